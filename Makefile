@@ -1,0 +1,83 @@
+# Everything runs in .venv, which the first target that needs it makes from the lock files.
+# Needs GNU make and Python >= 3.11 with venv and pip. Another interpreter: PYTHON=python3.12 make demo
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# One BLAS thread per process: several processes share the machine's cores.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PROTO_DIR   := proto/moiety/v1
+PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
+SOURCES     := algorithms bench cli coordinator deploy dp entropy examples mpc party tests transport
+PYTEST      := $(BIN)/pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check vectors bench bench-analyses compose-test proto lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/demo.stamp ## Run a whole federation on this machine and plot what it found
+	$(BIN)/moiety demo pca
+
+test: $(VENV)/dev.stamp ## Run the quick tests
+	$(PYTEST) -n 2 --dist loadscope -m "not slow and not compose"
+
+test-slow: $(VENV)/dev.stamp ## Run the tests that take minutes (statistics of the noise, utility)
+	$(PYTEST) -n 2 -m "slow and not compose"
+
+check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(PYTEST) -q tests/test_layers.py tests/test_words.py tests/test_generated.py
+	$(BIN)/python tests/vectors/generate.py --check
+	PYTHONPATH=tests/support $(BIN)/python tests/vectors/secagg/generate.py --check
+
+vectors: $(VENV)/dev.stamp ## Write the test vectors; review the differences
+	$(BIN)/python tests/vectors/generate.py
+	PYTHONPATH=tests/support $(BIN)/python tests/vectors/secagg/generate.py
+
+bench: $(VENV)/dev.stamp ## Measure and write docs/benchmarks.md; nothing is asserted
+	$(BIN)/python -m bench
+
+bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes docs/analyses/README.md
+	$(BIN)/python -m bench.analyses
+
+compose-test: $(VENV)/dev.stamp ## Build the image, start the federation in containers, crash one party (needs Docker)
+	$(PYTEST) -m compose -s tests/compose
+
+proto: $(VENV)/dev.stamp ## Generate the Python code of proto/moiety/v1/*.proto
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto --grpc_python_out=proto $(PROTO_FILES)
+
+lock: $(VENV)/dev.stamp ## Compile requirements/*.lock from pyproject.toml
+	BIN=$(BIN) sh requirements/compile
+
+clean: ## Remove the virtual environment, caches and outputs
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The virtual environment. A stamp is older than its lock file exactly when something has to be installed.
+
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "moiety needs Python 3.11 or later; '$(PYTHON)' is missing or older. Try: PYTHON=python3.12 make ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "'$(PYTHON)' has no venv module (on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# Installs the package itself too, editable: its dependencies are those of the lock file.
+$(VENV)/demo.stamp: requirements/demo.lock pyproject.toml $(VENV)/created.stamp
+	@echo "installing into $(VENV): a minute or two, once" >&2
+	$(BIN)/python -m pip install --quiet --requirement requirements/demo.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+$(VENV)/dev.stamp: requirements/dev.lock $(VENV)/demo.stamp
+	$(BIN)/python -m pip install --quiet --requirement requirements/dev.lock
+	touch $@

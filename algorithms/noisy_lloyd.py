@@ -1,0 +1,85 @@
+"""Private k-means of one block of columns by noisy Lloyd iterations: DPLloyd [VertClust23, 3.5], in exact integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.partition_tree import grouped_sums, with_noise
+from algorithms.weighted_clustering import Choices, cluster, nearest
+from entropy import Entropy
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+ITERATIONS = 5
+
+SUM_SHARE = Fraction(1, 2)
+"""Of the squares of an iteration, what the sums may cost; the counts cost the rest. With more than half, replacing a
+row would cost more than twice what adding one costs."""
+
+_CANDIDATES_PER_CENTRE = 64
+
+
+@dataclass(frozen=True)
+class NoisyLloyd:
+    """The releases of a fixed number of iterations, on integer rows of 0..width in each of m columns.
+
+    Sensitivity of one iteration. A row is nearest to one centre. Adding or removing it moves that centre's count by 1
+    and its sum of 2 x - width by a vector of squared norm at most B = m width^2. With noise of variance c on counts and
+    s on sums, the squares sum d_i^2 / s_i are at most
+
+        add or remove:  1 / c + B / s
+        replace:        max(2 / c + 2 B / s, 4 B / s)
+
+    where the first of the two is for rows at two centres, the second for rows at one, whose count stays. An iteration
+    depends on the data through the centres released before it only, so squares add up over iterations.
+
+    Attributes:
+        n_columns: m.
+        width: largest value of each column, at least 1.
+        count_variance, sum_variance: c, s of each iteration.
+    """
+
+    n_columns: int
+    width: int
+    count_variance: Fraction
+    sum_variance: Fraction
+
+    @classmethod
+    def of_cost(cls, n_columns: int, width: int, squares: Fraction) -> "NoisyLloyd":
+        """Return the iterations whose squares for add_or_remove_one are together `squares`."""
+        each = squares / ITERATIONS
+        return cls(n_columns, width, 1 / ((1 - SUM_SHARE) * each), n_columns * width**2 / (SUM_SHARE * each))
+
+    def squares(self, *, replace: bool) -> Fraction:
+        """Return the bound of sum d_i^2 / s_i over all iterations."""
+        count, total = 1 / self.count_variance, self.n_columns * self.width**2 / self.sum_variance
+        return ITERATIONS * (max(2 * count + 2 * total, 4 * total) if replace else count + total)
+
+    def centres(self, rows: Integers, k: int, entropy: Entropy, choices: Choices) -> Floats:
+        """Release k centres of some rows.
+
+        Begins with centres spread over the domain without looking at the rows. A centre near which the noisy count
+        finds no row stays where it is.
+
+        Args:
+            rows: shape (n, m), values 0..width. Private.
+            k: how many.
+            entropy: of the noise.
+            choices: of the first centres, which protect nothing.
+
+        Returns:
+            shape (k, m), within 0..width, a function of noisy integers only.
+        """
+        anywhere = choices.random((_CANDIDATES_PER_CENTRE * k, self.n_columns)) * self.width
+        centres = cluster(anywhere, np.ones(len(anywhere)), k, 2, choices, restarts=1).centres
+        doubled = 2 * rows - self.width
+        for _ in range(ITERATIONS):
+            at, _ = nearest(rows.astype(np.float64), centres)
+            counts = with_noise(np.bincount(at, minlength=k), self.count_variance, entropy)
+            sums = with_noise(grouped_sums(doubled, at, k), self.sum_variance, entropy)
+            means = (sums / np.maximum(counts, 1)[:, None] + self.width) / 2
+            centres = np.where((counts >= 1)[:, None], np.clip(means, 0, self.width), centres)
+        return centres

@@ -1,0 +1,159 @@
+"""k-means and k-median of weighted points that are already public: no privacy here, and none needed."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import Entropy, KeyStream
+from entropy.stream import KEY_BYTES
+
+Floats = NDArray[np.float64]
+Power = Literal[1, 2]
+
+RESTARTS = 10
+MAX_ITERATIONS = 100
+_STOP = 1e-9  # relative gain in cost below which a run ends
+_SMOOTH = 1e-3  # of the points' extent: distances below it count as about this much while a median is sought
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What was found.
+
+    Attributes:
+        centres: shape (k, m). Fewer distinct ones than k where fewer distinct points have weight.
+        weights: shape (k,), of the points nearest to each; 0 for an empty cluster.
+        cost: sum of weight times distance to the power p.
+    """
+
+    centres: Floats
+    weights: Floats
+    cost: float
+
+
+class Choices:
+    """Random choices that protect nothing: starting centres, cuts of a tree. Reproducible from its entropy.
+
+    Args:
+        entropy: gives the key of the stream.
+    """
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._stream = KeyStream(entropy.read(KEY_BYTES))
+
+    def random(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return numbers uniform in [0, 1), multiples of 2^-53."""
+        words = self._stream.words(int(np.prod(shape)))
+        numbers: Floats = (words >> np.uint64(11)).astype(np.float64).reshape(shape) * 2.0**-53
+        return numbers
+
+
+def cluster(points: Floats, weights: Floats, k: int, p: Power, choices: Choices, restarts: int = RESTARTS) -> Clusters:
+    """Return k centres of small cost: the best of several runs of Lloyd's iterations from k-means++ starts.
+
+    Args:
+        points: shape (n, m), n at least 1.
+        weights: shape (n,), not negative, not all 0.
+        k: at least 1.
+        p: 1 minimises the weighted sum of distances (k-median), 2 of their squares (k-means).
+        choices: of the starting centres.
+        restarts: how many runs.
+
+    Raises:
+        ValueError: no point has weight.
+    """
+    used = weights > 0
+    if not used.any():
+        raise ValueError("no point has a positive weight")
+    points, weights = points[used], weights[used]
+    best: Clusters | None = None
+    for _ in range(restarts):
+        found = _lloyd(points, weights, _starts(points, weights, k, p, choices), p)
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None, "there is at least one run"
+    return best
+
+
+def nearest(points: Floats, centres: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return for each point the number of the nearest centre (the first of equals) and its squared distance."""
+    squared = squared_distances(points, centres)
+    at = squared.argmin(axis=1)
+    return at.astype(np.int64), squared[np.arange(len(points)), at]
+
+
+def squared_distances(points: Floats, centres: Floats) -> Floats:
+    """Return the squared distances, shape (n, k), never negative."""
+    cross = points @ centres.T
+    cross *= -2
+    cross += np.einsum("ij,ij->i", points, points)[:, None]
+    cross += np.einsum("ij,ij->i", centres, centres)
+    found: Floats = np.maximum(cross, 0.0, out=cross)
+    return found
+
+
+def loss(points: Floats, centres: Floats, p: Power = 2) -> float:
+    """Return the mean over the points of the distance to the nearest centre, to the power p."""
+    _, squared = nearest(points, centres)
+    return float(np.mean(squared if p == 2 else np.sqrt(squared)))
+
+
+def _starts(points: Floats, weights: Floats, k: int, p: Power, choices: Choices) -> Floats:
+    """Draw starting centres one by one, each with probability proportional to its share of the cost so far [ArtVas07].
+
+    Of a few candidates the one that leaves the least cost is kept. Once all cost is gone, the last centre is repeated.
+    """
+    n_candidates = 2 + int(math.log(k))
+    chosen = [points[_draw(weights, 1, choices)[0]]]
+    costs = _costs(points, chosen[0][None], p)[:, 0]
+    while len(chosen) < k:
+        mass = weights * costs
+        if not mass.sum() > 0:
+            chosen.append(chosen[-1])
+            continue
+        candidates = points[_draw(mass, n_candidates, choices)]
+        left = np.minimum(costs[:, None], _costs(points, candidates, p))
+        at = int((weights @ left).argmin())
+        chosen.append(candidates[at])
+        costs = left[:, at]
+    return np.array(chosen)
+
+
+def _draw(mass: Floats, size: int, choices: Choices) -> NDArray[np.int64]:
+    cumulative = np.cumsum(mass)
+    at = np.searchsorted(cumulative, choices.random(size) * cumulative[-1], side="right")
+    drawn: NDArray[np.int64] = np.minimum(at, len(mass) - 1)
+    return drawn
+
+
+def _costs(points: Floats, centres: Floats, p: Power) -> Floats:
+    squared = squared_distances(points, centres)
+    return squared if p == 2 else np.sqrt(squared)
+
+
+def _lloyd(points: Floats, weights: Floats, centres: Floats, p: Power) -> Clusters:
+    """Iterate assignment and update until the cost stays.
+
+    For medians the update is one step of Weiszfeld's iteration on sqrt(d^2 + s^2), which does not raise the sum of
+    these smoothed distances and is not stuck in a centre that lies on a point.
+    """
+    k, last = len(centres), math.inf
+    smooth = (_SMOOTH * max(float(np.ptp(points, axis=0).max()), 1e-150)) ** 2
+    for _ in range(MAX_ITERATIONS):
+        at, squared = nearest(points, centres)
+        distances = squared if p == 2 else np.sqrt(squared + smooth)
+        cost = float(weights @ distances)
+        if not cost < last * (1 - _STOP):
+            break
+        last = cost
+        pull = weights if p == 2 else weights / distances
+        pulls = np.bincount(at, pull, minlength=k)
+        sums = np.stack([np.bincount(at, pull * column, minlength=k) for column in points.T], axis=1)
+        filled = pulls > 0
+        centres = np.where(filled[:, None], sums / np.where(filled, pulls, 1.0)[:, None], centres)
+    at, squared = nearest(points, centres)
+    cost = float(weights @ (squared if p == 2 else np.sqrt(squared)))
+    return Clusters(centres, np.bincount(at, weights, minlength=k).astype(np.float64), cost)

@@ -1,0 +1,194 @@
+"""`moiety budget`: what a party's tables may tell, and what they have told. For the owner, beside the ledger."""
+
+import math
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.party_config import Config, opened_ledger, read_config
+
+if TYPE_CHECKING:
+    from party.config import PartyConfig
+    from party.ledger_entry import Entry
+
+budget_app = typer.Typer(
+    name="budget", help="See and set a party's privacy budgets; check its ledger.", no_args_is_help=True
+)
+
+OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the ledger for ever.")]
+
+
+@budget_app.command()
+def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
+    """Show every table's budget: what was spent, what is held by running jobs, what remains."""
+    with exit_codes():
+        loaded = read_config(config)
+        with opened_ledger(loaded) as ledger:
+            head, balances = ledger.verify(), ledger.balances()
+        without = sorted({table.name for table in loaded.tables} - {balance.dataset for balance in balances})
+        if output is Format.JSON:
+            shown: list[dict[str, Any]] = [balance.as_dict() for balance in balances]
+            print_json({"party": loaded.name, "head": str(head), "budgets": shown, "without_budget": without})
+            return
+        for balance in balances:
+            print_text("\n".join(_lines_of(balance.as_dict())))
+        for name in without:
+            print_text(f"{name}: no budget, so no job may use it (moiety budget set)")
+        print_text(f"head {head}")
+
+
+@budget_app.command()
+def history(config: Config, output: OutputFormat = Format.TEXT) -> None:
+    """List every entry of the ledger, oldest first."""
+    with exit_codes():
+        with opened_ledger(read_config(config)) as ledger:
+            entries = ledger.history()
+        if output is Format.JSON:
+            print_json([_entry_as_dict(entry) for entry in entries])
+            return
+        for entry in entries:
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at_s))
+            print_text(f"{entry.sequence:6}  {at}  {entry.kind:9}  {_told(entry)}")
+
+
+@budget_app.command()
+def verify(
+    config: Config,
+    noted: Annotated[
+        str | None, typer.Option(help="A head that `moiety budget show` printed earlier: the ledger must contain it.")
+    ] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Check that the ledger was neither edited, nor truncated, nor put back from an old copy."""
+    with exit_codes():
+        from party.ledger_counter import Head
+
+        anchor = None
+        if noted is not None:
+            sequence, _, digest = noted.partition(":")
+            if not sequence.isascii() or not sequence.isdigit() or not digest:
+                fail(f"--noted: a head looks like 12:5f3a..., got {noted!r}", ExitCode.USAGE)
+            anchor = Head(int(sequence), digest)
+        with opened_ledger(read_config(config)) as ledger:
+            head = ledger.verify(anchor)
+        if output is Format.JSON:
+            print_json({"entries": head.sequence, "head": str(head)})
+        else:
+            print_text(f"the ledger is whole: {head.sequence} entries\nhead {head}")
+
+
+@budget_app.command("set")
+def set_budget(
+    config: Config,
+    table: Annotated[str, typer.Argument(help="Name of the table in party.toml.")],
+    epsilon: Annotated[float, typer.Option(help="All jobs of the period together may come to this.")],
+    delta: Annotated[float, typer.Option(help="Below 1 / (number of rows).")],
+    period: Annotated[str, typer.Option(help="A name; another one than before starts with nothing spent.")],
+    reason: Reason,
+    unit: Annotated[str | None, typer.Option(help="What is protected; default: as before, or one row.")] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so."""
+    with exit_codes():
+        from dp.views import UNIT
+        from party.budget import Budget, BudgetError
+
+        loaded = read_config(config)
+        try:
+            Budget(unit or UNIT, period, epsilon, delta)
+        except BudgetError as error:
+            fail(str(error), ExitCode.USAGE)
+        _check_delta(loaded, table, delta)
+        with opened_ledger(loaded, may_be_new=True) as ledger:
+            before = ledger.balance(table)
+            kept = unit or (UNIT if before is None else before.budget.unit)
+            ledger.set_budget(table, Budget(kept, period, epsilon, delta), reason)
+            balance = ledger.balance(table)
+        assert balance is not None
+        if output is Format.JSON:
+            print_json(balance.as_dict())
+        else:
+            say("\n".join(_lines_of(balance.as_dict())))
+
+
+@budget_app.command()
+def adopt(config: Config, reason: Reason, output: OutputFormat = Format.TEXT) -> None:
+    """Take over a ledger that its counter does not vouch for: after a loss of the counter, or of the newest entries.
+
+    What the lost entries had spent is forgotten, so make the budgets smaller by as much. The reason is kept.
+    """
+    with exit_codes():
+        if not reason.strip():
+            fail("--reason: say why", ExitCode.USAGE)
+        with opened_ledger(read_config(config), adopt=reason) as ledger:
+            head = ledger.verify()
+        if output is Format.JSON:
+            print_json({"entries": head.sequence, "head": str(head)})
+        else:
+            say(f"the ledger is taken over as it is: {head.sequence} entries")
+
+
+def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
+    from party.table import TableError, count_rows
+
+    declared = {one.name: one.rows for one in config.tables}.get(table)
+    try:
+        most_rows = count_rows(config, table) if declared is None else declared[1]
+    except TableError as error:
+        fail(str(error), ExitCode.USAGE)
+    if delta >= 1 / max(1, most_rows):
+        what = "its number of rows" if declared is None else f"{most_rows}, the most rows that it declares"
+        fail(f"delta: {delta:g} is not below 1 / n for table {table!r}, where n is {what}", ExitCode.USAGE)
+
+
+def _lines_of(balance: dict[str, Any]) -> list[str]:
+    """Return the lines of one budget; every epsilon rounded so that it promises no more than is there."""
+    remaining = max(0.0, math.floor(balance["remaining_epsilon"] * 1e4) / 1e4)
+    exact = balance["exact_results"]
+    return [
+        f"{balance['dataset']}: period {balance['period']!r}, per {balance['unit']} ({balance['adjacency']})",
+        f"  budget     epsilon {balance['epsilon']:g} at delta {balance['delta']:g}, against the worst coalition",
+        f"  spent      epsilon {_up(balance['spent_epsilon'])} by {balance['committed_jobs']} jobs",
+        *(
+            [f"  with held  epsilon {_up(balance['held_epsilon'])}, {balance['reserved_jobs']} jobs not yet opened"]
+            if balance["reserved_jobs"]
+            else []
+        ),
+        f"  remaining  epsilon {remaining:g}, or somewhat more: jobs are composed together",
+        *([f"  exact      {exact} results were opened without noise; no epsilon counts them"] if exact else []),
+    ]
+
+
+def _up(epsilon: float) -> str:
+    return f"{math.ceil(epsilon * 1e4) / 1e4:g}"
+
+
+def _entry_as_dict(entry: "Entry") -> dict[str, Any]:
+    import json
+
+    shown: dict[str, Any] = json.loads(entry.text)
+    return shown | {"digest": entry.digest}
+
+
+def _told(entry: "Entry") -> str:
+    from party.ledger_entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
+
+    match entry.what:
+        case BudgetSet(dataset, budget, reason):
+            return (
+                f"{dataset}: epsilon {budget.epsilon:g} at delta {budget.delta:g} per {budget.unit}, "
+                f"period {budget.period!r}: {reason}"
+            )
+        case Reserved(job_id, dataset, analyst, analysis, _, consent):
+            return f"job {job_id}: {analysis} on {dataset} for {analyst}, by consent of the {consent}"
+        case ExactRelease(job_id, dataset, analyst, analysis, consent):
+            return f"job {job_id}: {analysis} on {dataset} for {analyst}, without noise, by consent of the {consent}"
+        case Committed(job_id):
+            return f"job {job_id}"
+        case Released(job_id, reason):
+            return f"job {job_id}: {reason}"
+        case Adopted(reason):
+            return reason

@@ -1,0 +1,77 @@
+"""The analyst's side of a connection: `client.toml`, and a client of the coordinator made from it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from algorithms.job import Name
+from transport.channel import open_channel
+from transport.coordinator_client import CoordinatorClient
+from transport.identity import Identity, Role
+from transport.settings import Address, Settings, SettingsError, TlsFiles, load_settings
+from transport.tls import load_credentials
+
+ENVIRONMENT_PREFIX = "MOIETY_CLIENT"
+
+
+class CoordinatorEntry(Settings):
+    """The coordinator to talk to.
+
+    Attributes:
+        name: as in its certificate.
+        address: where it listens.
+    """
+
+    name: Name
+    address: Address
+
+
+class ClientConfig(Settings):
+    """All of `client.toml`.
+
+    Attributes:
+        federation: the federation of the analyst and the coordinator.
+        coordinator: whom to talk to.
+        tls: the analyst's certificate, its key, the authority.
+    """
+
+    federation: Name
+    coordinator: CoordinatorEntry
+    tls: TlsFiles
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file, overridden by `MOIETY_CLIENT__...` of the environment.
+
+        Raises:
+            SettingsError: it cannot be used; the text names each wrong field.
+        """
+        return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX)
+
+
+@asynccontextmanager
+async def connect(config: ClientConfig) -> AsyncIterator[CoordinatorClient]:
+    """Yield a client of the coordinator; nothing is sent before its first call.
+
+    Raises:
+        CredentialsError: the certificate files cannot be used.
+        SettingsError: the certificate is of another federation.
+    """
+    async with open_coordinator(config) as (name, channel):
+        yield CoordinatorClient(name, channel)
+
+
+@asynccontextmanager
+async def open_coordinator(config: ClientConfig) -> AsyncIterator[tuple[str, Any]]:
+    """Yield the coordinator's name, for error texts, and a channel to it; raises as `connect`."""
+    files = config.tls
+    credentials = load_credentials(authority=files.authority, certificate=files.certificate, key=files.key)
+    if credentials.identity.federation != config.federation:
+        raise SettingsError(
+            f"{files.certificate} is of federation {credentials.identity.federation}, not of {config.federation}"
+        )
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    address = config.coordinator.address
+    async with open_channel(address, coordinator, credentials) as channel:
+        yield f"{coordinator.name} ({address})", channel

@@ -1,0 +1,139 @@
+"""`moiety party jobs`, `approve`, `refuse` and `report`: the owner's word on jobs, and what was learnt of them."""
+
+import json
+import math
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.party_config import Config, read_config
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
+
+
+def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
+    """List the jobs that wait for the owner's word."""
+    with exit_codes():
+        from party.consent import ConsentBox
+
+        waiting = ConsentBox(read_config(config).data_dir).waiting()
+        if output is Format.JSON:
+            print_json(waiting)
+            return
+        for question in waiting:
+            print_text("\n".join(_lines_of(question)))
+        if not waiting:
+            say("no job waits")
+
+
+def approve(
+    config: Config,
+    job_id: JobId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Show a job that waits, and let it run."""
+    with exit_codes():
+        from party.consent import ConsentBox, ConsentError
+
+        box = ConsentBox(read_config(config).data_dir)
+        try:
+            question = box.question(job_id)
+            if output is Format.TEXT or not yes:
+                (print_text if output is Format.TEXT else say)("\n".join(_lines_of(question)))
+            if not yes and not typer.confirm("Approve?", err=True):
+                fail("not approved; the job goes on waiting", ExitCode.FAILED)
+            box.answer(job_id, None)
+        except ConsentError as error:
+            fail(str(error), ExitCode.NOT_FOUND)
+        if output is Format.JSON:
+            print_json({"approved": question})
+        else:
+            say(f"job {job_id} is approved")
+
+
+def refuse(
+    config: Config,
+    job_id: JobId,
+    reason: Annotated[str, typer.Option(help="Why; the analyst sees it.")],
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Refuse a job that waits."""
+    with exit_codes():
+        from party.consent import ConsentBox, ConsentError
+
+        try:
+            ConsentBox(read_config(config).data_dir).answer(job_id, reason)
+        except ConsentError as error:
+            fail(str(error), ExitCode.NOT_FOUND)
+        if output is Format.JSON:
+            print_json({"refused": job_id, "reason": reason})
+        else:
+            say(f"job {job_id} is refused")
+
+
+def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) -> None:
+    """Show this party's own report of a job. It holds exact counts: keep it to yourself."""
+    with exit_codes():
+        from party.report import describe_report, report_path
+
+        data_dir = read_config(config).data_dir
+        try:
+            found = json.loads(report_path(data_dir, job_id).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            fail(f"there is no report of job {job_id}", ExitCode.NOT_FOUND)
+        if output is Format.JSON:
+            print_json(found)
+        else:
+            print_text("\n".join(describe_report(found)))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to `moiety party`."""
+    for command in (jobs, approve, refuse, report):
+        app.command()(command)
+
+
+def _lines_of(question: dict[str, Any]) -> list[str]:
+    """Return who asks, what, about which columns, both epsilons, and what would be left."""
+    budget = question["budget"]
+    asked = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(question["asked_at_s"]))
+    title = f" ({question['title']})" if question["title"] else ""
+    lines = [
+        f"job {question['job_id']}: {question['analysis']}{title}",
+        f"  asked by   {question['analyst']} at {asked}; waits for {question['deadline_s']:g} s",
+        f"  members    {', '.join(question['members'])}; withstands {question['colluding']} colluding",
+        f"  parameters {json.dumps(question['parameters'])}",
+    ]
+    if question["table"] is None:
+        lines.append("  data       none of this party's: it only computes")
+    else:
+        lines.append(f"  data       table {question['table']}: {', '.join(question['columns'])}")
+    epsilon = question["epsilon"]
+    lines += (
+        ["  epsilon    NONE: the result is exact, nothing protects anybody in it, and no budget counts it"]
+        if epsilon is None
+        else [
+            f"  epsilon    {_up(epsilon['coordinator'])} against the coordinator alone, delta {question['delta']:g}",
+            "             NONE against a coalition: one colluding party undoes all protection"
+            if epsilon["coalition"] is None
+            else f"             {_up(epsilon['coalition'])} against the worst coalition",
+        ]
+    )
+    if budget is not None:
+        left = math.floor(max(0.0, budget["epsilon"] - budget["held_after"]) * 1e4) / 1e4
+        lines.append(
+            f"  budget     epsilon {budget['epsilon']:g} at delta {budget['delta']:g} in period {budget['period']!r}: "
+            f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} left"
+        )
+    return [*lines, *(f"  asked as   {reason}" for reason in question["why_asked"])]
+
+
+def _up(epsilon: float) -> str:
+    """Return an epsilon in four digits or so that never promise more than it does."""
+    from dp.report import ceil_to_digits
+
+    return ceil_to_digits(epsilon)

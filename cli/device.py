@@ -1,0 +1,124 @@
+"""`moiety device`: a member of masked sums, and its key."""
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+
+device_app = typer.Typer(name="device", no_args_is_help=True)
+
+
+@device_app.callback()
+def _device() -> None:
+    """Be a member of masked sums: one person's data, and a connection that only dials out."""
+
+
+@device_app.command()
+def run(
+    config: Annotated[
+        list[Path], typer.Option(help="The member's configuration, device.toml. Repeat it for several in one process.")
+    ],
+) -> None:
+    """Wait for sums and take part in those that the configuration allows, until SIGTERM or Ctrl-C."""
+    with exit_codes():
+        from mpc.concurrency import run_together
+        from party.device import run_device
+        from party.device_config import DeviceConfig
+        from transport.logs import configure_logs
+
+        members = [DeviceConfig.load(path) for path in config]
+        configure_logs(members[0].log_format)
+
+        async def run_all() -> None:
+            await run_together(*map(run_device, members))
+
+        asyncio.run(run_all())
+
+
+@device_app.command()
+def key(
+    out: Annotated[Path, typer.Option(help="New file for the private key; only you may read it.")],
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """Make this member's signing key. Prints the public half, which goes into everybody's roster."""
+    with exit_codes():
+        from entropy import SystemEntropy
+        from party.device_config import write_identity_key
+
+        try:
+            public = write_identity_key(out, SystemEntropy())
+        except FileExistsError:
+            fail(f"{out} exists already; a new key would be a new member", ExitCode.USAGE)
+        except OSError as error:
+            fail(f"cannot write {out}: {error.strerror}", ExitCode.USAGE)
+        if output is Format.JSON:
+            print_json({"public_key": public.hex(), "private_key_file": str(out)})
+        else:
+            print_text(public.hex())
+            say(f"wrote {out}")
+
+
+@device_app.command()
+def budget(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """Show what masked sums may still learn of this member, and what they have. Also while it runs."""
+    with exit_codes():
+        from party.device_config import DeviceConfig
+
+        found = DeviceConfig.load(config).read_ledger()
+        if output is Format.JSON:
+            print_json(found)
+        else:
+            print_text("\n".join(_lines_of(found)))
+
+
+@device_app.command()
+def report(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    sum_round: Annotated[str, typer.Argument(metavar="[ROUND]", help="Default: list the rounds.")] = "",
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """Show what this member clipped of its own record for a sum. It tells of the record: keep it to yourself."""
+    with exit_codes():
+        from party.device_config import DeviceConfig
+        from party.device_report import describe_sum_report, kept_rounds, read_sum_report
+
+        data_dir = DeviceConfig.load(config).data_dir
+        if not sum_round:
+            rounds = kept_rounds(data_dir)
+            print_json(rounds) if output is Format.JSON else print_text(
+                "\n".join(rounds) or "no round was answered yet"
+            )
+            return
+        found = read_sum_report(data_dir, sum_round)
+        if output is Format.JSON:
+            print_json(found)
+        else:
+            print_text("\n".join(describe_sum_report(found)))
+
+
+def _lines_of(found: dict[str, Any]) -> list[str]:
+    """Return what the owner of a member reads of its budget; epsilons promise no more than is there."""
+    from dp.report import ceil_to_digits
+
+    standing, lines = found["budget"], []
+    if standing is None:
+        lines.append("no privacy budget was ever used here: no noisy sum was answered")
+    else:
+        remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
+        spent = ceil_to_digits(standing["spent_epsilon"])
+        lines += [
+            f"period {standing['period']!r}, per {standing['unit']}, against the worst coalition",
+            f"  budget     epsilon {standing['epsilon']:g} at delta {standing['delta']:g}",
+            f"  spent      epsilon {spent} by {standing['committed_jobs']} sums",
+            f"  remaining  epsilon {remaining:g}, or somewhat more: sums are composed together",
+        ]
+    if found["exact_sums"]:
+        lines.append(f"  exact      {found['exact_sums']} sums without noise, which no epsilon counts")
+    return lines

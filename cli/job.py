@@ -1,0 +1,201 @@
+"""`moiety job`: submit, watch, list, show and cancel jobs."""
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from algorithms.job import Job, JobError
+from cli.client import ClientConfig, connect
+from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.result import summary_of
+from cli.survival import survival_of
+from transport.coordinator_client import CoordinatorClient, JobView
+
+T = TypeVar("T")
+
+job_app = typer.Typer(name="job", help="Submit jobs, watch them, read their results.", no_args_is_help=True)
+
+Client = Annotated[
+    Path, typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml: coordinator, certificate, key.")
+]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
+JobId = Annotated[str, typer.Argument(help="Identifier of the job.")]
+
+
+@job_app.command()
+def submit(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="What to compute, over whose tables.")],
+    client: Client,
+    watch: Annotated[bool, typer.Option(help="Stay until the job has ended and print its result.")] = True,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: submitting again with the same key gives the same job.")
+    ] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Submit a job and, unless told otherwise, watch it to its end."""
+    with exit_codes():
+        job = _read_job(job_file)
+        config = ClientConfig.load(client)
+        idempotency_key = uuid.uuid4().hex if key is None else key
+        job_id = _call(config, lambda coordinator: coordinator.submit(job.canonical_json(), idempotency_key))
+        if watch:
+            say(f"submitted job {job_id}")
+            _watch_to_end(config, job_id, output)
+        elif output is Format.JSON:
+            print_json({"job_id": job_id})
+        else:
+            print_text(job_id)
+
+
+@job_app.command("plan")
+def plan_job(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job to look at; nothing is submitted.")],
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Say, before anything runs, how many parties may vanish and how many may lie. Asks nobody."""
+    with exit_codes():
+        survival = survival_of(_read_job(job_file))
+        print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
+
+
+@job_app.command("watch")
+def watch_job(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT) -> None:
+    """Follow a job to its end and print its result."""
+    with exit_codes():
+        _watch_to_end(ClientConfig.load(client), job_id, output)
+
+
+@job_app.command("list")
+def list_jobs(
+    client: Client,
+    limit: Annotated[int, typer.Option(min=0, help="At most so many, newest first; 0: all.")] = 20,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """List your jobs, newest first."""
+    with exit_codes():
+        jobs = _call(ClientConfig.load(client), lambda coordinator: coordinator.jobs(limit))
+        if output is Format.JSON:
+            print_json([_as_dict(view) for view in jobs])
+            return
+        for view in jobs:
+            submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.submitted_at_s))
+            title = json.loads(view.job_json).get("title") or view.analysis
+            print_text(
+                f"{view.job_id}  {submitted}  {view.state:9}  {title}" + (f": {view.reason}" if view.reason else "")
+            )
+        if not jobs:
+            say("no jobs yet")
+
+
+@job_app.command()
+def show(
+    job_id: JobId,
+    client: Client,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the result into this PNG file.")] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Show one job: its state, its result and what it cost in privacy."""
+    with exit_codes():
+        view = _call(ClientConfig.load(client), lambda coordinator: coordinator.show(job_id))
+        _print_view(view, output)
+        if plot is not None:
+            _plot(view, plot)
+
+
+def _plot(view: JobView, path: Path) -> None:
+    from cli.plot import PlotError, plot_pca
+
+    if not view.result_json:
+        fail(f"there is nothing to draw: the job is {view.state}", ExitCode.FAILED)
+    try:
+        plot_pca(json.loads(view.result_json), path)
+    except PlotError as error:
+        fail(str(error), ExitCode.FAILED)
+    except OSError as error:
+        fail(f"{path}: cannot be written: {error.strerror}", ExitCode.USAGE)
+    say(f"plot: {path}")
+
+
+@job_app.command()
+def cancel(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT) -> None:
+    """Cancel a job that waits or runs."""
+    with exit_codes():
+        view = _call(ClientConfig.load(client), lambda coordinator: coordinator.cancel(job_id))
+        _print_view(view, output)
+        if view.state != "CANCELLED":
+            fail(f"the job ended before it could be cancelled: it is {view.state}", ExitCode.FAILED)
+
+
+def _read_job(path: Path) -> Job:
+    from algorithms.registry import check_parameters
+
+    try:
+        job = Job.from_toml(path.read_text(encoding="utf-8"))
+        check_parameters(job)
+    except FileNotFoundError as error:
+        raise JobError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise JobError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise JobError(f"{path}: cannot be read: not UTF-8 text") from error
+    except JobError as error:
+        raise JobError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
+    return job
+
+
+def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]) -> T:
+    async def connected() -> T:
+        async with connect(config) as coordinator:
+            return await use(coordinator)
+
+    return asyncio.run(connected())
+
+
+def _watch_to_end(config: ClientConfig, job_id: str, output: Format) -> None:
+    from cli.progress import event_printer
+
+    async def watch(coordinator: CoordinatorClient) -> JobView:
+        with event_printer() as printer:
+            async for event in coordinator.watch(job_id):
+                printer.show(event)
+        return await coordinator.show(job_id)
+
+    try:
+        view = _call(config, watch)
+    except KeyboardInterrupt:
+        fail(f"interrupted; the job goes on: moiety job watch {job_id}", ExitCode.INTERRUPTED)
+    _print_view(view, output)
+    if view.state != "DONE":
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _print_view(view: JobView, output: Format) -> None:
+    if output is Format.JSON:
+        print_json(_as_dict(view))
+    else:
+        print_text(summary_of(view))
+
+
+def _as_dict(view: JobView) -> dict[str, Any]:
+    """Return a job as one JSON object; what has not come yet is null."""
+    return {
+        "job_id": view.job_id,
+        "analysis": view.analysis,
+        "state": view.state,
+        "reason": view.reason or None,
+        "culprit": view.culprit or None,
+        "stage": view.stage or None,
+        "submitted_by": view.submitted_by,
+        "submitted_at_s": view.submitted_at_s,
+        "ended_at_s": view.ended_at_s or None,
+        "job": json.loads(view.job_json),
+        "plan": json.loads(view.plan_json) if view.plan_json else None,
+        "result": json.loads(view.result_json) if view.result_json else None,
+    }

@@ -1,0 +1,99 @@
+"""The `moiety` command: a table of subcommands, each imported only when it runs, so that `--help` is quick."""
+
+import importlib
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from cli.output import EXIT_CODES
+
+
+class _Subcommand(NamedTuple):
+    module: str
+    attribute: str  # a typer.Typer, or the function of a single command
+    summary: str
+
+
+SUBCOMMANDS = {
+    "demo": _Subcommand("cli.demo", "demo_app", "Run a whole federation on this machine, on real data."),
+    "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
+    "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
+    "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),
+    "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
+    "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
+    "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
+    "pki": _Subcommand("cli.pki", "pki_app", "Make the certificates of a federation."),
+    "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
+    "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
+}
+
+
+class _LazyGroup(TyperGroup):
+    """Shows all subcommands of the table and imports the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = SUBCOMMANDS.get(cmd_name)
+        return None if entry is None else TyperCommand(cmd_name, help=entry.summary)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load_subcommand(name), rest
+
+
+def load_subcommand(name: str) -> Any:
+    """Import a subcommand of the table and return its command object."""
+    entry = SUBCOMMANDS[name]
+    target = getattr(importlib.import_module(entry.module), entry.attribute)
+    if not isinstance(target, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command()(target)
+        target = single
+    command = typer.main.get_command(target)
+    command.name = name
+    _tell_exit_codes(command)
+    return command
+
+
+def _tell_exit_codes(command: Any) -> None:
+    """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
+    command.epilog = command.epilog or EXIT_CODES
+    for below in getattr(command, "commands", {}).values():
+        _tell_exit_codes(below)
+
+
+app = typer.Typer(
+    cls=_LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks may show values
+    help="Statistics over columns that several organisations hold, without showing them to anybody.",
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"moiety {version('moiety')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What all commands share: results on standard output, all else on standard error, one exit code per outcome.
+
+| code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | the job failed or was cancelled, or a service could not do what was asked |
+| 2 | wrong usage, or an input file that cannot be used |
+| 3 | the coordinator cannot be reached, or does not let us in |
+| 4 | there is no such job |
+| 130 | interrupted; a submitted job goes on |
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 the job failed or was cancelled, or it could not be done; 2 wrong usage or input file; "
+    "3 cannot reach the coordinator or not let in; 4 no such job or report; 130 interrupted (a job goes on)."
+)
+
+
+class ExitCode(IntEnum):
+    """How a command ended; see the table above."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NO_ACCESS = 3
+    NOT_FOUND = 4
+    INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print a result for people on standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error: whatever is not the result."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def this_command() -> str:
+    """Return how the user called us, so that the next command can be copied."""
+    called = sys.argv[0]
+    return called if Path(called).name == "moiety" and shutil.which("moiety") != called else "moiety"
+
+
+def fail(text: str, code: ExitCode) -> NoReturn:
+    """End the command with one clear message."""
+    say(f"error: {text}")
+    raise typer.Exit(code)
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """Turn the errors that people cause or can mend into a message and an exit code. Bugs pass through."""
+    from algorithms.job import JobError
+    from transport.errors import ServiceError
+    from transport.settings import SettingsError
+
+    try:
+        yield
+    except (SettingsError, JobError) as error:
+        fail(str(error), ExitCode.USAGE)
+    except ServiceError as error:
+        fail(str(error), _code_of(error))
+    except KeyboardInterrupt:
+        fail("interrupted", ExitCode.INTERRUPTED)
+
+
+def _code_of(error: Exception) -> ExitCode:
+    from transport import errors, tls
+
+    codes: dict[type[Exception], ExitCode] = {
+        tls.CredentialsError: ExitCode.USAGE,
+        errors.InvalidRequestError: ExitCode.USAGE,
+        errors.AlreadyExistsError: ExitCode.USAGE,
+        errors.UnreachableError: ExitCode.NO_ACCESS,
+        errors.TimedOutError: ExitCode.NO_ACCESS,
+        errors.UnauthenticatedError: ExitCode.NO_ACCESS,
+        errors.NotAllowedError: ExitCode.NO_ACCESS,
+        errors.NotFoundError: ExitCode.NOT_FOUND,
+    }
+    return next((codes[kind] for kind in type(error).__mro__ if kind in codes), ExitCode.FAILED)

@@ -1,0 +1,55 @@
+"""What commands for the owner of a party share: its configuration, and its ledger."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.output import ExitCode, fail
+
+if TYPE_CHECKING:
+    from party.config import PartyConfig
+    from party.ledger import Ledger
+
+Config = Annotated[
+    Path, typer.Option("--config", envvar="MOIETY_PARTY_CONFIG", help="The party's configuration, party.toml.")
+]
+
+
+def read_config(path: Path) -> "PartyConfig":
+    """Read the configuration like the service does.
+
+    Raises:
+        SettingsError: it cannot be used.
+    """
+    from party.config import load_party_config
+
+    return load_party_config(path)
+
+
+@contextmanager
+def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str | None = None) -> Iterator["Ledger"]:
+    """Open the ledger beside the service that may be using it.
+
+    Raises:
+        LedgerError: it cannot be used, or was tampered with.
+    """
+    from party.ledger import open_ledger
+
+    url = None if config.ledger.url is None else config.ledger.url.get_secret_value()
+    if may_be_new:
+        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif url is None and not config.ledger_path.exists() and not config.counter_path.exists():
+        fail(
+            f"{config.name} has no ledger yet: it begins with the service, or with moiety budget set",
+            ExitCode.NOT_FOUND,
+        )
+    ledger = open_ledger(
+        config.name, path=config.ledger_path, url=url, counter=config.counter_path, holder="command", adopt=adopt
+    )
+    try:
+        yield ledger
+    finally:
+        ledger.close()

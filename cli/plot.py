@@ -1,0 +1,69 @@
+"""The picture of a PCA result. Draws what was released, and never a row of anybody."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+N_EIGENVALUES = 20
+N_LOADINGS = 10
+PRIVATE_COLOUR, EXACT_COLOUR, NEGATIVE_COLOUR = "#1f5aa6", "#b8b8b8", "#c2571a"
+
+
+class PlotError(RuntimeError):
+    """The picture cannot be drawn; the text says what is missing."""
+
+
+def plot_pca(result: dict[str, Any], path: Path, *, exact_eigenvalues: Sequence[float] | None = None) -> None:
+    """Draw the eigenvalue spectrum and the leading component of a PCA result as a PNG.
+
+    Args:
+        result: of `algorithms.pca.coordinator`.
+        path: the file to write.
+        exact_eigenvalues: where somebody holds all data, as in the demo: drawn beside the private ones.
+
+    Raises:
+        PlotError: matplotlib is not installed, or the result is not of a PCA.
+    """
+    if result.get("analysis") != "pca":
+        raise PlotError("only results of a PCA can be drawn")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise PlotError("drawing needs matplotlib: pip install 'moiety[plot]'") from error
+    figure = Figure(figsize=(11, 4.6), layout="constrained", dpi=130)
+    FigureCanvasAgg(figure)
+    spectrum, loadings = figure.subplots(1, 2, width_ratios=(3, 2))
+    _draw_spectrum(spectrum, result, exact_eigenvalues)
+    _draw_loadings(loadings, result)
+    figure.savefig(path)
+
+
+def _draw_spectrum(axes: Any, result: dict[str, Any], exact_eigenvalues: Sequence[float] | None) -> None:
+    released = np.array(result["eigenvalues"][:N_EIGENVALUES])
+    places = np.arange(1, len(released) + 1)
+    if exact_eigenvalues is not None:
+        exact = np.array(exact_eigenvalues[: len(released)])
+        axes.bar(places, exact, width=0.75, color=EXACT_COLOUR, label="exact (pooled data; demo only)")
+    positive = released > 0
+    axes.plot(places[positive], released[positive], "o", color=PRIVATE_COLOUR, label="private (released)")
+    k = len(result["components"])
+    axes.axvline(k + 0.5, color="black", linewidth=0.8, linestyle=":")
+    axes.annotate(f"k = {k}", (k + 0.6, 0.97), xycoords=("data", "axes fraction"), va="top")
+    axes.set(yscale="log", xlabel="component", ylabel="eigenvalue of the second-moment matrix", title="Spectrum")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(loc="upper right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_loadings(axes: Any, result: dict[str, Any]) -> None:
+    first = np.array(result["components"][0])
+    largest = np.argsort(-np.abs(first))[:N_LOADINGS][::-1]
+    colours = [PRIVATE_COLOUR if first[i] >= 0 else NEGATIVE_COLOUR for i in largest]
+    axes.barh([result["columns"][i] for i in largest], first[largest], color=colours)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="loading", title="First component, largest loadings")
+    axes.tick_params(axis="y", labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,83 @@
+"""`moiety party serve` and `moiety coordinator serve`.
+
+Numeric libraries read their number of threads when they are imported: it is set from the configuration before that, so
+this module imports the services only inside the commands.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import consent
+from cli.output import exit_codes
+
+party_app = typer.Typer(name="party", no_args_is_help=True)
+coordinator_app = typer.Typer(name="coordinator", no_args_is_help=True)
+
+Listen = Annotated[str | None, typer.Option(help="host:port to serve on, instead of the configured one.")]
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@party_app.callback()
+def _party() -> None:
+    """Run a party's service beside its data; approve jobs."""
+
+
+consent.add_to(party_app)
+
+
+@coordinator_app.callback()
+def _coordinator() -> None:
+    """Run the coordinator's service."""
+
+
+@party_app.command("serve")
+def serve_party(
+    config: Annotated[Path, typer.Option(help="The party's configuration, party.toml.")],
+    listen: Listen = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    with exit_codes():
+        _limit_process(config, "MOIETY_PARTY")
+        from party.config import load_party_config
+        from party.server import serve_party as serve
+        from transport.memory import release_compiler
+
+        release_compiler()
+        asyncio.run(serve(load_party_config(config, {"listen": listen})))
+
+
+@coordinator_app.command("serve")
+def serve_coordinator(
+    config: Annotated[Path, typer.Option(help="The coordinator's configuration, coordinator.toml.")],
+    listen: Listen = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    with exit_codes():
+        _limit_process(config, "MOIETY_COORDINATOR")
+        from coordinator.config import CoordinatorConfig
+        from coordinator.server import serve_coordinator as serve
+        from transport.memory import release_compiler
+
+        release_compiler()
+        asyncio.run(serve(CoordinatorConfig.load(config, {"listen": listen})))
+
+
+def _limit_process(path: Path, prefix: str) -> None:
+    """Set the number of threads of the linear algebra library, read from the configuration like every other field."""
+    from pydantic import BaseModel
+
+    from transport.memory import limit_heaps
+    from transport.settings import load_settings
+
+    limit_heaps()
+
+    class Threads(BaseModel):
+        blas_threads: int = 1
+
+    n_threads = load_settings(Threads, path, prefix=prefix).blas_threads
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(n_threads)

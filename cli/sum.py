@@ -1,0 +1,101 @@
+"""`moiety sum`: ask a coordinator for a sum, mean or histogram over the members of its masked sums."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+
+if TYPE_CHECKING:
+    from algorithms.secure_sum import SumParams
+    from cli.client import ClientConfig
+    from transport.sum_codec import StageReport
+
+
+def ask(
+    question: Annotated[Path, typer.Argument(help="TOML file: analysis, record, largest, ...; see examples/sum.toml.")],
+    client: Annotated[Path, typer.Option(envvar="MOIETY_CLIENT", help="The analyst's configuration.")] = Path(
+        "client.toml"
+    ),
+    output: Annotated[Format, typer.Option("--format", help="How the answer is printed.")] = Format.TEXT,
+) -> None:
+    """Ask for a secure-sum, secure-mean or secure-histogram; nobody learns what one member contributed."""
+    with exit_codes():
+        from algorithms.job import JobError
+        from algorithms.secure_sum import SumParams
+        from cli.client import ClientConfig
+
+        try:
+            text = question.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{question}: cannot be read: {error}", ExitCode.USAGE)
+        try:
+            params = SumParams.from_toml(text)
+        except JobError as error:
+            hint = "; this is a job: `moiety job submit`" if "[[inputs]]" in text else ""
+            fail("\n".join(f"{question}: {line}" for line in str(error).splitlines()) + hint, ExitCode.USAGE)
+        answer = asyncio.run(run_sum(ClientConfig.load(client), params))
+        if output is Format.JSON:
+            print_json(answer)
+        else:
+            print_text(text_of(answer))
+
+
+async def run_sum(
+    config: "ClientConfig", params: "SumParams", on_stage: "Callable[[StageReport], None] | None" = None
+) -> dict[str, Any]:
+    """Ask, say how each stage went, and return the answer; a failure ends the command with its reason.
+
+    Args:
+        config: of the analyst.
+        params: the question.
+        on_stage: told of each stage that is over.
+
+    Raises:
+        ServiceError: the coordinator cannot be reached, or refuses.
+    """
+    from cli.client import open_coordinator
+    from transport.aggregation_client import watch_sum
+    from transport.errors import RemoteFailureError
+    from transport.sum_codec import StageReport, SumFailure, SumRetry
+
+    async with open_coordinator(config) as (name, channel):
+        async for happening in watch_sum(name, channel, params.canonical_json()):
+            if isinstance(happening, StageReport):
+                say(line_of(happening))
+                if on_stage is not None:
+                    on_stage(happening)
+            elif isinstance(happening, SumRetry):
+                say(f"  another attempt, with fresh keys: {happening.reason}")
+            elif isinstance(happening, SumFailure):
+                fail(f"the sum could not be opened: {happening.reason}", ExitCode.FAILED)
+            else:
+                answer: dict[str, Any] = json.loads(happening.result_json)
+                return answer
+    raise RemoteFailureError(f"{config.coordinator.name} ended the call without an answer")
+
+
+def line_of(report: "StageReport") -> str:
+    """Return one line on how a stage went."""
+    missing = f"; no answer from {', '.join(report.missing)}" if report.missing else ""
+    return f"  {report.stage:<16} {report.seconds:6.2f} s  {report.n_answers} answered{missing}"
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    """Return an answer for people, with what it costs whom."""
+    from dp.report import describe
+
+    key = {"secure-sum": "sum", "secure-mean": "mean", "secure-histogram": "counts"}[answer["analysis"]]
+    value = answer[key]
+    shown = "none: the weights add up to 0" if value is None else ", ".join(f"{entry:.12g}" for entry in value)
+    lines = [f"{key} of {answer['record']} over {len(answer['survivors'])} members: {shown}"]
+    if answer["vanished"]:
+        lines.append("not in it: " + ", ".join(f"{name} ({stage})" for name, stage in answer["vanished"].items()))
+    if answer["silent_after"]:
+        told = ", ".join(f"{name} ({stage})" for name, stage in answer["silent_after"].items())
+        lines.append(f"in it, though they vanished later: {told}")
+    return "\n".join([*lines, *describe(answer["privacy"], "members")])

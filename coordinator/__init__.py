@@ -1,0 +1,1 @@
+"""The coordinator: takes jobs from analysts, runs them with the parties, keeps their state."""

@@ -1,0 +1,107 @@
+"""The coordinator's configuration, `coordinator.toml`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from algorithms.job import Name
+from transport.logs import LogFormat
+from transport.settings import Address, FilePath, Settings, TlsFiles, load_settings
+
+ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
+
+
+class RosterEntry(Settings):
+    """A party that jobs may name.
+
+    Attributes:
+        name: as in its certificate.
+        address: where it listens.
+    """
+
+    name: Name
+    address: Address
+
+
+class SumMember(Settings):
+    """Somebody who may take part in masked sums: a device, or a party.
+
+    Attributes:
+        name: as in its certificate.
+        identity: its Ed25519 key, 64 hexadecimal digits: what `moiety device key` prints. Members pin each other's.
+    """
+
+    name: Name
+    identity: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Analysts(Settings):
+    """Who may submit jobs.
+
+    Attributes:
+        allowed: names as in their certificates; nobody else gets past the door.
+    """
+
+    allowed: tuple[Name, ...] = ()
+
+
+class CoordinatorConfig(Settings):
+    """All of `coordinator.toml`.
+
+    Attributes:
+        name: of this coordinator, as in its certificate.
+        federation: the federation whose members it trusts.
+        listen: address to serve on; port 0 lets the system choose.
+        store: the SQLite file of jobs and their events.
+        blas_threads: threads of the linear algebra library.
+        log_format: `json` or `console`.
+        max_running_jobs: more than these wait in the order in which they came.
+        tls: this coordinator's certificate, its key, the authority.
+        parties: the roster of jobs.
+        sum_members: who may take part in masked sums.
+        analysts: who may submit jobs.
+    """
+
+    name: Name
+    federation: Name
+    listen: Address
+    store: FilePath
+    blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
+    log_format: LogFormat = "console"
+    max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
+    tls: TlsFiles
+    parties: tuple[RosterEntry, ...] = ()
+    sum_members: tuple[SumMember, ...] = ()
+    analysts: Analysts
+
+    @model_validator(mode="after")
+    def _parties_are_distinct(self) -> Self:
+        if not self.parties and not self.sum_members:
+            raise ValueError("parties: there are none, and no sum_members either")
+        for what, entries in (("parties", self.parties), ("sum_members", self.sum_members)):
+            names = [entry.name for entry in entries]
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise ValueError(f"{what}: {repeated[0]!r} appears more than once")
+        return self
+
+    @classmethod
+    def load(cls, path: Path, flags: Mapping[str, object] | None = None) -> Self:
+        """Read the file, overridden by `MOIETY_COORDINATOR__...` of the environment and by flags; see `load_settings`.
+
+        Raises:
+            SettingsError: it cannot be used; the text names each wrong field.
+        """
+        return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX, flags=flags)
+
+    @property
+    def roster(self) -> dict[str, str]:
+        """Party name to address."""
+        return {party.name: party.address for party in self.parties}
+
+    @property
+    def sum_identities(self) -> dict[str, bytes]:
+        """Name to Ed25519 key of all who may take part in masked sums."""
+        return {member.name: bytes.fromhex(member.identity) for member in self.sum_members}

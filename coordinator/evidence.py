@@ -1,0 +1,147 @@
+"""Who is at fault when a job fails: what the coordinator heard of every party, and the judgement from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The public account of a failure.
+
+    Attributes:
+        reason: one line.
+        culprit: name of the party at fault; empty where nobody is.
+        stage: where it happened; may be empty.
+    """
+
+    reason: str
+    culprit: str = ""
+    stage: str = ""
+
+
+NO_FAULT = Verdict("")
+
+
+@dataclass
+class _Party:
+    stage: str = ""
+    heard_at_s: float = 0.0
+    has_finished: bool = False
+    own_failure: str | None = None
+    broken: str | None = None
+    silent: str | None = None
+    blamed: "_Blame | None" = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.has_finished or self.is_out
+
+    @property
+    def is_out(self) -> bool:
+        return any(sign is not None for sign in (self.own_failure, self.broken, self.silent, self.blamed))
+
+
+@dataclass(frozen=True)
+class _Blame:
+    culprit: str
+    stage: str
+    reason: str
+    is_finding: bool
+
+
+@dataclass
+class Evidence:
+    """What was heard of each party during one run.
+
+    When one party dies, the others fail as well, each telling whom it waited for, and some of them wait for one that
+    itself waits for the dead one. So first-hand signs count before accusations (a broken connection first: it has no
+    other cause), what a party was caught at counts before its absence (who aborts is missed by the others), and the
+    remaining accusations are followed to their end.
+
+    Args:
+        names: of the parties.
+        now_s: the time at which all of them count as heard.
+    """
+
+    names: tuple[str, ...]
+    now_s: float
+    _parties: Mapping[str, _Party] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._parties = {name: _Party(heard_at_s=self.now_s) for name in self.names}
+
+    def heard(self, name: str, stage: str, now_s: float) -> None:
+        """The party told how far it is: it lives."""
+        self._parties[name].stage = stage
+        self._parties[name].heard_at_s = now_s
+
+    def finished(self, name: str, now_s: float) -> None:
+        """The party did its part."""
+        self._parties[name].has_finished = True
+        self._parties[name].heard_at_s = now_s
+
+    def failed(self, name: str, stage: str, reason: str, culprit: str, *, is_finding: bool = False) -> None:
+        """The party gave up, because of itself (no or unknown culprit) or of another, caught or missed."""
+        party = self._parties[name]
+        party.stage = stage or party.stage
+        if culprit in self._parties and culprit != name:
+            party.blamed = _Blame(culprit, stage, reason, is_finding)
+        else:
+            party.own_failure = reason
+
+    def broke(self, name: str, cause: str) -> None:
+        """The connection over which the party told of its run is gone."""
+        self._parties[name].broken = cause
+
+    def fell_silent(self, name: str, deadline_s: float) -> None:
+        """The party gave no sign of life for the deadline."""
+        self._parties[name].silent = f"no sign of life for {deadline_s:g} s"
+
+    def silent_since(self, before_s: float) -> list[str]:
+        """Return the parties that were last heard before a time and have not ended."""
+        return [name for name, p in self._parties.items() if not p.has_ended and p.heard_at_s < before_s]
+
+    def is_out(self, name: str) -> bool:
+        """Whether the party failed in any way."""
+        return self._parties[name].is_out
+
+    def all_ended_before(self, before_s: float) -> bool:
+        """Whether every party ended, the last one before a time."""
+        return all(p.has_ended and p.heard_at_s < before_s for p in self._parties.values())
+
+    @property
+    def is_first_hand(self) -> bool:
+        """Whether a party is known to be at fault otherwise than by accusation."""
+        return any(p.own_failure or p.broken or p.silent for p in self._parties.values())
+
+    def verdict(self) -> Verdict | None:
+        """Return who is at fault and why; None where nothing was heard of any fault."""
+        for name, party in self._parties.items():
+            if party.broken is not None:
+                return Verdict(f"party {name} went away{_in(party.stage)}: {party.broken}", name, party.stage)
+        for name, party in self._parties.items():
+            if party.own_failure is not None:
+                return Verdict(f"party {name} failed{_in(party.stage)}: {party.own_failure}", name, party.stage)
+        for name, party in self._parties.items():
+            if party.silent is not None:
+                return Verdict(f"party {name} stalled{_in(party.stage)}: {party.silent}", name, party.stage)
+        for name, party in self._parties.items():
+            if party.blamed is not None and party.blamed.is_finding:
+                return Verdict(f"party {name} reports: {party.blamed.reason}", party.blamed.culprit, party.blamed.stage)
+        accuser = next((name for name, party in self._parties.items() if party.blamed is not None), None)
+        return None if accuser is None else self._last_accusation(accuser)
+
+    def _last_accusation(self, accuser: str) -> Verdict:
+        """Follow accusations from one party until somebody is accused who accuses nobody, or the circle closes."""
+        asked: set[str] = set()
+        while True:
+            blame = self._parties[accuser].blamed
+            assert blame is not None
+            asked.add(accuser)
+            if blame.culprit in asked or self._parties[blame.culprit].blamed is None:
+                return Verdict(f"party {accuser} reports: {blame.reason}", blame.culprit, blame.stage)
+            accuser = blame.culprit
+
+
+def _in(stage: str) -> str:
+    return f" in stage {stage}" if stage else ""

@@ -1,0 +1,422 @@
+"""One job from proposal to end: asks the parties, plans, runs the coordinator's part, finds out who failed."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from algorithms.job import Job, JobError
+from algorithms.plan import OPENING_STAGE, Plan
+from algorithms.registry import analysis_of
+from algorithms.schema import BlockSchema
+from coordinator.evidence import NO_FAULT, Evidence, Verdict
+from coordinator.journal import Journal
+from coordinator.state import State
+from entropy import Entropy
+from mpc.errors import ProtocolError
+from mpc.session import COORDINATOR
+from transport.channel import wait_until_reachable
+from transport.errors import ServiceError
+from transport.identity import Identity
+from transport.inbox import Inbox
+from transport.mailbox import Mailboxes
+from transport.party_client import (
+    Accepted,
+    Failed,
+    Finished,
+    PartyClient,
+    PartyEvent,
+    Progressed,
+    Refused,
+    Waiting,
+)
+from transport.session import GrpcSession
+
+REACH_S = 8.0
+"""How long a party may be away when a job is proposed: longer than the longest pause between attempts to connect."""
+
+CANCEL_S = 3.0
+"""How long to try to tell a party that a job has ended."""
+
+FINISH_S = 10.0
+"""How long parties may take to finish once the result is there."""
+
+SETTLE_S = 2.0
+"""After a failure, how long to wait for what the parties say of it."""
+
+MOST_NOTES = 500
+"""Progress of one party beyond so many events is not recorded: its events are its own choice."""
+
+_NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch_silence
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class RosterParty:
+    """A party of the roster, and how to reach it."""
+
+    identity: Identity
+    address: str
+    channel: Any
+
+    @property
+    def client(self) -> PartyClient:
+        """Calls to it."""
+        return PartyClient(self.identity.name, self.channel)
+
+
+class JobFailedError(Exception):
+    """The job cannot go on; the verdict is public."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+@dataclass(frozen=True)
+class _Ending:
+    state: State
+    verdict: Verdict
+    result_json: str = ""
+
+
+class JobRunner:
+    """Runs one stored job, once.
+
+    Args:
+        job_id: the job, in state SUBMITTED.
+        job: what was asked for.
+        analyst: who asked; the parties are told.
+        identity: the coordinator's.
+        parties: of the job, by member number 1 and up.
+        journal: where its life is written.
+        mailboxes: where parties deliver.
+        entropy: the coordinator's randomness; the protocols give it little to do.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        job: Job,
+        *,
+        analyst: str,
+        identity: Identity,
+        parties: Mapping[int, RosterParty],
+        journal: Journal,
+        mailboxes: Mailboxes,
+        entropy: Entropy,
+    ) -> None:
+        self.job_id = job_id
+        self._job = job
+        self._analyst = analyst
+        self._parties = dict(parties)
+        self._names = {COORDINATOR: identity.name, **{number: p.identity.name for number, p in parties.items()}}
+        self._journal = journal
+        self._mailboxes = mailboxes
+        self._entropy = entropy
+        self._state = State.SUBMITTED
+        self._stopped: asyncio.Future[_Ending] = asyncio.get_running_loop().create_future()
+        self._session: GrpcSession | None = None
+        self._followers: list[asyncio.Task[None]] = []
+        self._noted: dict[str, set[tuple[str, int]]] = {name: set() for name in self._names.values()}
+        self._log = _log.bind(job=job_id)
+        self._waiting: set[str] = set()
+        self.on_waiting: Callable[[], None] = lambda: None
+        """Called when the job begins to wait for owners of data."""
+
+    @property
+    def waits_for_owners(self) -> bool:
+        """Whether all that the job needs is the word of people: nothing computes."""
+        return bool(self._waiting)
+
+    def stop(self, state: State, reason: str) -> None:
+        """Break the job off; `run` returns soon after.
+
+        Args:
+            state: FAILED or CANCELLED.
+            reason: public text.
+        """
+        if not self._stopped.done():
+            self._stopped.set_result(_Ending(state, Verdict(reason)))
+
+    async def run(self) -> None:
+        """Take the job to its end. Raises nothing but bugs of the store: failures are the job's end."""
+        work = asyncio.create_task(self._work())
+        await asyncio.wait((work, self._stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            work.cancel()
+            await asyncio.wait((work,))
+        ending = self._stopped.result() if work.cancelled() else work.result()
+        await self._end(ending)
+
+    async def _work(self) -> _Ending:
+        try:
+            self._step(State.PROPOSED)
+            schemas = await self._propose()
+            plan = await self._plan(schemas)
+            await self._reserve(plan)
+            result_json = await self._compute(plan)
+        except JobFailedError as error:
+            return _Ending(State.FAILED, error.verdict)
+        except Exception as error:
+            self._log.exception("job failed by a bug", error=type(error).__name__)
+            return _Ending(State.FAILED, Verdict("internal error of the coordinator; its log has the details"))
+        return _Ending(State.DONE, NO_FAULT, result_json)
+
+    async def _propose(self) -> list[BlockSchema]:
+        """Ask all parties at once and return their schemas by number."""
+        answers = await asyncio.gather(*map(self._ask, self._parties.values()))
+        schemas = [answer for answer in answers if isinstance(answer, BlockSchema)]
+        _check_refusals([answer for answer in answers if isinstance(answer, Verdict)], "proposal")
+        return schemas
+
+    async def _ask(self, party: RosterParty) -> BlockSchema | Verdict:
+        name = party.identity.name
+        members = {number: member for number, member in self._names.items() if number != COORDINATOR}
+        try:
+            await wait_until_reachable(
+                party.channel, peer=name, address=party.address, deadline_s=min(REACH_S, self._job.deadline_s)
+            )
+            answer = await party.client.propose(
+                self.job_id,
+                self._job.canonical_json(),
+                members,
+                analyst=self._analyst,
+                timeout_s=self._job.deadline_s,
+            )
+        except ServiceError as error:
+            return Verdict(f"party {name}: {error}", name)
+        if isinstance(answer, Refused):
+            return Verdict(f"party {name} refused: {answer.reason or 'it gave no reason'}", name)
+        return self._schema_of(name, answer)
+
+    def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
+        try:
+            schema = BlockSchema.model_validate_json(answer.schema_json)
+        except ValidationError:
+            return Verdict(f"party {name} accepted, but its schema is not valid", name)
+        if schema.party != name:
+            return Verdict(f"party {name} accepted, but with the schema of {schema.party}", name)
+        return schema
+
+    async def _plan(self, schemas: Sequence[BlockSchema]) -> Plan:
+        try:
+            return await asyncio.to_thread(analysis_of(self._job).plan, self._job, schemas)
+        except (JobError, ProtocolError) as error:
+            raise JobFailedError(Verdict(str(error), stage="plan")) from error
+
+    async def _reserve(self, plan: Plan) -> None:
+        """Let all parties agree to the plan and hold privacy budget for it. Owners of data may take their time.
+
+        The first refusal ends it: no other owner is asked any longer.
+        """
+        schemas_json = [schema.canonical_json() for schema in plan.schemas]
+        asking = {
+            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest()))
+            for party in self._parties.values()
+        }
+        try:
+            while asking:
+                done, asking = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+                answers = [task.result() for task in done]
+                _check_refusals([answer for answer in answers if answer is not None], "reservation")
+        finally:
+            for task in asking:
+                task.cancel()
+
+    async def _reserve_at(self, party: RosterParty, schemas_json: Sequence[str], digest: bytes) -> Verdict | None:
+        name = party.identity.name
+        try:
+            async with asyncio.timeout(self._job.deadline_s) as silence:
+                async for answer in party.client.reserve(self.job_id, schemas_json, digest):
+                    match answer:
+                        case Waiting(text):
+                            silence.reschedule(None)  # a lost connection ends the stream
+                            self._note(name, "approval", text=text or f"{name} waits for its owner's approval")
+                            self._waiting.add(name)
+                            self.on_waiting()
+                        case Refused(reason):
+                            return Verdict(f"party {name} refused: {reason or 'it gave no reason'}", name)
+        except TimeoutError:
+            return Verdict(f"party {name} did not answer to the plan for {self._job.deadline_s:g} s", name)
+        except ServiceError as error:
+            return Verdict(f"party {name}: {error}", name)
+        finally:
+            self._waiting.discard(name)
+        return None
+
+    async def _compute(self, plan: Plan) -> str:
+        """Run all parties and the coordinator's part; return the result as JSON."""
+        self._step(
+            State.RUNNING,
+            plan_json=plan.canonical_json(),
+            text=f"{plan.n_parties} compute parties, of which {self._job.t} may collude; {plan.survival}",
+        )
+        inbox = self._mailboxes.open(self.job_id, {p.identity: number for number, p in self._parties.items()})
+        session = self._session = self._open_session(inbox)
+        evidence = Evidence(tuple(self._names[number] for number in self._parties), self._now_s())
+        self._followers = [asyncio.create_task(self._follow(number, session, evidence)) for number in self._parties]
+        watching = asyncio.create_task(self._watch_silence(session, evidence))
+        try:
+            result = await analysis_of(self._job).coordinator(session, plan)
+        except (JobError, ProtocolError, ServiceError) as error:
+            await self._settle(evidence)
+            raise JobFailedError(evidence.verdict() or self._verdict_of(error)) from error
+        finally:
+            watching.cancel()
+        self._name_liars(result.get("wrong_shares_from", ()))
+        return json.dumps(result, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    def _name_liars(self, names: Sequence[str]) -> None:
+        """Write down whose shares were corrected: the job goes on, but its people should know."""
+        for name in names:
+            self._log.warning("party sent wrong shares, which were corrected", party=name, stage=OPENING_STAGE)
+            self._note(name, OPENING_STAGE, text=f"party {name} sent wrong shares, which were corrected")
+
+    def _open_session(self, inbox: Inbox) -> GrpcSession:
+        return GrpcSession(
+            job_id=self.job_id,
+            me=COORDINATOR,
+            names=self._names,
+            entropy=self._entropy,
+            deadline_s=_NEVER_S,
+            inbox=inbox,
+            channels={number: party.channel for number, party in self._parties.items()},
+            on_progress=lambda stage, done, total: self._note(
+                self._names[COORDINATOR], stage, 100 * done // max(total, 1) // 25 * 25
+            ),
+        )
+
+    async def _follow(self, number: int, session: GrpcSession, evidence: Evidence) -> None:
+        """Read what one party tells of its run until it ends."""
+        name = self._names[number]
+        try:
+            async for event in self._parties[number].client.run(self.job_id):
+                self._hear(name, event, evidence)
+                if isinstance(event, Failed):
+                    self._lose(name, event.reason, session, evidence)
+        except ServiceError as error:
+            evidence.broke(name, str(error))
+            self._note(name, "", text=f"party {name} went away: {error}")
+            self._log.warning("party went away", party=name, cause=str(error))
+            self._lose(name, str(error), session, evidence)
+
+    def _lose(self, name: str, reason: str, session: GrpcSession, evidence: Evidence) -> None:
+        """Go on without a party; without any, once t parties or fewer are left: they cannot open anything."""
+        numbers = {name: number for number, name in self._names.items()}
+        session.mark_lost(numbers[name], reason)
+        left = [other for other in self._job.compute_parties if not evidence.is_out(other)]
+        if len(left) <= self._job.t:
+            for other in left:
+                session.mark_lost(numbers[other], "too few parties are left")
+
+    def _hear(self, name: str, event: PartyEvent, evidence: Evidence) -> None:
+        match event:
+            case Progressed(stage, percent):
+                evidence.heard(name, stage, self._now_s())
+                if stage == OPENING_STAGE:
+                    self._open()
+                self._note(name, stage, percent)
+            case Finished():
+                evidence.finished(name, self._now_s())
+            case Failed(stage, reason, culprit, is_finding):
+                evidence.failed(name, stage, reason, culprit, is_finding=is_finding)
+                self._note(name, stage, text=f"party {name} failed: {reason}")
+                self._log.warning("party failed", party=name, stage=stage, reason=reason, culprit=culprit)
+
+    async def _watch_silence(self, session: GrpcSession, evidence: Evidence) -> None:
+        """Give up parties that show no sign of life for the job's deadline.
+
+        A party repeats its progress while it works, so a long computation is no silence. Where all have finished and
+        the result still waits for a message, that message will not come.
+        """
+        deadline_s = self._job.deadline_s
+        while True:
+            await asyncio.sleep(min(1.0, deadline_s / 8))
+            for name in evidence.silent_since(self._now_s() - deadline_s):
+                evidence.fell_silent(name, deadline_s)
+                self._log.warning("party stalled", party=name, deadline_s=deadline_s)
+                self._note(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
+                self._lose(name, f"no sign of life for {deadline_s:g} s", session, evidence)
+            if evidence.all_ended_before(self._now_s() - deadline_s):
+                for number in self._parties:
+                    session.mark_lost(number, "it has finished, but what it had to send did not arrive")
+
+    async def _settle(self, evidence: Evidence) -> None:
+        """After a failure, hear what the parties say of it before judging."""
+        if not evidence.is_first_hand:
+            await asyncio.wait(self._followers, timeout=SETTLE_S)
+
+    def _verdict_of(self, error: Exception) -> Verdict:
+        """Judge by the coordinator's own part, where no party said anything."""
+        member = getattr(error, "member", None)
+        return Verdict(str(error), self._names.get(member, "") if member else "", getattr(error, "stage", ""))
+
+    async def _end(self, ending: _Ending) -> None:
+        if ending.state is State.DONE:
+            self._open()
+        verdict = ending.verdict
+        self._step(
+            ending.state,
+            reason=verdict.reason,
+            culprit=verdict.culprit,
+            stage=verdict.stage,
+            result_json=ending.result_json,
+        )
+        if ending.state is State.DONE:
+            await self._let_parties_finish()
+        else:
+            if self._session is not None:
+                await self._session.abort(verdict.reason)
+            await asyncio.gather(*(self._tell_end(party, verdict.reason) for party in self._parties.values()))
+        self._mailboxes.close(self.job_id, verdict.reason or None)
+        for follower in self._followers:
+            follower.cancel()
+        await asyncio.gather(*self._followers, return_exceptions=True)
+
+    async def _let_parties_finish(self) -> None:
+        assert self._session is not None
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await self._session.finish()
+                await asyncio.wait(self._followers)
+        except (TimeoutError, ProtocolError) as error:
+            self._log.warning("not all parties finished with the job", cause=str(error))
+
+    async def _tell_end(self, party: RosterParty, reason: str) -> None:
+        try:
+            await party.client.cancel(self.job_id, reason, timeout_s=CANCEL_S)
+        except ServiceError as error:
+            self._log.warning("party did not hear of the end", party=party.identity.name, cause=str(error))
+
+    def _open(self) -> None:
+        if self._state is State.RUNNING:
+            self._step(State.OPENING)
+
+    def _step(self, state: State, **what: Any) -> None:
+        self._journal.step(self.job_id, state, **what)
+        self._state = state
+        self._log.info(
+            "job is " + state, reason=what.get("reason"), culprit=what.get("culprit"), stage=what.get("stage")
+        )
+
+    def _note(self, name: str, stage: str, percent: int = 0, *, text: str = "") -> None:
+        noted = self._noted[name]
+        if self._state.has_ended or (not text and ((stage, percent) in noted or len(noted) >= MOST_NOTES)):
+            return
+        noted.add((stage, percent))
+        self._journal.note(self.job_id, stage=stage, member=name, percent=percent, text=text)
+
+    @staticmethod
+    def _now_s() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _check_refusals(refusals: Sequence[Verdict], stage: str) -> None:
+    if refusals:
+        raise JobFailedError(Verdict("; ".join(r.reason for r in refusals), refusals[0].culprit, stage))

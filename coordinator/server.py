@@ -1,0 +1,212 @@
+"""The coordinator service: what analysts call, the mailbox of the parties, start and stop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import structlog
+from moiety.v1.coordinator_pb2 import JobEvent, JobRecord, JobRef, ListReply, ListRequest, SubmitReply, SubmitRequest
+from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
+
+from algorithms.job import Job
+from coordinator import store
+from coordinator.config import CoordinatorConfig
+from coordinator.journal import Journal
+from coordinator.runner import JobRunner, RosterParty
+from coordinator.scheduler import Scheduler
+from coordinator.sums import Sums
+from entropy import SystemEntropy
+from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
+from transport.authorization import Permissions
+from transport.channel import open_channel
+from transport.errors import NotAllowedError
+from transport.identity import Identity, Role, peer_identity
+from transport.logs import configure_logs
+from transport.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.server import Server
+from transport.settings import SettingsError
+from transport.tls import Credentials, load_credentials
+
+GRACE_S = 2.0
+ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")
+
+_log = structlog.get_logger(__name__)
+
+
+class CoordinatorService(CoordinatorServicer):
+    """`moiety.v1.Coordinator`: every analyst sees its own jobs only.
+
+    Args:
+        scheduler: takes the jobs.
+        journal: of the jobs.
+        analysts: names of those that may call.
+    """
+
+    def __init__(self, scheduler: Scheduler, journal: Journal, analysts: frozenset[str]) -> None:
+        self._scheduler = scheduler
+        self._journal = journal
+        self._analysts = analysts
+
+    def add_to(self, server: Any) -> None:
+        """Register the service."""
+        add_CoordinatorServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+
+    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitReply:  # noqa: N802 - gRPC's name
+        """Take a job."""
+        return SubmitReply(
+            job_id=self._scheduler.submit(self._caller(context), request.idempotency_key, request.job_json)
+        )
+
+    async def Watch(self, request: JobRef, context: Any) -> AsyncIterator[JobEvent]:  # noqa: N802
+        """Stream the events of a job from its beginning to its end."""
+        self._journal.store.record(request.job_id, analyst=self._caller(context))
+        async for event in self._journal.follow(request.job_id):
+            yield JobEvent(
+                at_s=event.at_s,
+                state=event.state,
+                stage=event.stage,
+                member=event.member,
+                percent=event.percent,
+                text=event.text,
+            )
+
+    async def List(self, request: ListRequest, context: Any) -> ListReply:  # noqa: N802
+        """Return the caller's jobs, newest first, without plans and results."""
+        records = self._journal.store.records(self._caller(context), limit=request.limit)
+        return ListReply(jobs=[_message(record, is_short=True) for record in records])
+
+    async def Show(self, request: JobRef, context: Any) -> JobRecord:  # noqa: N802
+        """Return one job of the caller."""
+        return _message(self._journal.store.record(request.job_id, analyst=self._caller(context)))
+
+    async def Cancel(self, request: JobRef, context: Any) -> JobRecord:  # noqa: N802
+        """Cancel a job of the caller."""
+        return _message(await self._scheduler.cancel(self._caller(context), request.job_id))
+
+    def _caller(self, context: Any) -> str:
+        name = peer_identity(context).name
+        if name not in self._analysts:
+            raise NotAllowedError(f"analyst {name} is not in the list of this coordinator (analysts.allowed)")
+        return name
+
+
+def _message(record: store.JobRecord, *, is_short: bool = False) -> JobRecord:
+    return JobRecord(
+        job_id=record.job_id,
+        analysis=record.analysis,
+        state=record.state,
+        reason=record.reason,
+        culprit=record.culprit,
+        stage=record.stage,
+        submitted_by=record.analyst,
+        submitted_at_s=record.submitted_at_s,
+        ended_at_s=record.ended_at_s,
+        job_json=record.job_json,
+        plan_json="" if is_short else record.plan_json,
+        result_json="" if is_short else record.result_json,
+    )
+
+
+class CoordinatorProcess:
+    """Everything of one running coordinator.
+
+    Args:
+        config: as in `coordinator.toml`.
+        credentials: of the identity that the configuration names.
+
+    Raises:
+        StoreError: the job store cannot be used.
+    """
+
+    def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
+        self._config = config
+        self._credentials = credentials
+        self._store = store.JobStore(config.store)
+        self._journal = Journal(self._store)
+        self._mailboxes = Mailboxes()
+        self._parties = {name: self._roster_party(name, address) for name, address in config.roster.items()}
+        self._scheduler = Scheduler(
+            self._journal,
+            make_runner=self._make_runner,
+            roster=frozenset(config.roster),
+            most_running=config.max_running_jobs,
+        )
+        service = CoordinatorService(self._scheduler, self._journal, frozenset(config.analysts.allowed))
+        allowed = {f"/moiety.v1.Coordinator/{method}": frozenset({Role.ANALYST}) for method in ANALYST_METHODS}
+        allowed[DELIVER] = frozenset({Role.PARTY})
+        self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
+        allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
+        allowed[SUM] = frozenset({Role.ANALYST})
+        permissions = Permissions(config.federation, allowed)
+        sums = AggregationService(self._sums.rounds, self._sums.run)
+        services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to]
+        self._server = Server(credentials, permissions, services)
+
+    async def start(self) -> str:
+        """Mark what an earlier process left behind, listen, and return the bound address.
+
+        Raises:
+            ListenError: the address cannot be had.
+        """
+        for job_id in self._store.fail_unended():
+            _log.warning("job is FAILED", job=job_id, reason="the coordinator restarted")
+        host, _, _ = self._config.listen.rpartition(":")
+        return f"{host}:{await self._server.start(self._config.listen)}"
+
+    async def stop(self) -> None:
+        """End all jobs with their reason, tell the parties, then stop listening."""
+        await self._end_work()
+        await self._server.stop(GRACE_S)
+        await self._release()
+
+    async def serve_until_signal(self) -> None:
+        """Serve until SIGTERM or SIGINT, then do as `stop` does; watchers hear how their jobs ended."""
+        await self._server.serve_until_signal(GRACE_S, end_work=self._end_work)
+        await self._release()
+
+    async def _end_work(self) -> None:
+        self._sums.rounds.end_all("the coordinator stops")
+        await self._scheduler.stop()
+
+    async def _release(self) -> None:
+        await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
+        self._store.close()
+
+    def _roster_party(self, name: str, address: str) -> RosterParty:
+        identity = Identity(self._config.federation, Role.PARTY, name)
+        return RosterParty(identity, address, open_channel(address, identity, self._credentials))
+
+    def _make_runner(self, job_id: str, job: Job) -> JobRunner:
+        return JobRunner(
+            job_id,
+            job,
+            analyst=self._store.record(job_id).analyst,
+            identity=self._credentials.identity,
+            parties={number: self._parties[name] for number, name in enumerate(job.members, start=1)},
+            journal=self._journal,
+            mailboxes=self._mailboxes,
+            entropy=SystemEntropy(),
+        )
+
+
+async def serve_coordinator(config: CoordinatorConfig) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        SettingsError: the certificate states another identity than the configuration.
+        ServiceError: the certificates, the job store or the address cannot be used; the text says why.
+    """
+    configure_logs(config.log_format)
+    credentials = load_credentials(
+        authority=config.tls.authority, certificate=config.tls.certificate, key=config.tls.key
+    )
+    expected = Identity(config.federation, Role.COORDINATOR, config.name)
+    if credentials.identity != expected:
+        raise SettingsError(
+            f"{config.tls.certificate} states {credentials.identity}, the configuration says {expected}"
+        )
+    process = CoordinatorProcess(config, credentials)
+    address = await process.start()
+    _log.info("coordinator is ready", name=config.name, address=address, n_parties=len(config.roster))
+    await process.serve_until_signal()
+    _log.info("coordinator has stopped", name=config.name)

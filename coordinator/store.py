@@ -1,0 +1,319 @@
+"""Jobs and their events in one SQLite file.
+
+Each state change is one transaction that is on disk when the call returns (write-ahead log, synchronous = FULL). The
+file belongs to one process at a time. After a restart no job is left running: see `fail_unended`.
+"""
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from algorithms.job import Job
+from coordinator.state import NEXT, IllegalStepError, State
+from transport.errors import AlreadyExistsError, NotFoundError, ServiceError
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY,
+    job_id TEXT NOT NULL UNIQUE,
+    analyst TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    analysis TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL DEFAULT '',
+    culprit TEXT NOT NULL DEFAULT '',
+    stage TEXT NOT NULL DEFAULT '',
+    submitted_at_s REAL NOT NULL,
+    ended_at_s REAL NOT NULL DEFAULT 0,
+    job_json TEXT NOT NULL,
+    plan_json TEXT NOT NULL DEFAULT '',
+    result_json TEXT NOT NULL DEFAULT '',
+    UNIQUE (analyst, idempotency_key)
+) STRICT;
+CREATE TABLE events (
+    job_id TEXT NOT NULL REFERENCES jobs (job_id),
+    sequence INTEGER NOT NULL,
+    at_s REAL NOT NULL,
+    state TEXT NOT NULL,
+    stage TEXT NOT NULL,
+    member TEXT NOT NULL,
+    percent INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job_id, sequence)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class StoreError(ServiceError):
+    """The file cannot be used: not ours, of another version, or held by another process."""
+
+
+class JobNotFoundError(NotFoundError):
+    """No such job, or it belongs to another analyst: the two are not told apart."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"there is no job {job_id!r} of yours")
+
+
+class KeyReusedError(AlreadyExistsError):
+    """The idempotency key came before with another job."""
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """All that is known of one job. Times are Unix seconds; `ended_at_s` is 0 while it has not ended."""
+
+    job_id: str
+    analyst: str
+    analysis: str
+    state: State
+    reason: str
+    culprit: str
+    stage: str
+    submitted_at_s: float
+    ended_at_s: float
+    job_json: str
+    plan_json: str
+    result_json: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a job: a step (`state`) or a member's progress within a stage."""
+
+    sequence: int
+    at_s: float
+    state: State
+    stage: str
+    member: str
+    percent: int
+    text: str
+
+
+_SELECT_RECORD = " ".join(("SELECT", ", ".join(JobRecord.__dataclass_fields__), "FROM jobs"))
+_SELECT_EVENT = " ".join(("SELECT", ", ".join(Event.__dataclass_fields__), "FROM events"))
+
+
+class JobStore:
+    """The jobs of one coordinator. Not for use from several threads.
+
+    Args:
+        path: of the SQLite file; made, readable by its owner only, where absent.
+        clock: Unix time in seconds.
+
+    Raises:
+        StoreError: the file cannot be used.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
+        except OSError as error:
+            raise StoreError(f"the job store {path} cannot be opened: {error.strerror}") from error
+        except sqlite3.OperationalError as error:
+            raise StoreError(
+                f"the job store {path} cannot be opened: {error}; does another coordinator run?"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the job store {path} cannot be opened: {error}") from error
+
+    def _open(self) -> None:
+        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        with self._transaction():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == _VERSION:
+                return
+            if version != 0:
+                raise StoreError(f"the job store has version {version}; this program reads version {_VERSION}")
+            for statement in _SCHEMA.split(";\n"):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def submit(self, analyst: str, idempotency_key: str, job: Job) -> tuple[str, bool]:
+        """Store a job as SUBMITTED.
+
+        Returns:
+            Its identifier, and whether it is new: False where the analyst submitted the same job with this key before.
+
+        Raises:
+            KeyReusedError: the analyst used this key for another job.
+        """
+        job_json = job.canonical_json()
+        with self._transaction():
+            found = self._db.execute(
+                "SELECT job_id, job_json FROM jobs WHERE analyst = ? AND idempotency_key = ?",
+                (analyst, idempotency_key),
+            ).fetchone()
+            if found is not None:
+                if found[1] != job_json:
+                    raise KeyReusedError(f"the idempotency key of job {found[0]} was sent again with a different job")
+                return str(found[0]), False
+            job_id = secrets.token_hex(8)
+            now_s = self._clock()
+            self._db.execute(
+                "INSERT INTO jobs (job_id, analyst, idempotency_key, analysis, state, submitted_at_s, job_json)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (job_id, analyst, idempotency_key, job.analysis, State.SUBMITTED, now_s, job_json),
+            )
+            self._append(job_id, State.SUBMITTED, now_s, text=job.title)
+        return job_id, True
+
+    def advance(
+        self,
+        job_id: str,
+        state: State,
+        *,
+        reason: str = "",
+        culprit: str = "",
+        stage: str = "",
+        text: str = "",
+        plan_json: str = "",
+        result_json: str = "",
+    ) -> None:
+        """Take one step of a job's life.
+
+        Args:
+            job_id: which job.
+            state: the new state.
+            reason: public text of why it failed or was cancelled.
+            culprit: name of the member at fault, if any.
+            stage: where it failed.
+            text: for the event of this step; the reason where absent.
+            plan_json: the plan, with the step to RUNNING.
+            result_json: the result, with the step to DONE.
+
+        Raises:
+            IllegalStepError: `coordinator.state.NEXT` does not have this step.
+            JobNotFoundError: no such job.
+        """
+        with self._transaction():
+            before = self._state(job_id)
+            if state not in NEXT[before]:
+                raise IllegalStepError(job_id, before, state)
+            now_s = self._clock()
+            self._db.execute(
+                "UPDATE jobs SET state = :state, reason = :reason, culprit = :culprit, stage = :stage,"
+                " ended_at_s = :ended_at_s, result_json = :result_json,"
+                " plan_json = CASE WHEN :plan_json = '' THEN plan_json ELSE :plan_json END WHERE job_id = :job_id",
+                {
+                    "job_id": job_id,
+                    "state": state,
+                    "reason": reason,
+                    "culprit": culprit,
+                    "stage": stage,
+                    "ended_at_s": now_s if state.has_ended else 0.0,
+                    "plan_json": plan_json,
+                    "result_json": result_json,
+                },
+            )
+            self._append(job_id, state, now_s, stage=stage, member=culprit, text=text or reason)
+
+    def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+        """Record that a member got on within a stage, or what befell it; the job's state stays."""
+        with self._transaction():
+            state = self._state(job_id)
+            self._append(job_id, state, self._clock(), stage=stage, member=member, percent=percent, text=text)
+
+    def fail_unended(self) -> list[str]:
+        """Mark every job that has not ended as FAILED, because the process that ran it is gone. Call once at start.
+
+        Returns:
+            The identifiers of those jobs, oldest first.
+        """
+        rows = self._db.execute("SELECT job_id, state FROM jobs ORDER BY number").fetchall()
+        unended = [(str(job_id), State(state)) for job_id, state in rows if not State(state).has_ended]
+        for job_id, state in unended:
+            self.advance(job_id, State.FAILED, reason=f"the coordinator restarted while the job was {state}")
+        return [job_id for job_id, _ in unended]
+
+    def record(self, job_id: str, *, analyst: str | None = None) -> JobRecord:
+        """Return one job.
+
+        Args:
+            job_id: which.
+            analyst: who asks; absent means the coordinator itself.
+
+        Raises:
+            JobNotFoundError: no such job, or another analyst's.
+        """
+        row = self._db.execute(_SELECT_RECORD + " WHERE job_id = ?", (job_id,)).fetchone()
+        if row is None:
+            raise JobNotFoundError(job_id)
+        found = _record(row)
+        if analyst is not None and found.analyst != analyst:
+            raise JobNotFoundError(job_id)
+        return found
+
+    def records(self, analyst: str, *, limit: int = 0) -> list[JobRecord]:
+        """Return an analyst's jobs, newest first; `limit` 0 means all."""
+        rows = self._db.execute(
+            _SELECT_RECORD + " WHERE analyst = ? ORDER BY number DESC LIMIT ?", (analyst, limit or -1)
+        )
+        return [_record(row) for row in rows]
+
+    def events(self, job_id: str, *, after: int = -1) -> list[Event]:
+        """Return the events of a job whose sequence number is above `after`, in order."""
+        rows = self._db.execute(_SELECT_EVENT + " WHERE job_id = ? AND sequence > ? ORDER BY sequence", (job_id, after))
+        return [
+            Event(sequence, at_s, State(state), stage, member, percent, text)
+            for sequence, at_s, state, stage, member, percent, text in rows
+        ]
+
+    def _state(self, job_id: str) -> State:
+        row = self._db.execute("SELECT state FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+        if row is None:
+            raise JobNotFoundError(job_id)
+        return State(row[0])
+
+    def _append(
+        self,
+        job_id: str,
+        state: State,
+        at_s: float,
+        *,
+        stage: str = "",
+        member: str = "",
+        percent: int = 0,
+        text: str = "",
+    ) -> None:
+        (sequence,) = self._db.execute(
+            "SELECT COALESCE(MAX(sequence) + 1, 0) FROM events WHERE job_id = ?", (job_id,)
+        ).fetchone()
+        self._db.execute(
+            "INSERT INTO events (job_id, sequence, at_s, state, stage, member, percent, text)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (job_id, sequence, at_s, state, stage, member, percent, text),
+        )
+
+
+def _record(row: tuple[str, ...]) -> JobRecord:
+    fields = dict(zip(JobRecord.__dataclass_fields__, row, strict=True))
+    return JobRecord(**{**fields, "state": State(fields["state"])})  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The protocols of secure computation, pure: no sockets, files, clock or logging."""

@@ -1,0 +1,220 @@
+"""The public configuration of a round: who takes part, how many may vanish or collude, what is summed.
+
+It is hashed into every key of the round, so members with different configurations cannot even read each other.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Self
+
+from mpc.errors import LocalFaultError, TooFewPartiesError
+from mpc.secagg.encoding import VectorEncoding
+from mpc.secagg.graph_parameters import find_graph_parameters, required_shares
+from mpc.secagg.group import SumGroup
+from mpc.secagg.keys import KEY_BYTES
+from mpc.secagg.transcript import RoundId, digest, encode_fields
+
+LARGEST_COMPLETE_GRAPH = 128
+LARGEST_ROSTER = 1 << 20
+
+
+@dataclass(frozen=True)
+class RosterEntry:
+    """One member that is allowed to take part.
+
+    Attributes:
+        number: 1 .., its abscissa in every sharing.
+        name: of its certificate; public.
+        identity_public: its Ed25519 identity, 32 bytes.
+    """
+
+    number: int
+    name: str
+    identity_public: bytes
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Who shares with whom, and which numbers of survivors and of colluding members the round is safe for.
+
+    Attributes:
+        n_members: of the roster.
+        degree: neighbours of each member; n_members - 1 for the complete graph.
+        n_required: shares that open a secret; n_required - 1 say nothing.
+        fewest_survivors: a sum of fewer is not opened.
+        n_corrupt: members that may collude with the coordinator, at most.
+
+    Raises:
+        TooFewPartiesError: these numbers are not safe together; says which and why.
+    """
+
+    n_members: int
+    degree: int
+    n_required: int
+    fewest_survivors: int
+    n_corrupt: int
+
+    @classmethod
+    def complete(cls, n_members: int, n_corrupt: int, fewest_survivors: int | None = None) -> Self:
+        """Return the complete graph that lets the most members vanish: 2 n_required > n + n_corrupt.
+
+        With n = 3: n_corrupt = 0 requires 2 shares, so one member may vanish and none may collude; n_corrupt = 1
+        requires 3, so one may collude and none may vanish.
+        """
+        n_required = max((n_members + n_corrupt) // 2 + 1, n_corrupt + 2)
+        return cls(n_members, n_members - 1, n_required, fewest_survivors or n_required, n_corrupt)
+
+    @classmethod
+    def ring(cls, n_members: int, n_corrupt: int, n_vanishing: int) -> Self:
+        """Return the smallest safe ring; see `graph_parameters`."""
+        found = find_graph_parameters(n_members, n_corrupt, n_vanishing)
+        if found is None:
+            raise TooFewPartiesError(
+                f"no ring of {n_members} members is safe with {n_corrupt} corrupt and {n_vanishing} vanishing ones"
+            )
+        return cls(n_members, found.degree, found.n_required, n_members - n_vanishing, n_corrupt)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.n_members <= LARGEST_ROSTER or self.n_corrupt < 0:
+            raise TooFewPartiesError(f"a roster has 2 to {LARGEST_ROSTER} members, not {self.n_members}")
+        if not self.is_complete and self.n_members <= LARGEST_COMPLETE_GRAPH:
+            raise TooFewPartiesError(f"up to {LARGEST_COMPLETE_GRAPH} members everybody is everybody's neighbour")
+        if self.fewest_survivors < self.n_signatures:
+            raise TooFewPartiesError(
+                f"with {self.fewest_survivors} of {self.n_members} survivors and {self.n_corrupt} corrupt members, two "
+                "different sets of survivors could both be signed"
+            )
+        if self.fewest_survivors - self.n_corrupt < 2 or self.fewest_survivors > self.n_members:
+            raise TooFewPartiesError(
+                f"a sum of {self.fewest_survivors} of {self.n_members} members, {self.n_corrupt} of them corrupt, does "
+                "not hide an honest member among others"
+            )
+        if self.is_complete:
+            self._check_complete()
+        else:
+            self._check_ring()
+
+    def _check_complete(self) -> None:
+        if 2 * self.n_required <= self.n_members + self.n_corrupt:
+            raise TooFewPartiesError(
+                f"with {self.n_required} of {self.n_members} shares required and {self.n_corrupt} corrupt members, "
+                "both kinds of shares of one member could be collected"
+            )
+        if self.fewest_survivors < self.n_required:
+            raise TooFewPartiesError(f"{self.fewest_survivors} survivors cannot open what needs {self.n_required}")
+
+    def _check_ring(self) -> None:
+        n_vanishing = self.n_members - self.fewest_survivors
+        least = required_shares(self.n_members, self.degree, self.n_corrupt, n_vanishing)
+        if least is None or not least <= self.n_required <= self.degree:
+            raise TooFewPartiesError(
+                f"a ring of {self.n_members} members with {self.degree} neighbours each and {self.n_required} shares "
+                f"required is not safe with {self.n_corrupt} corrupt and {n_vanishing} vanishing members"
+            )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everybody is everybody's neighbour."""
+        return self.degree == self.n_members - 1
+
+    @property
+    def n_signatures(self) -> int:
+        """Members that must have signed the same survivors: more than half of the honest ones and all corrupt ones.
+
+        An honest member signs one set only, and 2 * n_signatures > n + n_corrupt, so no second set can have as many.
+        """
+        return (self.n_members + self.n_corrupt) // 2 + 1
+
+    def encode(self) -> bytes:
+        """Return it as bytes."""
+        return encode_fields(self.n_members, self.degree, self.n_required, self.fewest_survivors, self.n_corrupt)
+
+
+@dataclass(frozen=True)
+class RoundConfig:
+    """Everything public about a round but its input. A configuration that exists is one whose sum fits.
+
+    Attributes:
+        round_id: of the round; never used twice.
+        roster: members 1 .. n, in order.
+        topology: who shares with whom.
+        group: of the sum.
+        vector: name of what is summed; bound into the masks.
+        encoding: how members make integers.
+        noise_bound: public bound of the noise that stays in the sum.
+        surplus_levels: empty, or ascending numbers of survivors, from the fewest allowed to all; see `surplus`.
+
+    Raises:
+        EncodingOverflowError: the sum of all members might not fit the group.
+        LocalFaultError: the roster or the levels are not well-formed.
+    """
+
+    round_id: RoundId
+    roster: tuple[RosterEntry, ...]
+    topology: Topology
+    group: SumGroup
+    vector: str
+    encoding: VectorEncoding
+    noise_bound: int = 0
+    surplus_levels: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = [entry.number for entry in self.roster]
+        if numbers != list(range(1, self.topology.n_members + 1)):
+            raise LocalFaultError(f"the roster must number its members from 1 to {self.topology.n_members}, in order")
+        keys = {entry.identity_public for entry in self.roster}
+        if len(keys) != len(numbers) or any(len(key) != KEY_BYTES for key in keys):
+            raise LocalFaultError("each member of the roster has an identity key of its own, of 32 bytes")
+        if len({entry.name for entry in self.roster}) != len(numbers):
+            raise LocalFaultError("each member of the roster has a name of its own")
+        levels = self.surplus_levels
+        if levels and (
+            levels[0] != self.topology.fewest_survivors
+            or levels[-1] != len(numbers)
+            or any(low >= high for low, high in pairwise(levels))
+        ):
+            raise LocalFaultError("surplus levels ascend from the fewest survivors allowed to the whole roster")
+        if self.noise_bound < 0:
+            raise LocalFaultError("a bound of the noise cannot be negative")
+        self.encoding.check_fits(self.group, len(numbers), self.noise_bound)
+
+    @property
+    def n_members(self) -> int:
+        """Members of the roster."""
+        return len(self.roster)
+
+    @property
+    def n_elements(self) -> int:
+        """Elements of the summed vector."""
+        return self.encoding.n_elements
+
+    @property
+    def n_surplus_seeds(self) -> int:
+        """Seeds in each member's chain."""
+        return max(0, len(self.surplus_levels) - 1)
+
+    def name_of(self, member: int) -> str:
+        """Return a member's name."""
+        return self.roster[member - 1].name
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash that stands for the whole configuration, 32 bytes."""
+        roster = [encode_fields(entry.number, entry.name, entry.identity_public) for entry in self.roster]
+        return digest(
+            "configuration",
+            self.round_id.encode(),
+            encode_fields(*roster),
+            self.topology.encode(),
+            self.group.name,
+            self.vector,
+            self.encoding.encode_rule(),
+            str(self.noise_bound),
+            encode_fields(*self.surplus_levels),
+        )
+
+
+def input_digest(round_id: RoundId, public_input: bytes) -> bytes:
+    """Return the hash of the public input of a round (for instance the model that all members are to improve)."""
+    return digest("public input", round_id.encode(), public_input)

@@ -1,0 +1,54 @@
+"""The coordinator's first stage: signed keys of whoever takes part."""
+
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.errors import DifferentConfigurationError, DifferentInputError, ForgedSignatureError
+from mpc.secagg.keys import KEY_BYTES, is_signed_by, is_usable_public_key
+from mpc.secagg.messages import Advertisement, MemberList
+from mpc.secagg.stage import Stage
+
+
+class CollectingAdvertisements(Collection[Advertisement]):
+    """Takes advertisements; whoever sends none by the end of the stage does not take part.
+
+    Args:
+        config: of the round.
+        input_digest: of its public input.
+    """
+
+    def __init__(self, config: RoundConfig, input_digest: bytes) -> None:
+        super().__init__(config, Stage.ADVERTISE, range(1, config.n_members + 1))
+        self.input_digest = input_digest
+
+    def receive(self, ad: Advertisement) -> None:
+        """Take in one advertisement.
+
+        Raises:
+            ForgedSignatureError, DifferentConfigurationError, DifferentInputError: members would abort on it.
+            PeerViolationError: a key is of low order, or a length is wrong.
+        """
+        if not self.is_new(ad):
+            return
+        config, name = self.config, self.config.name_of(ad.member)
+        if not is_signed_by(config.roster[ad.member - 1].identity_public, ad.signature, ad.signed_bytes()):
+            raise ForgedSignatureError(ad.member, self.stage, f"the advertisement of {name} is not signed by {name}")
+        if ad.config_digest != config.digest:
+            raise DifferentConfigurationError(ad.member, self.stage, f"{name} has signed another configuration")
+        if ad.input_digest != self.input_digest:
+            raise DifferentInputError(ad.member, self.stage, f"{name} has signed another public input")
+        if not (is_usable_public_key(ad.mask_public) and is_usable_public_key(ad.channel_public)):
+            raise self.violation(ad.member, "advertised a key that is no usable X25519 public key")
+        anchor_bytes = KEY_BYTES if config.n_surplus_seeds else 0
+        if len(ad.seed_digest) != KEY_BYTES or len(ad.surplus_anchor) != anchor_bytes:
+            raise self.violation(ad.member, "advertised commitments of a wrong length")
+        self.answers[ad.member] = ad
+
+    def member_list(self) -> MemberList:
+        """Close the stage and return what goes to all members.
+
+        Raises:
+            TooFewMembersError: too few answered.
+        """
+        return MemberList(
+            self.config.round_id, tuple(self.answers[m] for m in self.close(self.config.topology.fewest_survivors))
+        )

@@ -1,0 +1,67 @@
+"""The coordinator's second stage: sealed shares, sorted by receiver."""
+
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.errors import SplitMembersError, WrongNeighboursError
+from mpc.secagg.graph import Neighbourhood
+from mpc.secagg.messages import MemberList, SealedShares, ShareDelivery
+from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.stage import Stage
+
+SEAL_BYTES = 16
+
+
+class CollectingShares(Collection[SealedShares]):
+    """Takes sealed shares, of which it can read nothing.
+
+    Args:
+        config: of the round.
+        members: as sent to all.
+        transcript: the hash that members must have come to.
+        graph: who is whose neighbour.
+    """
+
+    def __init__(self, config: RoundConfig, members: MemberList, transcript: bytes, graph: Neighbourhood) -> None:
+        super().__init__(config, Stage.SHARE, (ad.member for ad in members.advertisements))
+        self.transcript = transcript
+        self.graph = graph
+
+    def receive(self, shares: SealedShares) -> None:
+        """Take in one member's sealed shares.
+
+        Raises:
+            SplitMembersError: the member has come to another transcript.
+            WrongNeighboursError: it has sealed for others than its neighbours.
+            PeerViolationError: a sealed message has a wrong length.
+        """
+        if not self.is_new(shares):
+            return
+        name = self.config.name_of(shares.member)
+        if shares.transcript != self.transcript:
+            raise SplitMembersError(shares.member, self.stage, f"{name} has seen another list of members than was sent")
+        if set(shares.sealed) != self.graph.neighbours(shares.member) & self.expected:
+            raise WrongNeighboursError(
+                shares.member, self.stage, f"{name} sealed shares for others than its neighbours that take part"
+            )
+        length = (2 + self.config.n_surplus_seeds) * SHARE_BYTES + SEAL_BYTES
+        if any(len(sealed) != length for sealed in shares.sealed.values()):
+            raise self.violation(shares.member, f"sealed something else than {length - SEAL_BYTES} bytes of shares")
+        self.answers[shares.member] = shares
+
+    def deliveries(self) -> dict[int, ShareDelivery]:
+        """Close the stage and return what goes to each member that has shared.
+
+        Raises:
+            TooFewMembersError: too few answered.
+        """
+        sharers = self.close(self.config.topology.fewest_survivors)
+        deliveries = {}
+        for member in sharers:
+            senders = sorted(self.graph.neighbours(member) & set(sharers))
+            deliveries[member] = ShareDelivery(
+                self.config.round_id,
+                sharers,
+                {j: self.answers[j].transcript for j in senders},
+                {j: self.answers[j].sealed[member] for j in senders},
+            )
+        return deliveries

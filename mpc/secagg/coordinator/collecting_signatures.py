@@ -1,0 +1,50 @@
+"""The coordinator's fourth stage: signatures of the set of survivors."""
+
+from collections.abc import Sequence
+
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.errors import ForgedSignatureError, SplitSurvivorsError
+from mpc.secagg.keys import is_signed_by
+from mpc.secagg.messages import SignedSurvivors, SurvivorSignature
+from mpc.secagg.stage import Stage
+
+
+class CollectingSignatures(Collection[SurvivorSignature]):
+    """Takes signatures.
+
+    Args:
+        config: of the round.
+        survivors: who may sign.
+        set_digest: what they must have signed.
+    """
+
+    def __init__(self, config: RoundConfig, survivors: Sequence[int], set_digest: bytes) -> None:
+        super().__init__(config, Stage.AGREE, survivors)
+        self.set_digest = set_digest
+
+    def receive(self, signature: SurvivorSignature) -> None:
+        """Take in one signature.
+
+        Raises:
+            SplitSurvivorsError, ForgedSignatureError: members would abort on it.
+        """
+        if not self.is_new(signature):
+            return
+        member, name = signature.member, self.config.name_of(signature.member)
+        if signature.set_digest != self.set_digest:
+            raise SplitSurvivorsError(member, self.stage, f"{name} has signed another set of survivors than was sent")
+        identity = self.config.roster[member - 1].identity_public
+        if not is_signed_by(identity, signature.signature, signature.signed_bytes()):
+            raise ForgedSignatureError(member, self.stage, f"the signature of {name} is not by {name}")
+        self.answers[member] = signature
+
+    def signed_survivors(self) -> SignedSurvivors:
+        """Close the stage and return what goes to all that have signed.
+
+        Raises:
+            TooFewMembersError: too few answered.
+        """
+        return SignedSurvivors(
+            self.config.round_id, tuple(self.answers[m] for m in self.close(self.config.topology.n_signatures))
+        )

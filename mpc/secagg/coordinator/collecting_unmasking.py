@@ -1,0 +1,161 @@
+"""The coordinator's last stage: shares of one kind per member, from which the masks of the sum are rebuilt."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from mpc.errors import OutOfRangeError
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.coordinator.recovery import SecretRecovery
+from mpc.secagg.graph import Neighbourhood
+from mpc.secagg.group import Elements
+from mpc.secagg.keys import RoundKey, pair_mask_key, self_mask_key
+from mpc.secagg.mask import Mask, apply_masks
+from mpc.secagg.messages import Advertisement, UnmaskingShares, seed_digest
+from mpc.secagg.secret_sharing import check_share
+from mpc.secagg.stage import Stage
+from mpc.secagg.surplus import belongs_to, n_opened_by, opened_seeds
+from mpc.secagg.transcript import RoundId
+
+
+@dataclass(frozen=True)
+class ClosedStages:
+    """What the earlier stages came to.
+
+    Attributes:
+        transcript: of the members.
+        graph: who is whose neighbour.
+        advertisements: by member.
+        sharers, survivors: ascending.
+        signers: survivors that have signed.
+    """
+
+    transcript: bytes
+    graph: Neighbourhood
+    advertisements: Mapping[int, Advertisement]
+    sharers: tuple[int, ...]
+    survivors: tuple[int, ...]
+    signers: tuple[int, ...]
+
+
+class CollectingUnmasking(Collection[UnmaskingShares]):
+    """Takes unmasking shares, and takes the masks off the sum.
+
+    Args:
+        config: of the round.
+        before: what the earlier stages came to.
+        total: sum of the survivors' masked vectors; unmasked in place.
+    """
+
+    def __init__(self, config: RoundConfig, before: ClosedStages, total: Elements) -> None:
+        super().__init__(config, Stage.UNMASK, before.signers)
+        self.before = before
+        self._total = total
+        self._alive = frozenset(before.survivors)
+        self._n_opened = n_opened_by(config.surplus_levels, len(before.survivors))
+
+    def receive(self, shares: UnmaskingShares) -> None:
+        """Take in one holder's shares.
+
+        Raises:
+            PeerViolationError: not exactly the shares that are due, or something that cannot be a share.
+        """
+        if not self.is_new(shares):
+            return
+        owners = self.before.graph.holders(shares.member) & set(self.before.sharers)  # the relation is symmetric
+        due = owners & self._alive
+        if (
+            set(shares.seed_shares) != due
+            or set(shares.key_shares) != owners - self._alive
+            or set(shares.surplus_shares) != (due if self._n_opened else set())
+        ):
+            raise self.violation(shares.member, "released other shares than those that are due")
+        for by_owner in (shares.seed_shares, shares.key_shares, shares.surplus_shares):
+            for share in by_owner.values():
+                try:
+                    check_share(share)
+                except OutOfRangeError as error:
+                    raise self.violation(shares.member, "released something that cannot be a share") from error
+        self.answers[shares.member] = shares
+
+    def open(self) -> tuple[Elements, tuple[int, ...], dict[int, tuple[bytes, ...]]]:
+        """Rebuild the masks and take them off.
+
+        Returns:
+            The sum; the members whose shares were wrong; each survivor's opened surplus seeds.
+
+        Raises:
+            TooFewSharesError: too few holders of somebody's shares have answered.
+            WrongSharesError: somebody's secret cannot be rebuilt, because too many shares of it are wrong.
+
+        Cost: one mask per survivor, and one per pair of a survivor and a vanished neighbour.
+        """
+        recovery = SecretRecovery(self.config)
+        masks = [mask.opposite() for mask in [*self._self_masks(recovery), *self._pair_masks(recovery)]]
+        surplus = self._surplus_seeds(recovery)
+        apply_masks(self.config.group, self._total, masks)
+        return self._total, recovery.liars, surplus
+
+    def _self_masks(self, recovery: SecretRecovery) -> Iterator[Mask]:
+        round_id = self.config.round_id
+        for owner in self.before.survivors:
+            expected = self.before.advertisements[owner].seed_digest
+            seed = recovery.recover(
+                owner,
+                self._shares_of(owner, lambda answer: answer.seed_shares),
+                partial(_is_seed, round_id, owner, expected),
+            )
+            key = self_mask_key(
+                seed,
+                transcript=self.before.transcript,
+                round_id=round_id,
+                vector=self.config.vector,
+                member=owner,
+            )
+            yield Mask(key, is_negative=False)
+
+    def _pair_masks(self, recovery: SecretRecovery) -> Iterator[Mask]:
+        for owner in sorted(set(self.before.sharers) - self._alive):
+            expected = self.before.advertisements[owner].mask_public
+            secret = recovery.recover(
+                owner,
+                self._shares_of(owner, lambda answer: answer.key_shares),
+                partial(_is_private_key, expected),
+            )
+            private = RoundKey(secret)
+            for j in sorted(self.before.graph.neighbours(owner) & self._alive):
+                key = pair_mask_key(
+                    private,
+                    self.before.advertisements[j].mask_public,
+                    transcript=self.before.transcript,
+                    round_id=self.config.round_id,
+                    vector=self.config.vector,
+                    pair=(owner, j),
+                )
+                yield Mask(key, is_negative=owner < j)
+
+    def _surplus_seeds(self, recovery: SecretRecovery) -> dict[int, tuple[bytes, ...]]:
+        if not self._n_opened:
+            return {}
+        opened = {}
+        for owner in self.before.survivors:
+            anchor = self.before.advertisements[owner].surplus_anchor
+            last = recovery.recover(
+                owner,
+                self._shares_of(owner, lambda answer: answer.surplus_shares),
+                partial(belongs_to, n_opened=self._n_opened, anchor=anchor),
+            )
+            opened[owner] = opened_seeds(last, self._n_opened)
+        return opened
+
+    def _shares_of(self, owner: int, kind: Callable[[UnmaskingShares], Mapping[int, bytes]]) -> dict[int, bytes]:
+        return {h: kind(answer)[owner] for h, answer in sorted(self.answers.items()) if owner in kind(answer)}
+
+
+def _is_seed(round_id: RoundId, owner: int, committed: bytes, secret: bytes) -> bool:
+    return seed_digest(round_id, owner, secret) == committed
+
+
+def _is_private_key(public: bytes, secret: bytes) -> bool:
+    return RoundKey(secret).public_bytes == public

@@ -1,0 +1,64 @@
+"""What a member holds all through a round, and the checks that several of its states make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from entropy import Entropy
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.errors import ForgedSignatureError, InvalidSetError, TooFewMembersError, WrongRoundError
+from mpc.secagg.journal import MemberJournal
+from mpc.secagg.keys import IdentityKey, is_signed_by
+from mpc.secagg.stage import Stage
+from mpc.secagg.transcript import RoundId
+from mpc.session import COORDINATOR
+
+
+@dataclass(frozen=True)
+class MemberContext:
+    """What does not change while a round runs.
+
+    Attributes:
+        config: of the round, accepted by the member's policy.
+        me: my number.
+        identity: my key.
+        journal: my lasting memory.
+        input_digest: of the public input that I hold.
+        entropy: where my randomness comes from.
+    """
+
+    config: RoundConfig
+    me: int
+    identity: IdentityKey
+    journal: MemberJournal
+    input_digest: bytes
+    entropy: Entropy
+
+    @property
+    def round_id(self) -> RoundId:
+        """The round."""
+        return self.config.round_id
+
+    def check_round(self, round_id: RoundId, stage: Stage) -> None:
+        """Refuse a message of another round."""
+        if round_id != self.round_id:
+            raise WrongRoundError(
+                COORDINATOR, stage, f"the coordinator sent a message of {round_id} in {self.round_id}: replayed?"
+            )
+
+    def check_set(self, members: Sequence[int], allowed: Sequence[int], stage: Stage, what: str) -> None:
+        """Refuse a set of members that is not ascending, not within `allowed`, or smaller than the fewest survivors."""
+        if list(members) != sorted(set(members)) or not set(members) <= set(allowed):
+            raise InvalidSetError(
+                COORDINATOR, stage, f"the {what} are not in order, are repeated, or were not there in the stage before"
+            )
+        fewest = self.config.topology.fewest_survivors
+        if len(members) < fewest:
+            raise TooFewMembersError(f"{len(members)} {what} are left; this round needs {fewest}")
+
+    def check_signature(self, member: int, signature: bytes, message: bytes, stage: Stage) -> None:
+        """Refuse what is not signed by the identity that the roster pins."""
+        if not is_signed_by(self.config.roster[member - 1].identity_public, signature, message):
+            name = self.config.name_of(member)
+            raise ForgedSignatureError(
+                member, stage, f"a message of {name} is not signed by {name}: somebody plays it or altered its words"
+            )

@@ -1,0 +1,179 @@
+"""The messages of a round: one type per meaning, five from a member and four to it.
+
+They hold public or sealed bytes only, but for `UnmaskingShares`. None is trusted before the state that receives it has
+checked it. Numbers are positive integers below 2^20; maps are keyed by member number.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mpc.secagg.transcript import RoundId, context, digest, encode_fields
+
+
+@dataclass(frozen=True)
+class Advertisement:
+    """Member to coordinator, relayed to all: the fresh keys of a round, signed by the member's identity.
+
+    Attributes:
+        round_id: the round.
+        member: its number.
+        mask_public: X25519, 32 bytes: masks are agreed with it.
+        channel_public: X25519, 32 bytes: shares are sealed with it.
+        seed_digest: commits to the seed of the member's own mask, 32 bytes.
+        surplus_anchor: commits to its surplus seeds, 32 bytes; empty where the round has none.
+        config_digest: of the configuration that the member was given, 32 bytes.
+        input_digest: of the public input that it was given, 32 bytes.
+        signature: Ed25519 over all of the above, 64 bytes.
+    """
+
+    round_id: RoundId
+    member: int
+    mask_public: bytes
+    channel_public: bytes
+    seed_digest: bytes
+    surplus_anchor: bytes
+    config_digest: bytes
+    input_digest: bytes
+    signature: bytes
+
+    def signed_bytes(self) -> bytes:
+        """Return what the signature is over."""
+        return self._signed_bytes
+
+    @cached_property  # each member needs it twice of each other member
+    def _signed_bytes(self) -> bytes:
+        return context(
+            self.round_id,
+            "advertisement",
+            self.member,
+            self.mask_public,
+            self.channel_public,
+            self.seed_digest,
+            self.surplus_anchor,
+            self.config_digest,
+            self.input_digest,
+        )
+
+
+@dataclass(frozen=True)
+class MemberList:
+    """Coordinator to members: who takes part."""
+
+    round_id: RoundId
+    advertisements: tuple[Advertisement, ...]
+
+
+@dataclass(frozen=True)
+class SealedShares:
+    """Member to coordinator: shares of its secrets, sealed for each holder that takes part.
+
+    Attributes:
+        round_id: the round.
+        member: the owner of the secrets.
+        transcript: hash of the member list that the owner saw; relayed to the holders.
+        sealed: holder to ciphertext; the owner's own shares stay with it.
+    """
+
+    round_id: RoundId
+    member: int
+    transcript: bytes
+    sealed: Mapping[int, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ShareDelivery:
+    """Coordinator to one member: what others sealed for it, and who has shared.
+
+    Attributes:
+        round_id: the round.
+        sharers: all members that have shared, ascending.
+        transcripts: neighbour to the transcript hash it stated.
+        sealed: neighbour to its ciphertext for this member.
+    """
+
+    round_id: RoundId
+    sharers: tuple[int, ...]
+    transcripts: Mapping[int, bytes]
+    sealed: Mapping[int, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class MaskedInput:
+    """Member to coordinator: its vector under its own mask and the masks it has in common with its neighbours."""
+
+    round_id: RoundId
+    member: int
+    elements: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SurvivorList:
+    """Coordinator to members: whose masked input has arrived, ascending."""
+
+    round_id: RoundId
+    survivors: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SurvivorSignature:
+    """Member to coordinator, relayed to all survivors: it has seen exactly this set.
+
+    Attributes:
+        round_id: the round.
+        member: who signs.
+        set_digest: of what it signs; see `survivor_digest`.
+        signature: Ed25519, 64 bytes.
+    """
+
+    round_id: RoundId
+    member: int
+    set_digest: bytes
+    signature: bytes
+
+    def signed_bytes(self) -> bytes:
+        """Return what the signature is over."""
+        return context(self.round_id, "survivors", self.member, self.set_digest)
+
+
+@dataclass(frozen=True)
+class SignedSurvivors:
+    """Coordinator to survivors: the signatures of those that have signed."""
+
+    round_id: RoundId
+    signatures: tuple[SurvivorSignature, ...]
+
+
+@dataclass(frozen=True)
+class UnmaskingShares:
+    """Member to coordinator: of every neighbour's secrets exactly one kind of share.
+
+    Attributes:
+        round_id: the round.
+        member: the holder.
+        seed_shares: surviving owner to a share of the seed of its own mask.
+        key_shares: vanished owner to a share of its mask key.
+        surplus_shares: surviving owner to a share of the surplus seed that is due; empty where none is.
+    """
+
+    round_id: RoundId
+    member: int
+    seed_shares: Mapping[int, bytes] = field(repr=False)
+    key_shares: Mapping[int, bytes] = field(repr=False)
+    surplus_shares: Mapping[int, bytes] = field(repr=False)
+
+
+def member_transcript(config_digest: bytes, input_digest: bytes, advertisements: tuple[Advertisement, ...]) -> bytes:
+    """Return the hash of everything that the members of a round have agreed on: the salt of all its keys."""
+    signed = [encode_fields(ad.signed_bytes(), ad.signature) for ad in advertisements]
+    return digest("members", config_digest, input_digest, *signed)
+
+
+def seed_digest(round_id: RoundId, member: int, seed: bytes) -> bytes:
+    """Return the commitment to the seed of a member's own mask."""
+    return digest("self mask seed", round_id.encode(), member, seed)
+
+
+def survivor_digest(transcript: bytes, sharers: tuple[int, ...], survivors: tuple[int, ...]) -> bytes:
+    """Return the hash that members sign: the transcript, who has shared, and whose masked input has arrived."""
+    return digest("survivors", transcript, encode_fields(*sharers), encode_fields(*survivors))

@@ -1,0 +1,44 @@
+"""What a round comes to: the exact sum of the survivors' vectors, and who vanished when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.secagg.group import Elements, SumGroup
+from mpc.secagg.stage import Stage
+
+
+@dataclass(frozen=True)
+class OpenedSum:
+    """The result of a round.
+
+    Attributes:
+        group: of the sum.
+        elements: the sum, as group elements; noise in it included.
+        survivors: whose vectors are in it, ascending.
+        vanished: every other member of the roster to the stage at which it did not answer.
+        silent_after: survivors that did not answer in a later stage, to that stage; their vectors are in the sum.
+        liars: members whose shares were wrong; the others' sufficed.
+        surplus_seeds: survivor to its opened surplus seeds.
+    """
+
+    group: SumGroup
+    elements: Elements = field(repr=False)
+    survivors: tuple[int, ...]
+    vanished: Mapping[int, Stage]
+    silent_after: Mapping[int, Stage]
+    liars: tuple[int, ...]
+    surplus_seeds: Mapping[int, tuple[bytes, ...]] = field(repr=False)
+
+    def integers(self) -> NDArray[Any]:
+        """Return the sum as signed integers."""
+        return self.group.decode(self.elements)
+
+    def less(self, surplus: NDArray[np.int64]) -> "OpenedSum":
+        """Return the sum without integers that were added in excess; shape as the sum."""
+        elements = self.elements.copy()
+        self.group.deduct(elements, self.group.encode(surplus))
+        return replace(self, elements=elements, surplus_seeds={})

@@ -1,0 +1,1 @@
+"""The party service: it stands beside the data and does a party's part of every job."""

@@ -1,0 +1,265 @@
+"""From a planned job to a reservation: the policy, if need be the owner, and the budget."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from algorithms.job import Job
+from algorithms.plan import Plan
+from algorithms.schema import BlockSchema, Table
+from dp.views import VIEWS
+from mpc.session import COORDINATOR
+from party.books import ChargeError, Quote
+from party.config import PartyConfig
+from party.consent import ConsentBox
+from party.ledger import Ledger
+from party.ledger_entry import LedgerError
+from party.policy import Answer, Decision, Request
+
+log = structlog.get_logger()
+
+
+class RefusalError(Exception):
+    """We do not take part; the text is public and goes to the analyst."""
+
+
+@dataclass(frozen=True)
+class Applicant:
+    """A job and who brings it.
+
+    Attributes:
+        job_id: of the job.
+        analyst: who submitted it, as the coordinator says.
+        job: what is asked for.
+        table: of this party, None where it only computes.
+    """
+
+    job_id: str
+    analyst: str
+    job: Job
+    table: Table | None
+
+
+class Admission:
+    """Decides about jobs for one party, and keeps its ledger's side of them.
+
+    Args:
+        config: the owner's file.
+        ledger: what was and may be spent.
+        consent: how the owner is asked.
+        clock: Unix time, shown to the owner.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        ledger: Ledger,
+        consent: ConsentBox,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._consent = consent
+        self._clock = clock
+        self._exact: dict[str, str] = {}  # job that may open an exact result, to who agreed
+
+    def check_proposal(self, job: Job, analyst: str, schema: BlockSchema) -> None:
+        """Refuse what the limits exclude already before the job is planned.
+
+        Raises:
+            RefusalError: names the rules.
+        """
+        decision = self._config.policy.decide(self._request(job, analyst, schema, (COORDINATOR,)))
+        if decision.answer is Answer.REFUSE:
+            raise RefusalError(_policy_text(decision))
+
+    async def admit(self, applicant: Applicant, plan: Plan) -> AsyncGenerator[str, None]:
+        """Decide about a planned job. It is reserved when this ends well; nothing was opened by then.
+
+        Yields:
+            Public text, once, when the owner is asked.
+
+        Raises:
+            RefusalError: with the reason.
+        """
+        schema = plan.schema_of(applicant.job.members.index(self._config.name) + 1)
+        if plan.is_exact != (applicant.job.target is None):
+            raise RefusalError("privacy: the analysis adds no noise though the job asks for some, or the other way")
+        try:
+            quote = await self._quote(applicant, plan)
+            request = self._request(
+                applicant.job, applicant.analyst, schema, plan.receivers, quote, withstands=plan.withstands
+            )
+            decision = self._config.policy.decide(request)
+            if decision.answer is Answer.REFUSE:
+                raise RefusalError(_policy_text(decision))
+            consent = "policy"
+            if decision.answer is Answer.ASK:
+                if quote is not None:
+                    quote.check_covered()  # the owner is not asked about what the ledger would refuse
+                deadline_s = self._config.policy.approval_deadline_s
+                yield f"{self._config.name} waits for its owner's approval, for at most {deadline_s:g} s"
+                await self._ask(applicant, plan, schema, quote, decision)
+                consent = "owner"
+            if applicant.table is not None and plan.is_exact:
+                await asyncio.to_thread(self._ledger.check_unused, applicant.job_id)
+                self._exact[applicant.job_id] = consent
+            elif quote is not None:
+                await _to_its_end(
+                    self._ledger.reserve,
+                    applicant.job_id,
+                    dataset=quote.balance.dataset,
+                    unit=plan.privacy_unit,
+                    analyst=applicant.analyst,
+                    analysis=applicant.job.analysis,
+                    consent=consent,
+                    events=plan.privacy_events("coalition"),
+                    most_epsilon_of_analyst=decision.max_epsilon_per_analyst,
+                )
+        except ChargeError as error:
+            raise RefusalError(str(error)) from error
+        except LedgerError as error:
+            raise RefusalError(self.explain(error)) from error
+
+    def commit(self, applicant: Applicant) -> None:
+        """Make the cost of an admitted job spent; an exact result, which costs nothing that adds up, is noted.
+
+        A party that only computes has no cost: its peers charge their own.
+
+        Raises:
+            ChargeError: it holds no reservation, or was not admitted; the text is public.
+            LedgerError: it cannot be written.
+        """
+        if applicant.table is None:
+            return
+        if applicant.job.target is not None:
+            self._ledger.commit(applicant.job_id)
+            return
+        consent = self._exact.pop(applicant.job_id, None)
+        if consent is None:
+            raise ChargeError(f"job {applicant.job_id} was not allowed an exact result: nothing may be opened")
+        brought = next(i for i in applicant.job.inputs if i.party == self._config.name)
+        self._ledger.note_exact(
+            applicant.job_id,
+            dataset=brought.table,
+            analyst=applicant.analyst,
+            analysis=applicant.job.analysis,
+            consent=consent,
+        )
+
+    async def release(self, job_id: str, reason: str) -> None:
+        """Give back the reservation of a job that has ended, unless it was committed.
+
+        A failure is only logged: what is not given back now is given back at the next start.
+        """
+        self._exact.pop(job_id, None)
+        try:
+            await asyncio.to_thread(self._ledger.release, job_id, reason)
+        except LedgerError as error:
+            log.error("reservation kept", job=job_id, reason=str(error))
+
+    def explain(self, error: LedgerError) -> str:
+        """Return what an analyst may know of a failure of the ledger; the owner finds the rest in the log."""
+        log.error("ledger failed", reason=str(error))
+        return f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
+
+    async def _quote(self, applicant: Applicant, plan: Plan) -> Quote | None:
+        if applicant.table is None or plan.is_exact:
+            return None
+        brought = next(i for i in applicant.job.inputs if i.party == self._config.name)
+        quote = await asyncio.to_thread(
+            self._ledger.quote,
+            brought.table,
+            plan.privacy_unit,
+            applicant.analyst,
+            plan.privacy_events("coalition"),
+        )
+        # Both bounds come from the owner: nobody learns the number of rows by trying other jobs, nor from any one job
+        # where the most rows are declared.
+        allowed, declared = quote.balance.budget.delta, applicant.table.schema.rows
+        most_rows = applicant.table.n_rows if declared is None else declared[1]
+        if applicant.job.privacy.delta > allowed or allowed >= 1 / max(1, most_rows):
+            raise RefusalError(f"delta is too large for table {brought.table!r} of {self._config.name}")
+        return quote
+
+    async def _ask(
+        self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
+    ) -> None:
+        deadline_s = self._config.policy.approval_deadline_s
+        question = self._question(applicant, plan, schema, quote, decision) | {
+            "asked_at_s": self._clock(),
+            "deadline_s": deadline_s,
+        }
+        log.warning("job waits for approval", job=applicant.job_id, analyst=applicant.analyst)
+        try:
+            async with asyncio.timeout(deadline_s):
+                refusal = await self._consent.ask(applicant.job_id, question)
+        except TimeoutError as error:
+            raise RefusalError(f"its owner did not approve within {deadline_s:g} s") from error
+        if refusal is not None:
+            raise RefusalError(f"its owner refused: {refusal}")
+
+    def _question(
+        self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
+    ) -> dict[str, Any]:
+        """Return what the owner has to know: who asks, what, which columns, both epsilons, what would be left."""
+        job, report = applicant.job, plan.privacy_report()
+        brought = next((i.table for i in job.inputs if i.party == self._config.name), None)
+        return {
+            "job_id": applicant.job_id,
+            "analyst": applicant.analyst,
+            "analysis": job.analysis,
+            "title": job.title,
+            "parameters": dict(job.parameters),
+            "members": list(job.members),
+            "colluding": plan.withstands,
+            "table": brought,
+            "columns": [column.name for column in schema.columns],
+            "delta": None if job.target is None else job.target.delta,
+            "epsilon": None if plan.is_exact else {view: report["views"][view]["epsilon"] for view in VIEWS},
+            "budget": None if quote is None else quote.balance.as_dict() | {"held_after": quote.held_after},
+            "why_asked": list(decision.objections),
+        }
+
+    def _request(
+        self,
+        job: Job,
+        analyst: str,
+        schema: BlockSchema,
+        receivers: tuple[int, ...],
+        quote: Quote | None = None,
+        *,
+        withstands: int | None = None,
+    ) -> Request:
+        names: Mapping[int, str] = dict(enumerate(job.members, start=1)) | {COORDINATOR: self._config.coordinator.name}
+        return Request(
+            analyst=analyst,
+            analysis=job.analysis,
+            table=next((i.table for i in job.inputs if i.party == self._config.name), ""),
+            columns=tuple(column.name for column in schema.columns),
+            n_compute_parties=len(job.compute_parties),
+            colluding=job.t if withstands is None else withstands,
+            receivers=(analyst, *(names[number] for number in receivers)),
+            is_exact=job.target is None,
+            epsilon=None if quote is None else quote.job_alone,
+            analyst_epsilon=None if quote is None else quote.analyst_after,
+        )
+
+
+async def _to_its_end(work: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Run in a thread; if we are cancelled, wait for it all the same: what was reserved can be released only then."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait((running,))
+        raise
+
+
+def _policy_text(decision: Decision) -> str:
+    return "by its policy: " + "; ".join(decision.objections)

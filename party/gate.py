@@ -1,0 +1,173 @@
+"""The gate between an analysis and whoever sees its result: nothing passes before its cost is committed.
+
+An analysis gets the gated session and no other, so it cannot forget to ask. The first message to the coordinator, or to
+anybody at the opening, closes the books first:
+
+1. this party commits the cost of the job in its own ledger, durably;
+2. it tells the compute parties so, and waits until every owner of a table has said the same;
+3. then the message leaves.
+
+Step 2 is what lets a party release a reservation that it never committed. The shares of others could open a result
+without it; but each of them waits for every owner, so nothing was opened, whatever became of the job.
+
+An analysis may commit before that (`commit`), as soon as all that the others need of this party is with them: what may
+vanish from then on is the party, not its word.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.plan import OPENING_STAGE
+from entropy import Entropy
+from mpc.errors import LocalFaultError
+from mpc.exchange import send_unless_lost
+from mpc.session import COORDINATOR, Array, Session
+
+COMMIT_STAGE = "budget"
+"""Stage of the messages "my cost is committed" between parties. No analysis may use it."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_COMMITTED = np.ones(1, dtype=np.uint8)
+
+
+class GatedSession:
+    """A session whose way out opens with the commit. Implements `mpc.session.Session`.
+
+    Args:
+        session: the real one.
+        commit: makes the cost of this job spent; blocks until that is durable, or raises.
+        owners: member numbers of those that bring tables.
+        openers: member numbers of the compute parties: those that hold shares of the result.
+        receivers: member numbers that the plan lets have the result.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        commit: Callable[[], None],
+        owners: Sequence[int],
+        openers: Sequence[int],
+        receivers: Sequence[int],
+    ) -> None:
+        async def commit_and_tell() -> None:
+            await asyncio.to_thread(commit)
+            if session.me in owners:
+                others = [member for member in openers if member != session.me]
+                await asyncio.gather(
+                    *(send_unless_lost(session, member, COMMIT_STAGE, _COMMITTED) for member in others)
+                )
+
+        async def hear_others() -> None:
+            if session.me in openers:
+                awaited = [owner for owner in owners if owner != session.me]
+                await asyncio.gather(*(_hear_commit(session, owner) for owner in awaited))
+
+        self._session = session
+        self._commit_and_tell = commit_and_tell
+        self._hear_others = hear_others
+        self._receivers = frozenset(receivers)
+        self._has_committed = False
+        self._is_open = False
+        self._passing = asyncio.Lock()
+
+    @property
+    def job_id(self) -> str:
+        """See `Session`."""
+        return self._session.job_id
+
+    @property
+    def me(self) -> int:
+        """See `Session`."""
+        return self._session.me
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """See `Session`."""
+        return self._session.names
+
+    @property
+    def entropy(self) -> Entropy:
+        """See `Session`."""
+        return self._session.entropy
+
+    async def commit(self) -> None:
+        """Commit and tell the others, without waiting for them; at once if that was done. See `Session.commit`.
+
+        Raises:
+            ChargeError, LedgerError: this party's cost cannot be committed.
+        """
+        async with self._passing:
+            await self._commit_once()
+
+    async def _commit_once(self) -> None:
+        if not self._has_committed:
+            await self._commit_and_tell()
+            self._has_committed = True
+
+    async def open(self) -> None:
+        """Commit, tell, and wait for the others; at once if that was done.
+
+        For the end of a party's part too: whoever brings a table and opens nothing itself must let the others.
+
+        Raises:
+            ChargeError, LedgerError: this party's cost cannot be committed.
+            PeerError: an owner did not say that it committed.
+        """
+        async with self._passing:
+            if not self._is_open:
+                await self._commit_once()
+                await self._hear_others()
+                self._is_open = True
+
+    async def send(self, to: int, stage: str, message: Array) -> None:
+        """See `Session.send`; what opens something waits for the gate.
+
+        Raises:
+            LocalFaultError: to a member that the plan does not let have the result, or in the gate's own stage.
+        """
+        self._check_stage(stage)
+        if stage == OPENING_STAGE and to not in self._receivers:
+            raise LocalFaultError(f"the plan does not let {self.names.get(to, to)} have the result")
+        if stage == OPENING_STAGE or to == COORDINATOR:
+            await self.open()
+        await self._session.send(to, stage, message)
+
+    async def receive(self, sender: int, stage: str, shape: tuple[int, ...], dtype: type = np.uint64) -> Array:
+        """See `Session.receive`."""
+        self._check_stage(stage)
+        return await self._session.receive(sender, stage, shape, dtype)
+
+    async def gather(
+        self, senders: Sequence[int], stage: str, shape: tuple[int, ...], *, quorum: int
+    ) -> dict[int, NDArray[np.uint64]]:
+        """See `Session.gather`."""
+        self._check_stage(stage)
+        return await self._session.gather(senders, stage, shape, quorum=quorum)
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `Session.compute`."""
+        return await self._session.compute(work, *args, **kwargs)
+
+    def accuse(self, member: int, stage: str, what: str) -> None:
+        """See `Session.accuse`."""
+        self._session.accuse(member, stage, what)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """See `Session.progress`."""
+        self._session.progress(stage, done, total)
+
+    @staticmethod
+    def _check_stage(stage: str) -> None:
+        if stage == COMMIT_STAGE:
+            raise LocalFaultError(f"stage {COMMIT_STAGE!r} belongs to the gate, not to an analysis")
+
+
+async def _hear_commit(session: Session, owner: int) -> None:
+    await session.receive(owner, COMMIT_STAGE, _COMMITTED.shape, np.uint8)

@@ -1,0 +1,258 @@
+"""The owner's policy: which jobs are accepted without asking, which need the owner's word, which are refused.
+
+Two sets of rules, each a list of conditions that a job must meet; what a set does not mention, it does not restrict.
+
+    [policy.automatic]   a job within these is accepted at once, as far as the budget goes
+    [policy.limits]      a job outside these is refused, and the analyst is told which rule it breaks
+
+What lies between waits for `moiety party approve`. Without `[policy.automatic]` every job does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from algorithms.job import Epsilon, Finite, Name
+from algorithms.registry import ANALYSES
+from transport.settings import Settings
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job asks of this party, as far as rules look at it.
+
+    Attributes:
+        analyst: who submitted it, as the coordinator says.
+        analysis: what it computes.
+        table: of this party; empty where the party only computes.
+        columns: of that table.
+        n_compute_parties: N.
+        colluding: t, how large a coalition the job withstands.
+        receivers: names of those that get the result.
+        epsilon: of the job alone, coalition's view, at the budget's delta; None while it is not planned yet.
+        analyst_epsilon: of all of the analyst's jobs of the period on this table with this one; None likewise.
+        is_exact: whether the answer has no noise, so that no epsilon describes it.
+    """
+
+    analyst: str
+    analysis: str
+    table: str
+    columns: tuple[str, ...]
+    n_compute_parties: int
+    colluding: int
+    receivers: tuple[str, ...]
+    epsilon: float | None = None
+    analyst_epsilon: float | None = None
+    is_exact: bool = False
+
+
+class Rules(Settings):
+    """Conditions that a job must meet. Absent means any, except for `exact_tables`: absent means none.
+
+    Attributes:
+        analyses: names of analyses.
+        analysts: who may submit.
+        columns: table to the columns that may be used; a table that is not named may not be used.
+        max_epsilon_per_job: of one job, coalition's view, at the delta of the table's budget.
+        max_epsilon_per_analyst: of all jobs of one analyst on one table within a period, composed.
+        min_compute_parties: the smallest number of compute parties.
+        withstand_coalition: jobs must stay private against coalitions of so many parties (`colluding` of the job).
+        receivers: names of analysts, coordinator and parties that may get results.
+        exact_tables: tables of which exact results may be opened: no noise protects anybody, no budget counts them.
+    """
+
+    analyses: tuple[str, ...] | None = None
+    analysts: tuple[Name, ...] | None = None
+    columns: dict[Name, tuple[str, ...]] | None = None
+    max_epsilon_per_job: Epsilon | None = None
+    max_epsilon_per_analyst: Epsilon | None = None
+    min_compute_parties: Annotated[int, Field(ge=3)] | None = None
+    withstand_coalition: Annotated[int, Field(ge=1)] | None = None
+    receivers: tuple[Name, ...] | None = None
+    exact_tables: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        for name in ("analyses", "analysts", "columns", "receivers"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise ValueError(f"{name}: an empty list allows nothing; leave it out, or leave out the whole section")
+        for name in self.analyses or ():
+            if name not in ANALYSES:
+                raise ValueError(f"analyses: there is no analysis {name!r}; on offer: {', '.join(sorted(ANALYSES))}")
+        per_job, per_analyst = self.max_epsilon_per_job, self.max_epsilon_per_analyst
+        if per_job is not None and per_analyst is not None and per_job > per_analyst:
+            raise ValueError("max_epsilon_per_job: one job may not cost more than all jobs of its analyst")
+        if self.analysts is not None and self.receivers is not None:
+            without = sorted(set(self.analysts) - set(self.receivers))
+            if without:
+                raise ValueError(f"receivers: analyst {without[0]!r} may submit jobs but not get their results")
+        return self
+
+    def objections(self, request: Request) -> list[str]:
+        """Return which rules a job breaks, in public words; none if it meets all."""
+        found: list[str] = []
+        if self.analyses is not None and request.analysis not in self.analyses:
+            found.append(f"analysis {request.analysis!r} is not among {_listed(self.analyses)}")
+        if self.analysts is not None and request.analyst not in self.analysts:
+            found.append(f"analyst {request.analyst!r} is not among those that may submit")
+        if self.columns is not None and request.table:
+            found += self._objections_to_columns(request, self.columns)
+        if request.is_exact and request.table and request.table not in self.exact_tables:
+            found.append(f"an exact result of table {request.table!r}, which nothing protects, is not allowed")
+        if self.min_compute_parties is not None and request.n_compute_parties < self.min_compute_parties:
+            found.append(f"{request.n_compute_parties} compute parties are fewer than {self.min_compute_parties}")
+        if self.withstand_coalition is not None and request.colluding < self.withstand_coalition:
+            found.append(f"a job must withstand {self.withstand_coalition} colluding parties, not {request.colluding}")
+        if self.receivers is not None:
+            strangers = [name for name in request.receivers if name not in self.receivers]
+            if strangers:
+                found.append(f"{_listed(strangers)} may not get results")
+        for most, asked, whose in (
+            (self.max_epsilon_per_job, request.epsilon, "the job"),
+            (self.max_epsilon_per_analyst, request.analyst_epsilon, f"all jobs of analyst {request.analyst!r}"),
+        ):
+            if most is not None and asked is not None and not asked <= most:
+                found.append(f"epsilon {asked:.4g} of {whose} is above {most:.4g} (coalition's view)")
+        return found
+
+    @staticmethod
+    def _objections_to_columns(request: Request, allowed: Mapping[str, Sequence[str]]) -> list[str]:
+        if request.table not in allowed:
+            return [f"table {request.table!r} is not among those that may be used"]
+        others = [column for column in request.columns if column not in allowed[request.table]]
+        return [f"column {others[0]!r} of table {request.table!r} may not be used"] if others else []
+
+
+class Answer(StrEnum):
+    """What becomes of a job."""
+
+    ACCEPT = "accept"
+    ASK = "ask"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The policy's answer to a job.
+
+    Attributes:
+        answer: what to do.
+        objections: why it is not accepted at once; public where it is refused.
+        max_epsilon_per_analyst: that the ledger has to enforce with the answer; None for no limit.
+    """
+
+    answer: Answer
+    objections: tuple[str, ...] = ()
+    max_epsilon_per_analyst: float | None = None
+
+
+class Policy(Settings):
+    """Section `[policy]`.
+
+    Attributes:
+        automatic: a job that meets these is accepted without asking; absent: none is.
+        limits: a job that does not meet these is refused.
+        approval_deadline_s: so long a job waits for the owner's word.
+    """
+
+    automatic: Rules | None = None
+    limits: Rules = Rules()
+    approval_deadline_s: Annotated[Finite, Field(gt=0, le=86400)] = 3600.0
+
+    @model_validator(mode="after")
+    def _automatic_is_within_the_limits(self) -> Self:
+        if self.automatic is None:
+            return self
+        if self.automatic.max_epsilon_per_job is None:
+            raise ValueError(
+                "automatic.max_epsilon_per_job: jobs are accepted without asking up to some epsilon: state it"
+            )
+        for name in ("analyses", "analysts", "receivers"):
+            ours, limit = getattr(self.automatic, name), getattr(self.limits, name)
+            if ours is not None and limit is not None and not set(ours) <= set(limit):
+                outside = sorted(set(ours) - set(limit))[0]
+                raise ValueError(f"automatic.{name}: {outside!r} is accepted without asking, but outside limits.{name}")
+        outside_limits = sorted(set(self.automatic.exact_tables) - set(self.limits.exact_tables))
+        if outside_limits:
+            raise ValueError(
+                f"automatic.exact_tables: {outside_limits[0]!r} is accepted without asking, but not in limits"
+            )
+        for table, columns in (self.automatic.columns or {}).items():
+            if self.limits.columns is not None and not set(columns) <= set(self.limits.columns.get(table, ())):
+                raise ValueError(
+                    f"automatic.columns: columns of {table!r} are accepted without asking, but outside limits"
+                )
+        for name, is_upper in (
+            ("max_epsilon_per_job", True),
+            ("max_epsilon_per_analyst", True),
+            ("min_compute_parties", False),
+            ("withstand_coalition", False),
+        ):
+            ours, limit = getattr(self.automatic, name), getattr(self.limits, name)
+            if ours is not None and limit is not None and (ours > limit if is_upper else ours < limit):
+                raise ValueError(
+                    f"automatic.{name}: {ours:g} is accepted without asking, but limits.{name} is {limit:g}"
+                )
+        per_job, per_analyst = self.automatic.max_epsilon_per_job, self.limits.max_epsilon_per_analyst
+        if per_analyst is not None and per_job > per_analyst:
+            raise ValueError(
+                f"automatic.max_epsilon_per_job: a job of {per_job:g} is accepted without asking, but "
+                f"limits.max_epsilon_per_analyst, for all of an analyst's jobs, is {per_analyst:g}"
+            )
+        return self
+
+    def decide(self, request: Request) -> Decision:
+        """Return what becomes of a job, apart from its budget."""
+        broken = self.limits.objections(request)
+        if broken:
+            return Decision(Answer.REFUSE, tuple(broken))
+        if self.automatic is None:
+            return Decision(
+                Answer.ASK, ("the policy accepts nothing without asking",), self.limits.max_epsilon_per_analyst
+            )
+        objections = self.automatic.objections(request)
+        if objections:
+            return Decision(Answer.ASK, tuple(objections), self.limits.max_epsilon_per_analyst)
+        both = (self.automatic.max_epsilon_per_analyst, self.limits.max_epsilon_per_analyst)
+        return Decision(Answer.ACCEPT, (), min((most for most in both if most is not None), default=None))
+
+    def contradiction(self, tables: Mapping[str, Sequence[str]], n_known_parties: int, coordinator: str) -> str | None:
+        """Return what in this policy the rest of the configuration makes impossible; None if nothing.
+
+        Args:
+            tables: name to its columns with public bounds.
+            n_known_parties: this party and its peers.
+            coordinator: its name: it hands every result on, so it gets every result.
+        """
+        for where, rules in (("automatic", self.automatic), ("limits", self.limits)):
+            if rules is None:
+                continue
+            for table, columns in (rules.columns or {}).items():
+                if table not in tables:
+                    return f"policy.{where}.columns: there is no table {table!r}"
+                missing = [column for column in columns if column not in tables[table]]
+                if missing:
+                    return f"policy.{where}.columns: column {missing[0]!r} of table {table!r} has no public bounds"
+            strange = [table for table in rules.exact_tables if table not in tables]
+            if strange:
+                return f"policy.{where}.exact_tables: there is no table {strange[0]!r}"
+            if rules.receivers is not None and coordinator not in rules.receivers:
+                return (
+                    f"policy.{where}.receivers: the coordinator {coordinator!r} gets every result, so without it "
+                    "no job could meet them"
+                )
+            coalition = rules.withstand_coalition or 1
+            needed = max(rules.min_compute_parties or 0, 2 * coalition + 1)
+            if needed > n_known_parties:
+                return (
+                    f"policy.{where}: it asks for {needed} compute parties, but with its peers there are only "
+                    f"{n_known_parties}: no job could meet it"
+                )
+        return None
+
+
+def _listed(names: Sequence[str] | None) -> str:
+    return ", ".join(map(repr, names or ()))

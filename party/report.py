@@ -1,0 +1,121 @@
+"""The party-local report of a job. It never leaves the party.
+
+It holds exact counts of this party's own rows and clipped values. They help the owner to choose better bounds, and they
+are not differentially private: whoever read two reports, one with a person's row and one without, would know of that
+row. For the same reason no message, log line or error text carries them.
+"""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from algorithms.schema import LocalReport
+from dp.report import describe
+
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+@dataclass(frozen=True)
+class StageTraffic:
+    """What one stage moved over the network, this party's side."""
+
+    sent_bytes: int
+    received_bytes: int
+
+
+def report_path(data_dir: Path, job_id: str) -> Path:
+    """Return where the report of a job lies.
+
+    Raises:
+        ValueError: the job id does not fit a file name; the coordinator is at fault.
+    """
+    if not _JOB_ID.fullmatch(job_id):
+        raise ValueError("the job id is not made of letters, digits, '_' and '-'")
+    return data_dir / "reports" / f"{job_id}.json"
+
+
+def write_report(
+    data_dir: Path,
+    job_id: str,
+    local: LocalReport,
+    *,
+    traffic: Mapping[str, StageTraffic],
+    privacy: Mapping[str, Any],
+    budget: Mapping[str, Any] | None,
+    elapsed_s: float,
+) -> Path:
+    """Write `data_dir/reports/<job_id>.json`, readable by its owner only; it is there completely or not at all.
+
+    Args:
+        data_dir: the party's own folder.
+        job_id: as the coordinator chose it.
+        local: exact counts of this party's table.
+        traffic: stage to bytes.
+        privacy: the public privacy report of the analysis, with the epsilon of both views.
+        budget: how the budget of this party's table stands after the job; None where it only computes.
+        elapsed_s: how long the job took here.
+
+    Returns:
+        The path of the report.
+
+    Raises:
+        ValueError: the job id does not fit a file name; the coordinator is at fault.
+        OSError: it cannot be written.
+    """
+    report = {
+        "job_id": job_id,
+        "rows": local.n_rows,
+        "clipped_rows": local.clipped_rows,
+        "clipped_values": local.clipped_values,
+        "traffic": {stage: asdict(moved) for stage, moved in traffic.items()},
+        "privacy": dict(privacy),
+        "budget": None if budget is None else dict(budget),
+        "elapsed_s": elapsed_s,
+    }
+    return keep_report(data_dir, job_id, report)
+
+
+def keep_report(data_dir: Path, job_id: str, report: Mapping[str, Any]) -> Path:
+    """Write a report where `report_path` says, readable by its owner only; it is there completely or not at all.
+
+    Raises:
+        ValueError, OSError: as `write_report`.
+    """
+    path = report_path(data_dir, job_id)
+    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")  # mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def describe_report(report: Mapping[str, Any]) -> list[str]:
+    """Return the lines in which the owner reads a report: what was promised, clipped and spent, and what remains."""
+    clipped = {name: count for name, count in report["clipped_values"].items() if count}
+    lines = [
+        f"job {report['job_id']}: {report['rows']} rows, {report['elapsed_s']:.1f} s",
+        f"clipped: {report['clipped_rows']} rows by the norm bound; values outside their bounds: "
+        + (", ".join(f"{count} of {name}" for name, count in clipped.items()) or "none"),
+        *describe(report["privacy"]),
+    ]
+    budget = report["budget"]
+    if budget is not None:
+        lines.append(
+            f"Budget of table {budget['dataset']!r}, period {budget['period']!r}: epsilon {budget['epsilon']:g} at "
+            f"delta {budget['delta']:g}, of which {budget['spent_epsilon']:.4g} is spent and "
+            f"{budget['remaining_epsilon']:.4g} remains."
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""Code generated from the .proto files beside it (`make proto`)."""

@@ -1,0 +1,161 @@
+"""A federation in containers, made and removed by name."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+IMAGE = "moiety-test"
+PARTIES = ("carrier", "host", "monitor")
+SERVICES = (*PARTIES, "coordinator")
+HEALTHY_TIMEOUT_S = 180.0
+
+
+def run(*command: str, timeout_s: float = 120.0, **options: Any) -> str:
+    """Run a command and return its standard output; its failure shows both outputs."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=REPOSITORY, **options)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def compose_command() -> tuple[str, ...] | None:
+    """Return the Compose command of this machine, the plugin or the older program, or None without an engine."""
+    if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode != 0:
+        return None
+    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
+        return ("docker", "compose")
+    return ("docker-compose",) if shutil.which("docker-compose") else None
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A running project of docker-compose.yml."""
+
+    compose: tuple[str, ...]
+    project: str
+    port: int
+    analyst_folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the compose file reads, and where the analyst's configuration is overridden."""
+        return {
+            **os.environ,
+            "MOIETY_IMAGE": f"{IMAGE}:service",
+            "MOIETY_COORDINATOR_PORT": str(self.port),
+            "MOIETY_CLIENT__COORDINATOR__ADDRESS": f"127.0.0.1:{self.port}",
+        }
+
+    @property
+    def client_config(self) -> Path:
+        """The analyst's configuration on the host."""
+        return self.analyst_folder / "client.toml"
+
+    def call(self, *arguments: str, timeout_s: float = 120.0) -> str:
+        """Run a Compose command on this project."""
+        return run(*self.compose, "--project-name", self.project, *arguments, timeout_s=timeout_s, env=self.environment)
+
+    def container(self, service: str) -> str:
+        """Return the id of a service's container."""
+        label = f"label=com.docker.compose.project={self.project}"
+        found = run("docker", "ps", "-aq", "--filter", label, "--filter", f"label=com.docker.compose.service={service}")
+        return found.split()[0]
+
+    def inspect(self, service: str) -> dict[str, Any]:
+        """Return what the engine says of a service's container."""
+        return json.loads(run("docker", "inspect", self.container(service)))[0]
+
+    def kill(self, service: str) -> None:
+        """Send SIGKILL to a service's container."""
+        run("docker", "kill", "--signal", "KILL", self.container(service))
+
+    def limit_processor(self, service: str, *, percent: int | None) -> None:
+        """Let a service use only so much of one core; None lifts the limit."""
+        quota = -1 if percent is None else 1000 * percent  # microseconds per period of 100 ms
+        run("docker", "update", "--cpu-quota", str(quota), self.container(service))
+
+    def wait_until_healthy(self, *services: str) -> None:
+        """Wait until the health checks pass."""
+        deadline = time.monotonic() + HEALTHY_TIMEOUT_S
+        for service in services:
+            while (status := self.inspect(service)["State"]["Health"]["Status"]) != "healthy":
+                if time.monotonic() > deadline:
+                    pytest.fail(f"{service} is {status}:\n{self.call('logs', '--tail', '40', service)}")
+                time.sleep(0.3)
+
+    def fetch_analyst_certificate(self) -> None:
+        """Copy the analyst's files from their volume, as deploy/compose/client.toml says."""
+        folder = self.analyst_folder / "analyst"
+        folder.mkdir()
+        unpack = f"tar -C {folder} --no-same-owner -x"
+        pack = "run --rm -T --entrypoint tar analyst -C deploy/compose/analyst -c ."
+        run("sh", "-c", f"{' '.join(self.compose)} -p {self.project} {pack} | {unpack}", env=self.environment)
+        shutil.copy(REPOSITORY / "deploy/compose/client.toml", self.client_config)
+
+    def submit_from_host(self, job: Path, *options: str) -> str:
+        """Submit a job with the command line of this machine."""
+        command = [sys.executable, "-m", "cli.main", "job", "submit", str(job), "--client", str(self.client_config)]
+        return run(*command, *options, env={**self.environment, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'proto'}"})
+
+    def remove(self) -> None:
+        """Remove the project's containers, volumes and networks; what Compose leaves goes one by one."""
+        down = [
+            *self.compose,
+            "--project-name",
+            self.project,
+            "down",
+            "--volumes",
+            "--remove-orphans",
+            "--timeout",
+            "5",
+        ]
+        subprocess.run(down, cwd=REPOSITORY, env=self.environment, capture_output=True, timeout=120)
+        for kind, names in self.leftovers().items():
+            for name in names:
+                force = ["--force"] if kind != "network" else []
+                subprocess.run(["docker", kind, "rm", *force, name], capture_output=True, timeout=60)
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """Return what the engine still has of this project."""
+        label = f"label=com.docker.compose.project={self.project}"
+        listed = {
+            "container": ["docker", "container", "ls", "--all", "--quiet", "--filter", label],
+            "volume": ["docker", "volume", "ls", "--quiet", "--filter", label],
+            "network": ["docker", "network", "ls", "--quiet", "--filter", label],
+        }
+        return {kind: run(*command).split() for kind, command in listed.items()}
+
+
+@pytest.fixture(scope="session")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    """The whole of docker-compose.yml: built, started, healthy, and removed at the end, whatever happened."""
+    compose = compose_command()
+    if compose is None:
+        pytest.skip("no Docker engine answers, or there is no Compose command")
+    run("deploy/testing/image", IMAGE, timeout_s=900.0, env={**os.environ, "PYTHON": sys.executable})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    project = f"moietytest{uuid.uuid4().hex[:8]}"
+    running = Federation(compose, project, port, tmp_path_factory.mktemp("analyst"))
+    try:
+        running.call("up", "--detach", "--no-build", timeout_s=300.0)
+        running.wait_until_healthy(*SERVICES)
+        running.fetch_analyst_certificate()
+        yield running
+    finally:
+        running.remove()
+    left = {kind: names for kind, names in running.leftovers().items() if names}
+    assert left == {}, f"left behind: {left}"

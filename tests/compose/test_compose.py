@@ -1,0 +1,120 @@
+"""The deployment of docker-compose.yml: a job, the crash of a party during another, and a job after its return."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from algorithms import pca
+from algorithms.job import Job
+from algorithms.schema import BlockSchema, ColumnSchema, Table
+from cli.client import ClientConfig, connect
+from cli.kdd import LEAST_ROWS, MOST_ROWS, bounds_of, write_kdd_parties
+from transport.coordinator_client import JobView
+
+pytestmark = pytest.mark.compose
+
+REPOSITORY = Path(__file__).parents[2]
+JOB_FILE = REPOSITORY / "examples" / "pca.toml"
+EXAMPLES = sorted(p.stem for p in (REPOSITORY / "examples").glob("*.toml") if "[[inputs]]" in p.read_text())
+PARTIES = ("carrier", "host", "monitor")
+
+
+@pytest.fixture(scope="session")
+def job() -> Job:
+    return Job.from_toml(JOB_FILE.read_text())
+
+
+@pytest.fixture(scope="session")
+def exact_matrix(job, tmp_path_factory) -> np.ndarray:
+    """The second moments of the pooled table, by plain NumPy on this machine."""
+    pooled = write_kdd_parties(tmp_path_factory.mktemp("tables")).pooled
+    tables, start = [], 0
+    for party in PARTIES:
+        columns = tuple(ColumnSchema(name=n, lower=low, upper=up) for n, (low, up) in bounds_of(party).items())
+        schema = BlockSchema(party=party, columns=columns, rows=(LEAST_ROWS, MOST_ROWS))
+        tables.append(Table(schema, pooled[:, start : start + len(columns)]))
+        start += len(columns)
+    plan = pca.plan(job, [table.schema for table in tables])
+    return pca.reference(tables, plan)
+
+
+def captured_share(components: list[list[float]], exact: np.ndarray) -> float:
+    """How much of the best possible sum of squares the components capture."""
+    basis = np.array(components)
+    return float(np.trace(basis @ exact @ basis.T) / np.linalg.eigvalsh(exact)[-len(basis) :].sum())
+
+
+def test_every_container_is_confined(federation):
+    for service in (*PARTIES, "coordinator"):
+        state = federation.inspect(service)
+        host = state["HostConfig"]
+        assert host["ReadonlyRootfs"], service
+        assert host["CapDrop"] == ["ALL"], service
+        assert host["CapAdd"] is None, service
+        assert any(option.startswith("no-new-privileges") for option in host["SecurityOpt"]), service
+        assert state["Config"]["User"] == "moiety", service
+
+
+def test_the_coordinator_is_not_on_the_network_of_the_parties(federation):
+    networks = {s: set(federation.inspect(s)["NetworkSettings"]["Networks"]) for s in (*PARTIES, "coordinator")}
+    mesh, control = f"{federation.project}_mesh", f"{federation.project}_control"
+    assert networks == {**{party: {mesh, control} for party in PARTIES}, "coordinator": {control}}
+
+
+@pytest.mark.parametrize("member", [*PARTIES, "coordinator"])
+def test_a_member_holds_its_own_key_only(federation, member):
+    listed = federation.call("exec", "-T", member, "ls", "/var/lib/moiety/tls")
+    assert set(listed.split()) == {"ca.pem", f"{member}.pem", f"{member}.key"}
+
+
+def test_a_job_from_the_host_finds_the_components_of_the_pooled_table(federation, exact_matrix):
+    view = json.loads(federation.submit_from_host(JOB_FILE, "--format", "json"))
+    assert view["state"] == "DONE"
+    assert view["result"]["columns"] == [f"{party}.{column}" for party in PARTIES for column in bounds_of(party)]
+    assert captured_share(view["result"]["components"], exact_matrix) > 0.95
+    exact = np.linalg.eigvalsh(exact_matrix)[::-1]
+    noisy = np.array(view["result"]["eigenvalues"])
+    assert noisy[0] == pytest.approx(exact[0], rel=0.05)
+    assert np.abs(noisy - exact).max() > 1.0, "no noise was added"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_runs_among_the_containers(federation, name):
+    view = json.loads(federation.submit_from_host(REPOSITORY / "examples" / f"{name}.toml", "--format", "json"))
+    assert view["state"] == "DONE", view["reason"]
+    assert view["result"]["privacy"]["views"]["coordinator"]
+
+
+async def killed_while_running(federation, job: Job, victim: str) -> JobView:
+    """Submit a job, kill a party with SIGKILL as soon as it works on it, and return how the job ended."""
+    federation.limit_processor(victim, percent=20)  # the job lasts long enough to be hit
+    async with connect(ClientConfig.load(federation.client_config)) as coordinator:
+        job_id = await coordinator.submit(job.canonical_json(), f"crash of {victim}")
+        async for event in coordinator.watch(job_id):
+            if event.member == victim:
+                break
+        await asyncio.to_thread(federation.kill, victim)
+        async for _ in coordinator.watch(job_id):
+            pass
+        return await coordinator.show(job_id)
+
+
+def test_a_killed_party_is_named_and_the_federation_recovers(federation, job, monkeypatch, exact_matrix):
+    monkeypatch.setenv("MOIETY_CLIENT__COORDINATOR__ADDRESS", f"127.0.0.1:{federation.port}")
+    view = asyncio.run(killed_while_running(federation, job, "host"))
+    assert view.state == "FAILED"
+    assert view.culprit == "host"
+    assert view.stage
+    assert "host" in view.reason
+    assert not federation.inspect("host")["State"]["Running"]
+
+    federation.limit_processor("host", percent=None)
+    federation.call("start", "host")
+    federation.wait_until_healthy("host")
+    arguments = ["job", "submit", "examples/pca.toml", "--client", "deploy/compose/client.toml", "--format", "json"]
+    again = json.loads(federation.call("run", "--rm", "-T", "analyst", *arguments))
+    assert again["state"] == "DONE"
+    assert captured_share(again["result"]["components"], exact_matrix) > 0.95

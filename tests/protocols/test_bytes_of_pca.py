@@ -1,0 +1,64 @@
+"""What a PCA sends, payload by member, against the formula of the design: within 3 per cent.
+
+An owner sends N - t words per element, one less if it computes; a compute party sends one word per entry of the
+triangle to the coordinator and, where N > 2t + 1, N - 1 - 2t words per entry of noise. `tests/services/
+test_wire_bytes.py` shows that the wire adds little to the payload.
+"""
+
+import numpy as np
+import pytest
+from job_builders import make_job, make_schema, make_table
+
+from algorithms import pca
+from mpc.local_network import LocalNetwork
+from mpc.session import COORDINATOR
+
+N_ROWS = 6000
+WIDTHS = {"bank": 4, "hospital": 7, "telco": 5, "insurer": 6}
+
+
+async def sent_bytes(owners, compute, colluding, gamma):
+    """Return the plan and what each member sent."""
+    rng = np.random.default_rng(3)
+    tables = {name: make_table(name, rng.uniform(-1.0, 3.0, (N_ROWS, WIDTHS[name]))) for name in owners}
+    job = make_job(
+        inputs=[{"party": name, "table": "people"} for name in owners],
+        compute=compute,
+        colluding=colluding,
+        parameters={"components": 2, "gamma": gamma, "max_rows": 10_000},
+    )
+    plan = pca.plan(job, [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members])
+    names = {COORDINATOR: "coordinator", **dict(enumerate(job.members, start=1))}
+    network = LocalNetwork(names)
+    work = {n: lambda session, name=name: pca.party(session, plan, tables.get(name)) for n, name in names.items()}
+    work[COORDINATOR] = lambda session: pca.coordinator(session, plan)
+    await network.run(work)
+    return plan, network.sent_bytes
+
+
+@pytest.mark.parametrize(
+    ("owners", "compute", "colluding", "gamma"),
+    [
+        (("bank", "hospital", "telco"), (), 1, 1024),
+        (("bank", "hospital", "telco"), (), 1, 1 << 25),  # two words per element
+        (("bank", "hospital", "telco", "insurer"), (), 1, 1024),  # one party may vanish, noise travels
+        (("bank", "insurer"), ("one", "two", "three"), 1, 1024),
+        (("bank",), ("one", "two", "three", "four", "five"), 2, 1024),
+    ],
+)
+async def test_pca_sends_what_the_formula_says(owners, compute, colluding, gamma):
+    plan, sent = await sent_bytes(owners, compute, colluding, gamma)
+    n, t = plan.n_parties, plan.job.t
+    n_words = -(-plan.n_primes // 3)
+    assert n_words == (1 if gamma == 1024 else 2)
+    n_columns = len(plan.column_names)
+    triangle = n_columns * (n_columns + 1) // 2
+    for number, name in enumerate(plan.job.members, start=1):
+        computes = number <= n
+        elements = N_ROWS * WIDTHS[name] if name in owners else 0
+        words = elements * (n - t - computes) + computes * triangle * (1 + n - 1 - 2 * t)
+        if elements:
+            assert sent[number] == pytest.approx(8 * n_words * words, rel=0.03)
+        else:
+            assert sent[number] < 8 * n_words * words + 3000  # keys, the test of the rows: as much for any table
+    assert sent[COORDINATOR] == 0

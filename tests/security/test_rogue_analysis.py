@@ -1,0 +1,185 @@
+"""Analyses that try to open something without paying for it. Each runs as a job, by the parties' real code."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from job_builders import PARTIES, make_job, make_table
+from party_federation import Federation
+
+from algorithms import registry
+from algorithms.plan import OPENING_STAGE, Plan
+from algorithms.registry import ANALYSES, Analysis
+from algorithms.schema import LocalReport
+from dp.gram_mechanism import NoisyGram
+from dp.views import UNIT
+from mpc.session import COORDINATOR
+from party.jobs import FailedEvent, FinishedEvent
+
+COST = NoisyGram(n_columns=2, squared_norm_bound=100, n_parties=3, colluding=1, party_mu=10**7)
+SECRET = np.arange(4, dtype=np.uint64)
+
+
+class RoguePlan(Plan):
+    @property
+    def privacy_unit(self):
+        return UNIT
+
+    def privacy_report(self):
+        return COST.report(1e-6)
+
+
+class FreePlan(RoguePlan):
+    """Says that it costs nothing."""
+
+    def privacy_events(self, view):
+        return ()
+
+
+class CoordinatorsPricePlan(RoguePlan):
+    """Charges for the weaker neighbours of the coordinator's view."""
+
+    def privacy_events(self, view):
+        return (COST.event("coordinator"),)
+
+
+class HonestPlan(RoguePlan):
+    def privacy_events(self, view):
+        return (COST.event(view),)
+
+
+class SilentPlan(RoguePlan):
+    """Its author forgot to say what it costs."""
+
+
+async def opens_at_once(session, plan, table):
+    await session.send(COORDINATOR, OPENING_STAGE, SECRET)
+    return LocalReport(table.n_rows, {}, 0)
+
+
+async def uses_another_stage(session, plan, table):
+    await session.send(COORDINATOR, "diagnostics", SECRET)
+    return LocalReport(table.n_rows, {}, 0)
+
+
+async def opens_to_a_party(session, plan, table):
+    await session.send(session.me % 3 + 1, OPENING_STAGE, SECRET)
+    return LocalReport(table.n_rows, {}, 0)
+
+
+async def swallows_refusals(session, plan, table):
+    for stage in (OPENING_STAGE, "again", OPENING_STAGE):
+        try:
+            await session.send(COORDINATOR, stage, SECRET)
+        except Exception:
+            continue
+    return LocalReport(table.n_rows, {}, 0)
+
+
+async def pretends_to_be_the_gate(session, plan, table):
+    await session.send(session.me % 3 + 1, "budget", np.ones(1, dtype=np.uint8))
+    return LocalReport(table.n_rows, {}, 0)
+
+
+async def sends_in_the_background(session, plan, table):
+    task = asyncio.ensure_future(session.send(COORDINATOR, "later", SECRET))
+    await asyncio.sleep(0)
+    await asyncio.gather(task, return_exceptions=True)
+    return LocalReport(table.n_rows, {}, 0)
+
+
+ATTACKS = [opens_at_once, uses_another_stage, swallows_refusals, sends_in_the_background]
+
+
+@pytest.fixture
+def federation(tmp_path):
+    rng = np.random.default_rng(3)
+    tables = {name: make_table(name, rng.uniform(-1, 3, (30, 2))) for name in PARTIES}
+    return Federation(tables, tmp_path, deadline_s=0.4)
+
+
+def install(monkeypatch, plan_class, party):
+    def plan(job, schemas):
+        return plan_class(job=job, schemas=tuple(schemas), n_primes=3)
+
+    async def coordinator(session, plan):
+        return {}
+
+    monkeypatch.setitem(ANALYSES, "rogue", Analysis(plan=plan, party=party, coordinator=coordinator))
+    assert registry.ANALYSES is ANALYSES
+
+
+async def reserve_and_run(federation, names=PARTIES):
+    """Return how the job ended at each party, or the exception with which it refused."""
+    job = make_job(analysis="rogue", privacy={"epsilon": 4.0, "delta": 1e-6})
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    digest = ANALYSES["rogue"].plan(job, schemas).digest()
+
+    async def take_part(name):
+        jobs = federation.jobs[name]
+        if name in names:
+            _ = [text async for text in jobs.reserve("job-1", schemas, digest)]
+        return [event async for event in jobs.run("job-1")][-1]
+
+    return await asyncio.gather(*map(take_part, PARTIES), return_exceptions=True)
+
+
+def to_the_coordinator(federation):
+    return [stage for stage, receiver in federation.sent if receiver == COORDINATOR]
+
+
+def committed(federation):
+    return [
+        federation.ledgers[name].charge("job-1").state for name in PARTIES if federation.ledgers[name].charge("job-1")
+    ]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("plan_class", [FreePlan, CoordinatorsPricePlan, SilentPlan])
+async def test_an_analysis_that_does_not_state_its_whole_cost_does_not_run(federation, monkeypatch, plan_class, attack):
+    install(monkeypatch, plan_class, attack)
+    endings = await reserve_and_run(federation)
+    assert all(isinstance(ending, Exception) for ending in endings)
+    assert federation.sent == []
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_whatever_it_sends_to_the_coordinator_is_paid_by_everybody_first(federation, monkeypatch, attack):
+    install(monkeypatch, HonestPlan, attack)
+    assert await reserve_and_run(federation) == [FinishedEvent()] * 3
+    assert committed(federation) == ["committed"] * 3
+    first = federation.sent.index(next(sent for sent in federation.sent if sent[1] == COORDINATOR))
+    assert {stage for stage, _ in federation.sent[:first]} == {"budget"}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_party_that_skips_its_reservation_keeps_everybody_from_opening(federation, monkeypatch, attack):
+    install(monkeypatch, HonestPlan, attack)
+    endings = await reserve_and_run(federation, names=PARTIES[:2])
+    assert "holds no privacy budget" in str(endings[2])
+    assert not any(isinstance(ending, FinishedEvent) for ending in endings)
+    assert to_the_coordinator(federation) == []
+
+
+@pytest.mark.parametrize("attack", [opens_to_a_party, pretends_to_be_the_gate])
+async def test_neither_openings_to_others_nor_forged_commits_leave(federation, monkeypatch, attack):
+    install(monkeypatch, HonestPlan, attack)
+    endings = await reserve_and_run(federation)
+    assert all(isinstance(ending, FailedEvent) for ending in endings)
+    assert federation.sent == []
+    for name in PARTIES:
+        await federation.jobs[name].end_all("stop")
+    assert committed(federation) == ["released"] * 3
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_reservation_that_is_gone_opens_nothing(federation, monkeypatch, attack):
+    async def after_the_release(session, plan, table):
+        for name in PARTIES:
+            federation.ledgers[name].release("job-1", "gone")
+        return await attack(session, plan, table)
+
+    install(monkeypatch, HonestPlan, after_the_release)
+    endings = await reserve_and_run(federation)
+    assert all(isinstance(ending, FailedEvent) for ending in endings)
+    assert federation.sent == []

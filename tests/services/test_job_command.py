@@ -1,0 +1,214 @@
+"""`moiety job` against real services: what is printed where, and every exit code."""
+
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from federation import pca_job, random_values, tables_of
+from typer.testing import CliRunner
+
+from cli.local_deployment import COORDINATOR_NAME, LocalDeployment
+from cli.main import app
+from transport.identity import Role
+from transport.pki import create_authority, issue
+
+PARTIES = ("bank", "hospital", "telco")
+VALUES = {name: random_values((200, 2), seed) for seed, name in enumerate(PARTIES)}
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job_command")
+    (folder / "run").mkdir()
+    with LocalDeployment(folder / "run", tables_of(VALUES, folder)) as running:
+        yield running
+
+
+@pytest.fixture
+def moiety(deployment):
+    def run(*arguments, client=None):
+        command = ["job", *map(str, arguments), "--client", str(client or deployment.client_config)]
+        result = CliRunner().invoke(app, command)
+        assert "Traceback" not in result.output
+        return result
+
+    return run
+
+
+def toml_of(job) -> str:
+    lines = [f'analysis = "{job.analysis}"', f"deadline_s = {job.deadline_s}", f"title = {json.dumps(job.title)}"]
+    lines += ["[privacy]", f"epsilon = {job.privacy.epsilon}", f"delta = {job.privacy.delta}", "[parameters]"]
+    lines += [f"{name} = {value}" for name, value in job.parameters.items()]
+    for one in job.inputs:
+        lines += ["[[inputs]]", f'party = "{one.party}"', f'table = "{one.table}"']
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def job_file(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text(toml_of(pca_job(PARTIES, title="Who varies")))
+    return path
+
+
+def test_submit_watches_on_standard_error_and_prints_the_result_on_standard_output(moiety, job_file):
+    result = moiety("submit", job_file)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("submitted job ")
+    for words in (" PROPOSED\n", " RUNNING: 3 compute parties", " DONE\n"):
+        assert words in result.stderr
+    assert re.search(r" (bank|hospital|telco): [a-z ]+ \d+ %\n", result.stderr)
+    assert "component 1 (eigenvalue" in result.stdout
+    assert "epsilon = " in result.stdout
+    assert "PROPOSED" not in result.stdout
+
+
+def test_json_is_all_that_is_on_standard_output(moiety, job_file):
+    shown = json.loads(moiety("submit", job_file, "--format", "json").stdout)
+    assert (shown["state"], shown["reason"], shown["submitted_by"]) == ("DONE", None, "analyst")
+    assert shown["result"]["columns"][0] == "bank.x0"
+    assert shown["plan"]["job"] == shown["job"]
+    assert json.loads(moiety("show", shown["job_id"], "--format", "json").stdout) == shown
+
+
+def test_submit_without_watching_prints_the_identifier_only(moiety, job_file):
+    result = moiety("submit", job_file, "--no-watch")
+    assert (result.exit_code, result.stderr) == (0, "")
+    job_id = result.stdout.strip()
+    assert moiety("watch", job_id).exit_code == 0
+    assert moiety("show", job_id).stdout.startswith(f"job {job_id}: pca, DONE\n")
+
+
+def test_the_same_key_gives_the_same_job(moiety, job_file):
+    ids = [
+        json.loads(moiety("submit", job_file, "--no-watch", "--key", "monday", "--format", "json").stdout)["job_id"]
+        for _ in range(2)
+    ]
+    assert ids[0] == ids[1]
+    job_file.write_text(job_file.read_text().replace("Who varies", "Something else"))
+    again = moiety("submit", job_file, "--no-watch", "--key", "monday")
+    assert again.exit_code == 2
+    assert ids[0] in again.stderr
+    assert moiety("watch", ids[0]).exit_code == 0
+
+
+def test_list_shows_the_newest_first(moiety, job_file):
+    ids = [moiety("submit", job_file, "--no-watch").stdout.strip() for _ in range(2)]
+    assert [job["job_id"] for job in json.loads(moiety("list", "--limit", 2, "--format", "json").stdout)] == ids[::-1]
+    lines = moiety("list").stdout.splitlines()
+    assert lines[0].startswith(ids[1])
+    assert "Who varies" in lines[0]
+    for job_id in ids:
+        moiety("watch", job_id)
+
+
+def test_a_job_that_fails_ends_with_1_and_says_who_and_why(moiety, job_file):
+    job_file.write_text(toml_of(pca_job(PARTIES, inputs=[{"party": p, "table": "nothing"} for p in PARTIES])))
+    result = moiety("submit", job_file)
+    assert result.exit_code == 1
+    assert "reason: party bank refused: " in result.stdout
+    assert "at fault: bank" in result.stdout
+    job_id = result.stderr.split()[2]
+    assert moiety("show", job_id).exit_code == 0
+    assert moiety("watch", job_id).exit_code == 1
+    cancelled = moiety("cancel", job_id)
+    assert cancelled.exit_code == 1
+    assert "has ended: it is FAILED" in cancelled.stderr
+
+
+def test_an_unknown_party_is_a_mistake_in_the_file(moiety, job_file):
+    job_file.write_text(job_file.read_text().replace('"telco"', '"tesco"'))
+    result = moiety("submit", job_file)
+    assert result.exit_code == 2
+    assert "no party 'tesco' in the roster; there are bank, hospital, telco" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "watch", "cancel"])
+def test_an_unknown_job_ends_with_4(moiety, command):
+    result = moiety(command, "0123456789abcdef")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "there is no job '0123456789abcdef' of yours" in result.stderr
+
+
+def test_the_certificate_of_a_party_does_not_let_one_in(moiety, deployment):
+    client = deployment.folder / "wrong-role.toml"
+    text = deployment.client_config.read_text()
+    client.write_text(text.replace("analyst.pem", "bank.pem").replace("analyst.key", "bank.key"))
+    result = moiety("list", client=client)
+    assert result.exit_code == 3
+    assert "may be called by analyst, not by spiffe://local/party/bank" in result.stderr
+
+
+def test_the_certificate_of_another_authority_does_not_let_one_in(moiety, deployment, tmp_path):
+    now = datetime.datetime.now(datetime.UTC)
+    foreign = create_authority(deployment.federation, days=1, now=now)
+    pair = issue(foreign, Role.ANALYST, "analyst", days=1, now=now)
+    (tmp_path / "ca.pem").write_bytes(foreign.certificate_pem)
+    (tmp_path / "analyst.pem").write_bytes(pair.certificate_pem)
+    (tmp_path / "analyst.key").touch(mode=0o600)
+    (tmp_path / "analyst.key").write_bytes(pair.key_pem)
+    client = tmp_path / "client.toml"
+    client.write_text(deployment.client_config.read_text())
+    result = moiety("list", client=client)
+    assert result.exit_code == 3
+    assert "another authority signed it" in result.stderr
+
+
+def test_an_interrupted_watch_ends_with_130_and_the_job_goes_on(moiety, deployment, job_file):
+    deployment.send_signal("telco", signal.SIGSTOP)
+    try:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        command = [sys.executable, "-m", "cli.main", "job", "submit", str(job_file), "--client"]
+        watching = subprocess.Popen(
+            [*command, str(deployment.client_config)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environ,
+        )
+        job_id = watching.stderr.readline().split()[2]
+        time.sleep(0.5)
+        watching.send_signal(signal.SIGINT)
+        out, errors = watching.communicate(timeout=10)
+    finally:
+        deployment.send_signal("telco", signal.SIGCONT)
+    assert (watching.returncode, out) == (130, "")
+    assert f"the job goes on: moiety job watch {job_id}" in errors
+    assert "Traceback" not in errors
+    assert moiety("watch", job_id).exit_code == 0
+
+
+def test_cancelling_a_running_job(moiety, deployment, job_file):
+    deployment.send_signal("telco", signal.SIGSTOP)
+    try:
+        job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
+        time.sleep(0.5)
+        result = moiety("cancel", job_id)
+    finally:
+        deployment.send_signal("telco", signal.SIGCONT)
+    assert result.exit_code == 0
+    assert "reason: cancelled by analyst" in result.stdout
+    assert moiety("watch", job_id).exit_code == 1
+
+
+def test_a_coordinator_that_is_stopped_fails_its_jobs_with_the_reason_and_ends_in_order(moiety, deployment, job_file):
+    deployment.send_signal("telco", signal.SIGSTOP)
+    try:
+        job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
+        time.sleep(0.5)
+        deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
+        assert deployment.processes[COORDINATOR_NAME].wait(timeout=15) == 0
+    finally:
+        deployment.send_signal("telco", signal.SIGCONT)
+    deployment.start(COORDINATOR_NAME)
+    deployment.wait_until_ready(COORDINATOR_NAME)
+    shown = moiety("show", job_id)
+    assert "FAILED" in shown.stdout
+    assert "reason: the coordinator was stopped while the job was running" in shown.stdout
+    assert moiety("submit", job_file).exit_code == 0

@@ -1,0 +1,77 @@
+"""Logistic regression over real services: separate processes, mutual TLS on loopback."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from federation import Analyst, all_text, random_values, result_of, write_table
+from labelled_tables import PARTIES, logistic_job
+from typer.testing import CliRunner
+
+from cli.local_deployment import LocalDeployment
+from cli.main import app
+
+BUDGET = 300.0
+
+
+@pytest.fixture(scope="module")
+def values():
+    blocks = {party: random_values((500, 2), seed) for seed, party in enumerate(PARTIES)}
+    blocks["telco"][:, 1] = blocks["bank"][:, 0] > blocks["hospital"][:, 1]
+    return blocks
+
+
+ROWS = (100, 500)
+
+
+@pytest.fixture(scope="module")
+def deployment(values, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("federation")
+    (folder / "run").mkdir()
+    tables = {party: [write_table(folder / f"{party}.csv", block, rows=ROWS)] for party, block in values.items()}
+    label = {"x0": (-1.0, 3.0), "x1": (0.0, 1.0)}
+    spoilt = values["telco"].copy()
+    spoilt[17, 1] = 0.731942
+    doubtful = write_table(folder / "doubtful.csv", spoilt, rows=ROWS)
+    tables["telco"] = [replace(tables["telco"][0], bounds=label), replace(doubtful, name="doubtful", bounds=label)]
+    with LocalDeployment(folder / "run", tables, budget=(BUDGET, 1e-4)) as running:
+        yield running
+
+
+def job_of(table="people", **parameters):
+    inputs = [{"party": p, "table": table if p == "telco" else "people"} for p in PARTIES]
+    given = {"label": "telco.x1", "max_rows": 500, "iterations": 40, "sampling_rate": 0.3, "weight_norm": 8.0}
+    privacy = {"epsilon": 20.0, "delta": 1e-5, "view": "coordinator"}
+    return logistic_job({**given, "learning_rate": 0.3, **parameters}, inputs=inputs, privacy=privacy)
+
+
+def budgets(deployment, table="people"):
+    found = {}
+    for party in PARTIES:
+        command = ["budget", "show", "--format", "json", "--config", str(deployment.folder / f"{party}.toml")]
+        shown = json.loads(CliRunner().invoke(app, command).stdout)["budgets"]
+        found[party] = next(b for b in shown if b["dataset"] == (table if party == "telco" else "people"))
+    return found
+
+
+def test_three_processes_learn_the_label_and_are_charged_for_what_a_coalition_sees(deployment, values):
+    result = result_of(Analyst(deployment).run(job_of(), timeout_s=120.0))
+    assert result["columns"] == ["bank.x0", "bank.x1", "hospital.x0", "hospital.x1", "telco.x0"]
+    rows = np.hstack([values["bank"], values["hospital"], values["telco"][:, :1]])
+    scores = rows @ np.array(result["weights"]) + result["intercept"]
+    assert ((scores > 0) == values["telco"][:, 1]).mean() > 0.85
+    views = result["privacy"]["views"]
+    assert views["coordinator"]["epsilon"] <= 20.0 < views["coalition"]["epsilon"]
+    for budget in budgets(deployment).values():
+        # Charged is the coalition's cost, at the delta of the budget.
+        assert 0.6 * views["coalition"]["epsilon"] < budget["spent_epsilon"] <= views["coalition"]["epsilon"]
+
+
+def test_labels_that_are_not_0_or_1_end_the_job_by_name_and_cost_nobody_anything(deployment):
+    before = {party: budget["spent_epsilon"] for party, budget in budgets(deployment, "doubtful").items()}
+    view = Analyst(deployment).run(job_of("doubtful"), timeout_s=120.0)
+    assert view.state == "FAILED"
+    assert "parameters.label: column telco.x1 has values other than 0 and 1" in view.reason
+    assert {p: b["spent_epsilon"] for p, b in budgets(deployment, "doubtful").items()} == before
+    assert "0.731942" not in all_text(deployment)

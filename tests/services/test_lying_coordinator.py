@@ -1,0 +1,150 @@
+"""A coordinator service that lies to one member: real devices over gRPC, and parties over the session of a job."""
+
+import asyncio
+import sqlite3
+
+import numpy as np
+import pytest
+from lies import LIES, TARGET, VICTIM
+from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
+from sum_federation import answer_of, sum_federation
+
+from algorithms import session_sum
+from coordinator import rounds, sums
+from mpc.errors import ProtocolError
+from mpc.local_network import LocalNetwork, local_names
+from mpc.secagg.config import RosterEntry
+from mpc.secagg.errors import SplitMembersError, SplitSurvivorsError
+from mpc.secagg.messages import MemberList, ShareDelivery, SignedSurvivors, SurvivorList
+from mpc.secagg.stage import Stage
+from mpc.secagg.transcript import RoundId
+from mpc.session import COORDINATOR
+from transport.aggregation import RoundStep
+
+N = 5
+
+
+class Honest:
+    """No lie at all."""
+
+    told_to_all = staticmethod(dict)
+
+
+def lying_round(lie):
+    """The coordinator's own service of a round, but for what the victim is told."""
+
+    class LyingRound(rounds.HostedRound):
+        async def receive(self, name, message):
+            try:
+                await super().receive(name, message)
+            except SplitSurvivorsError:  # the victim signed what was made up for it: nobody need wait for it
+                self._coordinator._reached.signatures.expected -= {VICTIM}
+                self._notify()
+
+        def _hand_out(self, step, messages):
+            super()._hand_out(step, lie.told_to_all(messages))
+
+    return LyingRound
+
+
+async def take_part(device):
+    """The error that a device leaves its round with."""
+    try:
+        await device.take_part(await device.client.fetch(RoundStep.INVITATION))
+    except ProtocolError as error:
+        return error
+
+
+@pytest.mark.parametrize("name", LIES)
+async def test_a_device_that_is_lied_to_over_the_network_leaves_and_names_the_lie(tmp_path, monkeypatch, name):
+    lie = LIES[name]
+    monkeypatch.setattr(sums, "HostedRound", lying_round(lie))
+    async with sum_federation(tmp_path, N) as federation:
+        asking = asyncio.create_task(federation.ask())
+        devices = [await federation.device(member) for member in federation.names]
+        taking_part = [asyncio.create_task(take_part(device)) for device in devices]
+        error = await asyncio.wait_for(taking_part[VICTIM - 1], 30)
+        for task in (asking, *taking_part):
+            task.cancel()
+        await asyncio.gather(asking, *taking_part, return_exceptions=True)
+    assert type(error) is lie.error
+    assert error.member == lie.accused
+    with sqlite3.connect(tmp_path / f"{federation.names[VICTIM - 1]}.sqlite") as journal:
+        assert journal.execute("SELECT released FROM rounds").fetchall() == [(None,)]
+
+
+async def test_a_device_that_is_not_lied_to_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(sums, "HostedRound", lying_round(Honest))
+    async with sum_federation(tmp_path, N) as federation:
+        await federation.start_all()
+        happening, _ = await federation.ask()
+        assert answer_of(happening)["survivors"] == list(federation.names)
+
+
+def lying_conductor(lie):
+    """The coordinator's own part in a job, but for what the victim is told."""
+
+    class LyingConductor(session_sum._Coordinator):
+        async def _hand_out(self, stage, messages):
+            arrays = self._arrays
+            read = {
+                Stage.SHARE: lambda to, array: arrays.members(array),
+                Stage.MASK: arrays.delivery,
+                Stage.AGREE: lambda to, array: arrays.survivors(array),
+                Stage.UNMASK: lambda to, array: arrays.signatures(array),
+            }[stage]
+            write = {
+                MemberList: arrays.of_members,
+                ShareDelivery: arrays.of_delivery,
+                SurvivorList: arrays.of_survivors,
+                SignedSurvivors: arrays.of_signatures,
+            }
+            told = lie.told_to_all({to: read(to, array) for to, array in messages.items()})
+            await super()._hand_out(stage, {to: write[type(message)](message) for to, message in told.items()})
+
+    return LyingConductor
+
+
+def config_of(attempt, identities):
+    roster = tuple(RosterEntry(m, f"party-{m}", key) for m, key in sorted(identities.items()))
+    return make_config(N, roster=roster, round_id=RoundId("session", 3, attempt))
+
+
+async def job_session(monkeypatch, lie):
+    """Member to the error that it left the session of a job with, or None; and the coordinator's sum."""
+    monkeypatch.setattr(session_sum, "_Coordinator", lying_conductor(lie))
+    network = LocalNetwork(local_names(N), deadline_s=20.0)
+
+    async def party(session):
+        try:
+            await session_sum.contribute(session, config_of, N, PUBLIC_INPUT, values_of(session.me), None)
+        except ProtocolError as error:
+            network.kill(session.me)  # as a service, which ends its part of the job
+            return error
+
+    async def conductor(session):
+        return await session_sum.conduct(session, config_of, N, PUBLIC_INPUT, stage_s=20.0, attempts=1)
+
+    return await network.run({COORDINATOR: conductor, **dict.fromkeys(range(1, N + 1), party)})
+
+
+# The arrays of a session have one row per member: none is there twice, and one that is kept back reads as zeros.
+IN_ARRAYS = {name: (lie.error, lie.accused) for name, lie in LIES.items() if "several times" not in name}
+IN_ARRAYS["cuts two neighbours apart"] = (SplitMembersError, TARGET)
+
+
+@pytest.mark.parametrize("name", IN_ARRAYS)
+async def test_a_party_that_is_lied_to_over_the_session_of_a_job_leaves_and_names_the_lie(monkeypatch, name):
+    ends = await job_session(monkeypatch, LIES[name])
+    error = ends.pop(VICTIM)
+    assert (type(error), error.member) == IN_ARRAYS[name]
+    opened, _ = ends.pop(COORDINATOR)
+    assert set(ends.values()) == {None}
+    assert np.array_equal(opened.integers(), exact_sum(opened.survivors))
+
+
+async def test_a_party_that_is_not_lied_to_stays(monkeypatch):
+    ends = await job_session(monkeypatch, Honest)
+    opened, _ = ends.pop(COORDINATOR)
+    assert set(ends.values()) == {None}
+    assert opened.survivors == (1, 2, 3, 4, 5)

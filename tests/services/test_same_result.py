@@ -1,0 +1,99 @@
+"""Every example job, and each choice of method beside them, over gRPC and in one process: with the same entropy the
+same result, bit for bit. Methods of pattern counts and moments, and ways to count memberships, are compared in
+`test_counting_methods` and `test_countings`.
+"""
+
+import asyncio
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from mailbox_federation import running_federation
+
+from algorithms.job import Job
+from algorithms.registry import ANALYSES, analysis_of
+from cli.demo_job import example_job
+from cli.kdd import write_kdd_parties
+from entropy import InsecureTestEntropy
+from mpc.local_network import LocalNetwork
+from mpc.session import COORDINATOR
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+JOBS = {path.stem: text for path in sorted(EXAMPLES.glob("*.toml")) if "[[inputs]]" in (text := path.read_text())}
+ROWS = 600
+
+FEW = {"k": 3, "k_local": 2}
+SKETCHED = {"counting": "fm-sketch"}
+OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 256}
+STEPS = {"iterations": 4, "sampling_rate": 0.2, "most_participations": 4}
+VARIANTS = {
+    "low-rank, sketch": ("low-rank", {"method": "sketch"}),
+    "low-rank, sketch of signs": ("low-rank", {"method": "sketch", "sketch_entries": "signs"}),
+    "least-squares, sketch": ("least-squares", {"method": "sketch"}),
+    "logistic-regression, order 3": ("logistic-regression", {**STEPS, "order": 3, "weight_norm": 3.0}),
+    "logistic-regression, three sums": ("logistic-regression", {**STEPS, "release": "three-sums"}),
+    "logistic-regression, sgd": ("logistic-regression", {**STEPS, "optimiser": "sgd"}),
+    "clustering, joint cells": ("clustering", {**FEW, "counting_options": {"cells": "joint"}}),
+    "clustering, k-median": ("clustering", {**FEW, "p": 1}),
+    "clustering, lloyd": ("clustering", {**FEW, "local_method": "lloyd"}),
+    "clustering, 2pest": ("clustering", {**FEW, **SKETCHED, "counting_options": {**OPTIONS, "estimator": "2pest"}}),
+    "clustering, basic": ("clustering", {**FEW, **SKETCHED, "counting_options": {**OPTIONS, "estimator": "basic"}}),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_kdd_parties(tmp_path_factory.mktemp("tables"), rows=ROWS)
+
+
+async def results_of(job, tables, session_of):
+    """Run all members' parts; return the coordinator's result as JSON."""
+    analysis = analysis_of(job)
+    plan = analysis.plan(job, [table.schema for table in tables])
+    parties = [analysis.party(session_of(number), plan, table) for number, table in enumerate(tables, start=1)]
+    result, *_ = await asyncio.gather(analysis.coordinator(session_of(COORDINATOR), plan), *parties)
+    return json.dumps(result, sort_keys=True, allow_nan=False)
+
+
+def test_there_is_an_example_of_every_analysis():
+    assert {tomllib.loads(text)["analysis"] for text in JOBS.values()} == set(ANALYSES)
+
+
+@pytest.fixture(scope="module")
+def small_data(tmp_path_factory):
+    return write_kdd_parties(tmp_path_factory.mktemp("small"), rows=200, most_rows=250)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def federation(tmp_path_factory):
+    """Of three parties; each test opens a job of its own."""
+    async with running_federation(tmp_path_factory.mktemp("federation"), 3) as running:
+        yield running
+
+
+async def assert_same_result(federation, job_id, job, data):
+    wanted = {i.party: i.columns or list(data.tables[i.party].usual_bounds) for i in job.inputs}
+    tables = data.in_memory(wanted)
+    federation.open_job(job_id)
+    over_grpc = await results_of(job, tables, lambda number: federation.session(number, deadline_s=60.0))
+    network = LocalNetwork(
+        federation.names, job_id=job_id, deadline_s=60.0, entropy_of=lambda member: InsecureTestEntropy(str(member))
+    )
+    assert await results_of(job, tables, network.session) == over_grpc
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", JOBS)
+async def test_services_and_one_process_find_the_same(name, data, federation):
+    await assert_same_result(federation, f"example {name}", Job.from_toml(JOBS[name]), data)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", VARIANTS)
+async def test_so_they_do_with_every_choice_that_an_example_leaves_out(name, small_data, federation):
+    example, parameters = VARIANTS[name]
+    budget = {"privacy.epsilon": 1e4, "privacy.view": "coordinator", "parameters.max_rows": 250}
+    job = example_job(example, budget | {f"parameters.{key}": value for key, value in parameters.items()})
+    await assert_same_result(federation, name, job, small_data)

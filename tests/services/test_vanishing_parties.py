@@ -1,0 +1,44 @@
+"""Four parties, of which one may collude, as processes: one may vanish once its input is with the others."""
+
+import signal
+
+import numpy as np
+import pytest
+from federation import Analyst, memory_table, pca_job, random_values, result_of, tables_of
+
+from algorithms import pca
+from cli.local_deployment import LocalDeployment
+
+PARTIES = ("bank", "hospital", "telco", "insurer")
+VALUES = {name: random_values((400, 2), seed) for seed, name in enumerate(PARTIES)}
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("federation")
+    tables = tables_of(VALUES, folder)
+    (folder / "run").mkdir()
+    with LocalDeployment(folder / "run", tables) as running:
+        yield running
+
+
+@pytest.mark.parametrize("stage", ["input", "opening"])
+def test_a_party_killed_after_its_input_does_not_stop_a_pca(deployment, stage):
+    analyst, struck, job = Analyst(deployment), [], pca_job(PARTIES, deadline_s=20.0)
+
+    def strike(event):
+        if (event.member, event.stage) == ("telco", stage) and not struck:
+            struck.append(event)
+            deployment.send_signal("telco", signal.SIGKILL)
+
+    view = analyst.run(job, on_event=strike)
+    deployment.start("telco")
+    deployment.wait_until_ready("telco")
+    assert struck
+    tables = [memory_table(p, VALUES[p]) for p in PARTIES]
+    exact = pca.reference(tables, pca.plan(job, [t.schema for t in tables]))
+    values, components = pca.leading_components(exact, 2)
+    result = result_of(view)
+    assert np.allclose(result["eigenvalues"][0], values[0], rtol=0.02)
+    assert abs(np.dot(result["components"][0], components[0])) > 0.999
+    assert result["wrong_shares_from"] == []

@@ -1,0 +1,203 @@
+"""A real coordinator in the test's process, analysts with real certificates, and parties that do as a test says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from certificates import Issue, authority_in, tls_in
+from moiety.v1.party_pb2 import CancelReply, PartyEvent, ProposalReply, ReserveEvent
+from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
+
+from algorithms.job import Job
+from algorithms.schema import BlockSchema, ColumnSchema
+from coordinator.config import CoordinatorConfig
+from coordinator.server import CoordinatorProcess
+from transport.authorization import Permissions
+from transport.channel import open_channel
+from transport.coordinator_client import CoordinatorClient, JobView
+from transport.identity import Identity, Role
+from transport.server import Server
+
+FEDERATION = "hospitals"
+PARTIES = ("north", "south", "west")
+COORDINATOR = Identity(FEDERATION, Role.COORDINATOR, "hub")
+
+
+def job_for_all(**changes: Any) -> Job:
+    fields = {
+        "analysis": "pca",
+        "inputs": [{"party": party, "table": "visits"} for party in PARTIES],
+        "privacy": {"epsilon": 10.0, "delta": 1e-6},
+        "parameters": {"components": 2, "max_rows": 1000},
+        "deadline_s": 20.0,
+    }
+    return Job.model_validate({**fields, **changes})
+
+
+def progress(stage: str, percent: int) -> PartyEvent:
+    event = PartyEvent()
+    event.progress.stage, event.progress.percent = stage, percent
+    return event
+
+
+def failed(stage: str, reason: str, culprit: str = "") -> PartyEvent:
+    event = PartyEvent()
+    event.failed.stage, event.failed.reason, event.failed.culprit = stage, reason, culprit
+    return event
+
+
+def finished() -> PartyEvent:
+    event = PartyEvent()
+    event.finished.SetInParent()
+    return event
+
+
+def reserved() -> ReserveEvent:
+    event = ReserveEvent()
+    event.reserved.SetInParent()
+    return event
+
+
+def waiting(text: str) -> ReserveEvent:
+    event = ReserveEvent()
+    event.waiting.text = text
+    return event
+
+
+def refused(reason: str) -> ReserveEvent:
+    event = ReserveEvent()
+    event.refused.reason = reason
+    return event
+
+
+async def wait_forever() -> None:
+    await asyncio.Event().wait()
+
+
+def accepts(name: str) -> ProposalReply:
+    columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(2))
+    schema = BlockSchema(party=name, columns=columns, rows=(10, 1000))
+    return ProposalReply(accepted=True, schema_json=schema.canonical_json())
+
+
+@dataclass
+class ScriptedParty(PartyServicer):  # type: ignore[misc]
+    """A party of the wire protocol that follows a test's script instead of computing.
+
+    Attributes:
+        name: of the party.
+        answer: to a proposal.
+        reservation: events of a reservation; by default it is reserved at once.
+        script: events of a run; an exception breaks the stream.
+        cancelled: reasons with which the coordinator ended jobs.
+    """
+
+    name: str
+    answer: Callable[[], Awaitable[ProposalReply]] | None = None
+    script: Callable[[], AsyncIterator[PartyEvent]] | None = None
+    reservation: Callable[[], AsyncIterator[ReserveEvent]] | None = None
+    cancelled: list[str] = field(default_factory=list)
+    proposed: list[str] = field(default_factory=list)
+    analysts: list[str] = field(default_factory=list)
+    told_end: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add_to(self, server: Any) -> None:
+        add_PartyServicer_to_server(self, server)
+
+    async def Propose(self, request: Any, context: Any) -> ProposalReply:
+        self.proposed.append(request.job_id)
+        self.analysts.append(request.analyst)
+        return accepts(self.name) if self.answer is None else await self.answer()
+
+    async def Reserve(self, request: Any, context: Any) -> AsyncIterator[ReserveEvent]:
+        if self.reservation is None:
+            yield reserved()
+            return
+        async for event in self.reservation():
+            yield event
+
+    async def Run(self, request: Any, context: Any) -> AsyncIterator[PartyEvent]:
+        if self.script is None:
+            while True:  # alive until the job ends
+                yield progress("multiply", 25)
+                await asyncio.sleep(0.2)
+        async for event in self.script():
+            yield event
+
+    async def Cancel(self, request: Any, context: Any) -> CancelReply:
+        self.cancelled.append(request.reason)
+        self.told_end.set()
+        return CancelReply()
+
+
+@dataclass
+class CoordinatorSetup:
+    """A coordinator, its roster, and the certificates of a federation."""
+
+    folder: Path
+    parties: dict[str, ScriptedParty]
+    process: CoordinatorProcess
+    address: str
+    config: CoordinatorConfig
+    issue: Issue
+    servers: dict[str, Server]
+
+    @asynccontextmanager
+    async def client(self, name: str = "ada", role: Role = Role.ANALYST) -> AsyncIterator[CoordinatorClient]:
+        async with open_channel(self.address, COORDINATOR, self.issue(role, name)) as channel:
+            yield CoordinatorClient("hub", channel)
+
+    async def run(self, job: Job, key: str = "key") -> JobView:
+        """Submit a job as ada and wait for its end."""
+        async with self.client() as client:
+            job_id = await client.submit(job.canonical_json(), key)
+            return await self.end_of(client, job_id)
+
+    async def end_of(self, client: CoordinatorClient, job_id: str) -> JobView:
+        async with asyncio.timeout(30):
+            async for _ in client.watch(job_id):
+                pass
+        return await client.show(job_id)
+
+
+@asynccontextmanager
+async def running_coordinator(
+    folder: Path, *, absent: Sequence[str] = (), max_running_jobs: int = 2
+) -> AsyncIterator[CoordinatorSetup]:
+    """Run a coordinator with the roster PARTIES; those in `absent` do not listen. Analysts ada and grace may submit."""
+    issue_to = authority_in(folder, FEDERATION)
+    parties = {name: ScriptedParty(name) for name in PARTIES}
+    methods = ("Propose", "Reserve", "Run", "Cancel")
+    permissions = Permissions(FEDERATION, {f"/moiety.v1.Party/{m}": frozenset({Role.COORDINATOR}) for m in methods})
+    async with AsyncExitStack() as stack:
+        servers, roster = {}, []
+        for name, party in parties.items():
+            server = Server(issue_to(Role.PARTY, name), permissions, [party.add_to])
+            port = await server.start("127.0.0.1:0")
+            if name in absent:
+                await server.stop(0)
+            else:
+                stack.push_async_callback(server.stop, 0)
+            servers[name] = server
+            roster.append({"name": name, "address": f"127.0.0.1:{port}"})
+        credentials = issue_to(Role.COORDINATOR, "hub")
+        config = CoordinatorConfig.model_validate(
+            {
+                "name": "hub",
+                "federation": FEDERATION,
+                "listen": "127.0.0.1:0",
+                "store": folder / "jobs.sqlite",
+                "max_running_jobs": max_running_jobs,
+                "tls": tls_in(folder, Role.COORDINATOR, "hub"),
+                "parties": roster,
+                "analysts": {"allowed": ["ada", "grace"]},
+            }
+        )
+        process = CoordinatorProcess(config, credentials)
+        address = await process.start()
+        setup = CoordinatorSetup(folder, parties, process, address, config, issue_to, servers)
+        stack.push_async_callback(process.stop)
+        yield setup

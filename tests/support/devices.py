@@ -1,0 +1,56 @@
+"""One device without a network: its policy, its ledger, its journal."""
+
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from algorithms.secure_sum import Record, SumParams, round_config
+from entropy import InsecureTestEntropy, SystemEntropy
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.keys import IdentityKey
+from mpc.secagg.policy import MemberPolicy
+from party.budget import Budget
+from party.device import Device
+from party.device_budget import UNIT, DeviceBudget
+from party.sum_journal import SqliteSumJournal
+
+NAMES = tuple(f"walker-{i}" for i in range(1, 6))
+BUDGET = Budget(UNIT, "2026", 100.0, 1e-6)
+
+
+def identity_key(name: str) -> IdentityKey:
+    return IdentityKey(InsecureTestEntropy(f"identity of {name}"))
+
+
+IDENTITIES = {name: identity_key(name).public_bytes for name in NAMES}
+
+
+def question(**changes) -> SumParams:
+    return SumParams.model_validate(
+        {"analysis": "secure-sum", "record": "steps", "length": 3, "largest": 1000, "colluding": 1, **changes}
+    )
+
+
+def round_of(params: SumParams, session: str = "session", attempt: int = 0) -> RoundConfig:
+    return round_config(params, session, IDENTITIES, attempt)
+
+
+@contextmanager
+def device_in(folder, *, budget=BUDGET, **changes):
+    """Yield the device walker-1, whose client is `changes["client"]`."""
+    with ExitStack() as stack:
+        ledger = DeviceBudget.open(folder, NAMES[0], "installation-1", "hub", budget, "test")
+        stack.callback(ledger.close)
+        journal = SqliteSumJournal(folder / "sums.sqlite")
+        stack.callback(journal.close)
+        fields = {
+            "name": NAMES[0],
+            "client": None,
+            "identity": identity_key(NAMES[0]),
+            "policy": MemberPolicy(pinned=IDENTITIES),
+            "journal": journal,
+            "record_of": lambda name: Record(np.array([1.0, 2.0, 3.0])) if name == "steps" else None,
+            "entropy": SystemEntropy(),
+            "budget": ledger,
+        }
+        yield Device(**{**fields, **changes})

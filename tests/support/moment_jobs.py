@@ -1,0 +1,58 @@
+"""Jobs of the analyses about X^T X, in one process: tables, plans and runs for tests."""
+
+import numpy as np
+
+from algorithms.job import Job
+from algorithms.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from entropy import InsecureTestEntropy
+from mpc.local_network import LocalNetwork
+from mpc.session import COORDINATOR
+
+
+def table_of(party, columns, ids=True):
+    """A table from column name to (lower, upper, values)."""
+    schema = tuple(ColumnSchema(name=name, lower=lower, upper=upper) for name, (lower, upper, _) in columns.items())
+    values = np.column_stack([values for _, _, values in columns.values()]).astype(np.float64)
+    digest = digest_of_ids([str(i) for i in range(len(values))]) if ids else b""
+    return Table(BlockSchema(party=party, columns=schema, has_ids=ids, rows=(1, len(values))), values, digest)
+
+
+def line_tables(n_rows=400, seed=5):
+    """Three parties; the bank's label is 20 + 3 a - 0.5 b + noise, a the hospital's, b the telco's, c of no use."""
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.uniform(-2, 8, n_rows), rng.uniform(0, 100, n_rows), rng.uniform(0, 1, n_rows)
+    label = 20 + 3 * a - 0.5 * b + rng.normal(0, 1.0, n_rows)
+    return {
+        "bank": table_of("bank", {"label": (-50, 50, label)}),
+        "hospital": table_of("hospital", {"a": (-2, 8, a), "c": (0, 1, c)}),
+        "telco": table_of("telco", {"b": (0, 100, b)}),
+    }
+
+
+def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None):
+    """The plan of a job over these tables; members without a table only compute."""
+    job = Job.model_validate(
+        {
+            "analysis": analysis.__name__.removeprefix("algorithms.").replace("_", "-"),
+            "inputs": inputs or [{"party": p, "table": "people"} for p in tables],
+            "compute": compute,
+            "privacy": privacy or {"epsilon": 1000.0, "delta": 1e-6},
+            "parameters": {"max_rows": 1000, **parameters},
+        }
+    )
+    empty = {m: BlockSchema(party=m) for m in job.members}
+    return analysis.plan(job, [tables[m].schema if m in tables else empty[m] for m in job.members])
+
+
+async def run(analysis, plan, tables, seed="run", absent=(), **network_options):
+    """Every member's part over an in-process network, but for those absent: results by number, and the network."""
+    names = {COORDINATOR: "coordinator", **dict(enumerate(plan.job.members, start=1))}
+    network_options = {"entropy_of": lambda m: InsecureTestEntropy(f"{seed} {m}"), **network_options}
+    network = LocalNetwork(names, **network_options)
+
+    def party(name):
+        return lambda session: analysis.party(session, plan, tables.get(name))
+
+    work = {number: party(name) for number, name in names.items() if number != COORDINATOR}
+    work[COORDINATOR] = lambda session: analysis.coordinator(session, plan)
+    return await network.run({number: part for number, part in work.items() if number not in absent}), network

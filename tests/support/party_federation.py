@@ -1,0 +1,121 @@
+"""Parties' jobs and their ledgers over one in-process network; the test plays the coordinator."""
+
+import asyncio
+
+from job_builders import PARTIES
+from ledgers import budget, ledger_in
+
+from algorithms.registry import analysis_of
+from mpc.local_network import LocalNetwork, LocalSession
+from mpc.session import COORDINATOR
+from party.admission import Admission
+from party.config import CoordinatorPin, PartyConfig, TableConfig
+from party.consent import ConsentBox
+from party.jobs import PartyJobs
+from party.policy import Policy, Rules
+from party.table import TableError
+from transport.settings import TlsFiles
+
+NAMES = dict(enumerate(PARTIES, start=1))
+AUTOMATIC = Policy(automatic=Rules(max_epsilon_per_job=1e6))
+
+
+class EndableSession(LocalSession):
+    """A session of the in-process network that notes how it was ended."""
+
+    ended = None
+
+    async def finish(self):
+        self.ended = "finished"
+
+    async def abort(self, reason):
+        self.ended = reason
+
+
+class Federation:
+    """Parties with budgets of epsilon 100.
+
+    Args:
+        tables: party to its table; the parties are numbered in this order.
+        tmp_path: for their folders.
+        deadline_s: of the network.
+        policy: of all parties.
+        with_budget: whether their tables have a budget.
+    """
+
+    def __init__(self, tables, tmp_path, *, deadline_s=2.0, policy=AUTOMATIC, with_budget=True):
+        self.with_budget = with_budget
+        self.policy = policy
+        self.tables = tables
+        self.names = dict(enumerate(tables, start=1))
+        self.network = LocalNetwork({COORDINATOR: "main", **self.names}, deadline_s=deadline_s)
+        self.sent = []  # (stage, receiver) of every message
+        self.network.fault = self._note
+        self.reports, self.sessions, self.closed, self.ledgers = {}, {}, [], {}
+        for name in ("ca", "own", "key"):
+            (tmp_path / name).touch()
+        tls = TlsFiles(certificate=tmp_path / "own", key=tmp_path / "key", authority=tmp_path / "ca")
+        self.jobs = {name: self._jobs_of(name, tls, tmp_path) for name in tables}
+
+    def _jobs_of(self, me, tls, folder):
+        config = PartyConfig(
+            name=me,
+            federation="test",
+            data_dir=folder,
+            tls=tls,
+            coordinator=CoordinatorPin(name="main", address="127.0.0.1:1"),
+            peers={name: "127.0.0.1:1" for name in self.tables if name != me},
+            tables=(TableConfig(name="people", path=folder / "people.csv", bounds={"x0": (-1, 3), "x1": (-1, 3)}),),
+            policy=self.policy,
+        )
+        (folder / me).mkdir()
+        ledger = self.ledgers[me] = ledger_in(folder / me, party=me)
+        if self.with_budget:
+            ledger.set_budget("people", budget(100.0, delta=1e-5), "test")
+
+        def load(brought):
+            if brought.table != "people":
+                raise TableError(f"{me}: there is no table {brought.table!r}")
+            return self.tables[me]
+
+        def open_session(job_id, number, names, deadline_s, on_progress):
+            session = EndableSession(self.network, number)
+            session.progress = on_progress
+            self.sessions[me] = session
+            return session
+
+        return PartyJobs(
+            config,
+            Admission(config, ledger, ConsentBox(folder / me)),
+            load_table=load,
+            accept_messages=lambda job_id, names: None,
+            open_session=open_session,
+            close_session=lambda job_id, reason: self.closed.append((me, reason)),
+            write_report=lambda job_id, plan, report, elapsed_s: self.reports.__setitem__(me, report),
+        )
+
+    def _note(self, message):
+        self.sent.append((message.stage, message.receiver))
+        return (message,)
+
+    async def propose(self, job, name=PARTIES[0], roster=None, job_id="job-1"):
+        return await self.jobs[name].propose(job_id, job.canonical_json(), roster or self.names, "ada")
+
+    async def reserve(self, job, *names, job_id="job-1"):
+        """Take a job as far as its reservation; return its plan."""
+        schemas = [await self.propose(job, name, job_id=job_id) for name in self.tables]
+        plan = analysis_of(job).plan(job, schemas)
+        for name in names or self.tables:
+            assert [text async for text in self.jobs[name].reserve(job_id, schemas, plan.digest())] == []
+        return plan
+
+    async def run(self, job, job_id="job-1"):
+        """Return the events of all parties and the coordinator's result."""
+        plan = await self.reserve(job, job_id=job_id)
+
+        async def events_of(name):
+            return [event async for event in self.jobs[name].run(job_id)]
+
+        coordinating = analysis_of(job).coordinator(self.network.session(COORDINATOR), plan)
+        *events, result = await asyncio.gather(*map(events_of, self.tables), coordinating, return_exceptions=True)
+        return dict(zip(self.tables, events, strict=True)), result

@@ -1,0 +1,169 @@
+"""A real coordinator and members of masked sums over gRPC, in the test's process."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from certificates import Issue, authority_in, tls_in
+
+from algorithms.secure_sum import Record, SumParams
+from coordinator.config import CoordinatorConfig
+from coordinator.server import CoordinatorProcess
+from entropy import InsecureTestEntropy, SystemEntropy
+from mpc.secagg.keys import IdentityKey
+from mpc.secagg.policy import MemberPolicy
+from party.budget import Budget
+from party.device import Device
+from party.device_budget import UNIT, DeviceBudget
+from party.sum_journal import SqliteSumJournal
+from transport.aggregation_client import AggregationClient, watch_sum
+from transport.channel import open_channel
+from transport.identity import Identity, Role
+from transport.sum_codec import StageReport, SumFailure, SumHappening, SumResult
+
+FEDERATION = "walkers"
+AMPLE = Budget(UNIT, "2026", 100.0, 1e-6)
+COORDINATOR = Identity(FEDERATION, Role.COORDINATOR, "hub")
+
+
+def identity_key(name: str) -> IdentityKey:
+    return IdentityKey(InsecureTestEntropy(f"identity of {name}"))
+
+
+@dataclass
+class SumFederation:
+    """A coordinator and what is needed to be one of its members or its analyst."""
+
+    folder: Path
+    names: tuple[str, ...]
+    issue: Issue
+    config: CoordinatorConfig
+    process: CoordinatorProcess
+    address: str
+    stack: AsyncExitStack
+    records: dict[str, Record] = field(default_factory=dict)
+    tasks: dict[str, asyncio.Task] = field(default_factory=dict)
+
+    def channel(self, role: Role, name: str):
+        return open_channel(self.address, COORDINATOR, self.issue(role, name))
+
+    async def client(self, name: str, role: Role = Role.DEVICE, patience_s: float = 5.0) -> AggregationClient:
+        channel = self.channel(role, name)
+        self.stack.push_async_callback(channel.close)
+        return AggregationClient("hub", channel, patience_s)
+
+    async def device(self, name: str, **changes) -> Device:
+        pinned = {other: identity_key(other).public_bytes for other in self.names}
+        journal = SqliteSumJournal(self.folder / f"{name}.sqlite")
+        self.stack.callback(journal.close)
+        (self.folder / name).mkdir(exist_ok=True)
+        budget = DeviceBudget.open(
+            self.folder / name, name, "installation-1", "hub", changes.pop("budget", AMPLE), "test"
+        )
+        self.stack.callback(budget.close)
+        fields = {
+            "name": name,
+            "client": await self.client(name),
+            "identity": identity_key(name),
+            "policy": MemberPolicy(pinned=pinned),
+            "journal": journal,
+            "record_of": lambda record: self.records[name] if record == "steps" else None,
+            "entropy": SystemEntropy(),
+            "budget": budget,
+            "exact_sums": True,
+        }
+        return Device(**{**fields, **changes})
+
+    async def start_all(self, without=()) -> None:
+        for name in self.names:
+            if name not in without:
+                self.start(await self.device(name))
+
+    def start(self, device: Device) -> None:
+        self.tasks[device.name] = asyncio.create_task(device.run())
+
+    async def kill(self, name: str) -> None:
+        self.tasks[name].cancel()
+        await asyncio.gather(self.tasks[name], return_exceptions=True)
+
+    async def listen(self, **params) -> list[SumHappening]:
+        """All that an analyst hears of a sum, its result or failure last."""
+        async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(60):
+            return [happening async for happening in watch_sum("hub", channel, question(**params).canonical_json())]
+
+    async def ask(
+        self, on_report=lambda report: None, analyst="ada", **params
+    ) -> tuple[SumHappening, list[StageReport]]:
+        """The result of a sum as an analyst hears it, and how its stages went."""
+        reports = []
+        async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(60):
+            async for happening in watch_sum("hub", channel, question(**params).canonical_json()):
+                if not isinstance(happening, StageReport):
+                    return happening, reports
+                reports.append(happening)
+                got = on_report(happening)
+                if got is not None:
+                    await got
+        raise AssertionError("the stream ended without an end")
+
+
+def question(**changes) -> SumParams:
+    fields = {"analysis": "secure-sum", "record": "steps", "length": 3, "largest": 1000, "stage_s": 20.0, "attempts": 1}
+    return SumParams.model_validate({**fields, **changes})
+
+
+def answer_of(happening: SumHappening) -> dict:
+    assert isinstance(happening, SumResult), happening
+    return json.loads(happening.result_json)
+
+
+def reason_of(happening: SumHappening) -> str:
+    assert isinstance(happening, SumFailure), happening
+    return happening.reason
+
+
+def coordinator_config(folder: Path, names, listen="127.0.0.1:0") -> CoordinatorConfig:
+    return CoordinatorConfig.model_validate(
+        {
+            "name": "hub",
+            "federation": FEDERATION,
+            "listen": listen,
+            "store": folder / "jobs.sqlite",
+            "tls": tls_in(folder, Role.COORDINATOR, "hub"),
+            "parties": [{"name": "nobody", "address": "127.0.0.1:1"}],
+            "analysts": {"allowed": ["ada"]},
+            "sum_members": [{"name": n, "identity": identity_key(n).public_bytes.hex()} for n in names],
+        }
+    )
+
+
+@asynccontextmanager
+async def sum_federation(folder: Path, n_members: int = 5) -> AsyncIterator[SumFederation]:
+    """Run a coordinator that knows members walker-1 ..; no member runs yet."""
+    issue_to = authority_in(folder, FEDERATION)
+    names = tuple(f"walker-{i}" for i in range(1, n_members + 1))
+    credentials = issue_to(Role.COORDINATOR, "hub")
+    config = coordinator_config(folder, names)
+    process = CoordinatorProcess(config, credentials)
+    address = await process.start()
+    async with AsyncExitStack() as stack:
+        federation = SumFederation(folder, names, issue_to, config, process, address, stack)
+        rng = np.random.default_rng(7)
+        federation.records = {
+            name: Record(rng.integers(-900, 900, 3).astype(float), weight=i) for i, name in enumerate(names)
+        }
+        try:
+            yield federation
+        finally:
+            for task in federation.tasks.values():
+                task.cancel()
+            await asyncio.gather(*federation.tasks.values(), return_exceptions=True)
+            await federation.process.stop()
+
+
+def exact_sum(federation: SumFederation, names) -> list[int]:
+    return sum(federation.records[name].values for name in names).astype(int).tolist()

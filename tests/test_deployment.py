@@ -1,0 +1,29 @@
+"""The files under deploy/ agree with the code that they configure."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cli.kdd import ID_COLUMN, NUMERIC, ON_REQUEST, TABLE_NAME, bounds_of
+
+COMPOSE = Path(__file__).parent.parent / "deploy" / "compose"
+
+
+@pytest.mark.parametrize("party", NUMERIC)
+def test_a_party_of_the_compose_file_publishes_the_demos_bounds(party):
+    table = tomllib.loads((COMPOSE / f"{party}.toml").read_text())["tables"][0]
+    assert (table["name"], table["id_column"]) == (TABLE_NAME, ID_COLUMN)
+    expected = {**bounds_of(party), **ON_REQUEST[party]}
+    assert {column: tuple(bounds) for column, bounds in table["bounds"].items()} == expected
+    assert list(table["bounds"]) == list(expected)
+    assert table.get("on_request", []) == list(ON_REQUEST[party])
+
+
+def test_everybody_knows_the_same_members():
+    roster = {p["name"]: p["address"] for p in tomllib.loads((COMPOSE / "coordinator.toml").read_text())["parties"]}
+    assert set(roster) == set(NUMERIC)
+    for party in NUMERIC:
+        own = tomllib.loads((COMPOSE / f"{party}.toml").read_text())
+        assert set(own["peers"]) == set(NUMERIC) - {party}
+        assert own["name"] == party

@@ -1,0 +1,143 @@
+import json
+import sys
+
+import pytest
+from matplotlib.figure import Figure
+
+from bench import report
+from bench.pages import as_markdown
+from bench.plot import draw
+from bench.report import MEASUREMENTS, Measurement, keep, kept_results, render, run
+from bench.targets import TARGETS
+
+MACHINE = {"cpu": "a processor", "cores": 2, "memory_gib": 8, "system": "Linux", "python": "3.11", "numpy": "2"}
+LEDGER = {
+    "command": "python -m bench.ledger",
+    "date": "2026-01-02",
+    "seconds": 9.0,
+    "note": None,
+    "report": {
+        "wait_for_disk_ms": 0.5,
+        "jobs_per_second_by_threads": {"1": 100.0, "16": 740.0},
+        "accounting": {"events": 10000, "seconds": 1.5, "epsilon": 3.0},
+    },
+}
+
+
+def test_every_target_is_one_of_a_measurement():
+    assert {target.measurement for target in TARGETS} <= {measurement.name for measurement in MEASUREMENTS}
+
+
+def test_the_page_says_what_is_met_what_is_not_and_what_is_missing():
+    lines = as_markdown({"ledger": LEDGER}, MACHINE).splitlines()
+    assert "Measured on 2026-01-02." in lines
+    assert any("| 500 | 740 | yes | `python -m bench.ledger` |" in line for line in lines)
+    assert any("| 1 s | 1.50 s | **no** |" in line for line in lines)
+    assert any("not measured yet" in line for line in lines)
+
+
+def test_results_of_different_machines_are_told_apart():
+    other = {**MACHINE, "cpu": "another processor"}
+    noise = {**LEDGER, "command": "python -m bench.noise", "machine": other, "failure": "stopped"}
+    del noise["report"]
+    one = as_markdown({"ledger": {**LEDGER, "machine": MACHINE}}, other)
+    assert "a processor, 2 cores" in one
+    assert "another processor" not in one
+    both = as_markdown({"ledger": {**LEDGER, "machine": MACHINE}, "noise": noise}, MACHINE)
+    assert "* ledger: a processor, 2 cores" in both
+    assert "* noise: another processor, 2 cores" in both
+
+
+def batch(n_parties, elements, resharing_ms, double_sharings_ms, chosen):
+    costs = {"sent_bytes_per_product": 8.0, "cpu_ns_per_product": 25.0}
+    ways = {"resharing": resharing_ms, "double_sharings": double_sharings_ms}
+    rows = {way: {**costs, "batch_ms": ms} for way, ms in ways.items()}
+    return {"parties": n_parties, "elements": elements, **rows, "chosen": chosen, "faster": min(ways, key=ways.get)}
+
+
+def test_the_page_warns_where_rule_and_measurement_disagree():
+    right = batch(3, 1000, 0.5, 5.0, "resharing")
+    wrong = batch(7, 50_000, 12.0, 10.0, "resharing")
+    page = as_markdown({"reduction": {**LEDGER, "report": {"products": [right]}}}, MACHINE)
+    assert "| 3 | 1,000 |" in page
+    assert "disagree" not in page
+    page = as_markdown({"reduction": {**LEDGER, "report": {"products": [right, wrong]}}}, MACHINE)
+    assert "disagree" in page
+    assert "* N = 7, 50,000 elements: it chooses resharing, 1.20 times the other's time" in page
+
+
+def test_bytes_on_the_wire_have_a_target_of_their_own():
+    products = {"elements": 10, "parties": 3, "products_per_s": 4e6, "peak_resident_bytes": 1e8}
+    products |= {"sent_bytes_per_product": 8.0, "wire_bytes_per_product": 8.6}
+    page = as_markdown({"products": {**LEDGER, "report": products}}, MACHINE)
+    assert "| 8.5 | 8.60 | **no** |" in page
+    del products["wire_bytes_per_product"]
+    assert "| 8.5 | - | not compared |" in as_markdown({"products": {**LEDGER, "report": products}}, MACHINE)
+
+
+def gram(rows, columns, table="synthetic"):
+    theirs = {"mpyc": {"seconds": 2.0}} if table == "synthetic" else {}
+    return {"table": table, "rows": rows, "columns": columns, "parties": 3, "seconds": 0.5, "numpy_s": 0.01, **theirs}
+
+
+def test_the_picture_has_rows_and_columns_apart(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: drawn.update({"figure": figure}))
+    shapes = [(1000, 100), (10000, 10), (10000, 100), (1000, 10), (10000, 30)]
+    draw([*(gram(*shape) for shape in shapes), gram(145_586, 118, "kdd")], tmp_path / "picture.png")
+    rows, columns = drawn["figure"].axes
+    assert (rows.get_xlabel(), columns.get_xlabel()) == ("rows, at 100 columns", "columns, at 10,000 rows")
+    assert {axes.get_xscale() for axes in (rows, columns)} == {axes.get_yscale() for axes in (rows, columns)} == {"log"}
+    lines = [[list(line.get_xdata()) for line in axes.get_lines()] for axes in (rows, columns)]
+    assert lines == [[[1000, 10000]] * 3 + [[145_586]] * 2, [[10, 30, 100]] * 3 + [[118]] * 2]
+
+
+def test_nothing_to_show_draws_nothing(tmp_path):
+    draw([], tmp_path / "picture.png")
+    assert not (tmp_path / "picture.png").exists()
+
+
+def test_a_failure_is_said_and_the_numbers_of_the_last_run_stay(tmp_path):
+    keep(tmp_path, "ledger", LEDGER)
+    keep(tmp_path, "ledger", {"date": "2026-03-04", "command": "", "seconds": 1.0, "failure": "the disk is full"})
+    kept = kept_results(tmp_path)
+    page = as_markdown(kept, MACHINE)
+    assert "**ledger failed on 2026-03-04**: the disk is full; its numbers are of 2026-01-02." in page
+    assert "740" in page
+    keep(tmp_path, "ledger", LEDGER)
+    assert "failed" not in as_markdown(kept_results(tmp_path), MACHINE).split("## Targets")[0]
+
+
+def test_a_first_failure_leaves_a_page_without_its_numbers(tmp_path):
+    keep(tmp_path / "results", "ledger", {"date": "2026-03-04", "command": "", "seconds": 1.0, "failure": "no disk"})
+    page = render(tmp_path / "results", tmp_path / "docs")
+    assert "**ledger failed on 2026-03-04**: no disk." in page
+    assert (tmp_path / "docs" / "benchmarks.md").read_text() == page
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Modules that stand for measurements: one works alone, but its peer cannot be installed; one fails."""
+    (tmp_path / "lonely.py").write_text(
+        "import sys\nif '--peer' in sys.argv:\n    sys.stderr.write('no index')\n    sys.exit(3)\nprint('{\"x\": 1}')\n"
+    )
+    (tmp_path / "broken.py").write_text("raise ValueError('wrong result')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(report, "TIMEOUT_S", 60.0)
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_peer_that_cannot_be_installed_is_left_out_aloud(capsys):
+    kept = run(Measurement("lonely", "lonely", ("lonely",), ("--peer", "other")))
+    assert kept["report"] == {"x": 1}
+    assert kept["command"] == "python -m lonely"
+    assert kept["note"] == "not compared: no index"
+    assert "SKIPPED the comparison of lonely" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_program_that_fails_is_reported_with_its_last_words():
+    kept = run(Measurement("broken", "broken", ("broken",)))
+    assert kept["failure"] == "ValueError: wrong result"
+    assert json.dumps(kept)
+    assert sys.executable not in kept["command"]

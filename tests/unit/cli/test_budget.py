@@ -1,0 +1,110 @@
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+
+
+def moiety(config: Path, *arguments: str):
+    return CliRunner().invoke(app, ["budget", *arguments, "--config", str(config)])
+
+
+def set_budget(config: Path, epsilon="4", delta="1e-6", period="2026", table="visits", reason="yearly review"):
+    return moiety(config, "set", table, "--epsilon", epsilon, "--delta", delta, "--period", period, "--reason", reason)
+
+
+def test_a_budget_is_set_shown_and_remembered_with_its_reason(party_config):
+    assert set_budget(party_config).exit_code == 0
+    assert set_budget(party_config, epsilon="6", period="2027", reason="the board agreed").exit_code == 0
+    shown = json.loads(moiety(party_config, "show", "--format", "json").stdout)
+    (budget,) = shown["budgets"]
+    assert (budget["dataset"], budget["epsilon"], budget["period"]) == ("visits", 6.0, "2027")
+    assert (budget["spent_epsilon"], budget["remaining_epsilon"], shown["without_budget"]) == (0.0, 6.0, [])
+    entries = json.loads(moiety(party_config, "history", "--format", "json").stdout)
+    assert [entry["reason"] for entry in entries] == ["yearly review", "the board agreed"]
+    text = moiety(party_config, "history").stdout
+    assert "visits: epsilon 6 at delta 1e-06 per record of the joint table, period '2027': the board agreed" in text
+
+
+def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):
+    set_budget(party_config)
+    shown = moiety(party_config, "show").stdout
+    assert "visits: period '2026', per record of the joint table (replace_one)" in shown
+    assert "remaining  epsilon 4, or somewhat more" in shown
+    head = shown.splitlines()[-1].split()[1]
+    verified = moiety(party_config, "verify", "--noted", head)
+    assert (verified.exit_code, verified.stdout) == (0, f"the ledger is whole: 1 entries\nhead {head}\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"epsilon": "-1"}, "epsilon: must be positive"),
+        ({"epsilon": "nan"}, "epsilon: must be finite"),
+        ({"epsilon": "inf"}, "epsilon: must be finite"),
+        ({"epsilon": "1e-310"}, "no subnormal"),
+        ({"epsilon": "much"}, "Invalid value for '--epsilon'"),
+        ({"delta": "0"}, "delta: must be positive"),
+        ({"delta": "1.5"}, "delta: must be below 1"),
+        ({"delta": "0.01"}, "delta: 0.01 is not below 1 / n for table 'visits'"),
+        ({"delta": "0.02"}, "delta: 0.02 is not below 1 / n for table 'visits'"),
+        ({"period": " "}, "period: must be"),
+        ({"table": "stays"}, "has no table 'stays'"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused_and_nothing_is_written(party_config, changes, complaint):
+    refused = set_budget(party_config, **changes)
+    assert refused.exit_code == 2
+    assert complaint in refused.stderr
+    assert "100" not in refused.stderr
+    assert not (party_config.parent / "state").exists()
+
+
+def test_a_change_needs_a_reason(party_config):
+    refused = set_budget(party_config, reason=" ")
+    assert (refused.exit_code, refused.stderr) == (1, "error: a change of the budget needs a reason\n")
+
+
+def test_a_party_without_a_ledger_is_told_so(party_config):
+    for command in ("show", "history", "verify"):
+        shown = moiety(party_config, command)
+        assert (shown.exit_code, "north has no ledger yet" in shown.stderr) == (4, True)
+
+
+def test_an_edited_ledger_is_found_by_every_command(party_config):
+    set_budget(party_config)
+    database = sqlite3.connect(party_config.parent / "state" / "ledger.sqlite")
+    database.execute("DROP TRIGGER entries_stay")
+    database.execute("UPDATE entries SET text = replace(text, '4.0', '9.0')")
+    database.commit()
+    database.close()
+    for command in ("show", "history", "verify"):
+        shown = moiety(party_config, command)
+        assert shown.exit_code == 1
+        assert "the ledger was edited" in shown.stderr
+
+
+def test_a_ledger_whose_counter_is_lost_can_be_adopted_with_a_reason(party_config):
+    set_budget(party_config)
+    (party_config.parent / "state" / "ledger.counter").unlink()
+    assert "counter" in moiety(party_config, "show").stderr
+    assert moiety(party_config, "adopt", "--reason", " ").exit_code == 2
+    assert moiety(party_config, "adopt", "--reason", "the disk of the counter broke").exit_code == 0
+    assert moiety(party_config, "verify").exit_code == 0
+    assert "the disk of the counter broke" in moiety(party_config, "history").stdout
+
+
+@pytest.mark.parametrize("noted", ["12", "x:ab", ":", "-1:ab"])
+def test_a_head_that_is_none_is_a_usage_error(party_config, noted):
+    set_budget(party_config)
+    refused = moiety(party_config, "verify", f"--noted={noted}")
+    assert (refused.exit_code, "--noted: a head looks like" in refused.stderr) == (2, True)
+
+
+def test_a_head_of_another_ledger_is_found(party_config):
+    set_budget(party_config)
+    found = moiety(party_config, "verify", "--noted", "1:" + "0" * 64)
+    assert (found.exit_code, "the head that was noted" in found.stderr) == (1, True)

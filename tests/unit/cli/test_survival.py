@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+from job_builders import PARTIES, make_job
+from typer.testing import CliRunner
+
+from algorithms import table_sum
+from algorithms.job import JobError
+from algorithms.plan import Plan
+from algorithms.registry import ANALYSES
+from cli.main import app
+from cli.survival import survival_of
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def inputs(n):
+    return [{"party": f"p{i}", "table": "people"} for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("n_parties", "t", "product"), [(3, 1, (3, 0, 0)), (5, 1, (3, 2, 1)), (5, 2, (5, 0, 0)), (7, 2, (5, 2, 1))]
+)
+def test_the_table_says_how_many_may_vanish_and_how_many_may_lie(n_parties, t, product):
+    survival = survival_of(make_job(inputs=inputs(n_parties), colluding=t))
+    rows = [(o.n_required, o.may_vanish, o.may_lie) for o in survival.openings]
+    assert rows == [product]
+
+
+@pytest.mark.parametrize(("n_parties", "t", "row"), [(3, 1, (3, 0)), (4, 1, (3, 1)), (7, 1, (5, 2)), (7, 3, (6, 1))])
+def test_of_a_masked_sum_it_says_how_many_may_vanish_once_all_have_committed(n_parties, t, row):
+    survival = survival_of(make_job(analysis="secure-sum", inputs=inputs(n_parties), colluding=t))
+    (opening,) = survival.openings
+    assert (opening.n_required, opening.may_vanish) == row
+    assert "once every party has committed the cost" in survival.as_text()
+
+
+WAYS = {
+    **{(name, ""): True for name in ("pca", "low-rank", "least-squares", "moments", "pattern-count", "clustering")},
+    ("low-rank", "sketch"): False,
+    ("least-squares", "sketch"): False,
+    ("moments", "laplace"): False,
+    ("pattern-count", "randomized-response"): False,
+    ("clustering", "independent"): False,
+    ("logistic-regression", ""): False,
+}
+
+
+@pytest.mark.parametrize(("analysis", "way"), WAYS)
+def test_the_command_and_the_plan_say_the_same_of_every_analysis(analysis, way):
+    chosen = {"counting" if analysis == "clustering" else "method": way} if way else {}
+    job = make_job(analysis=analysis, inputs=inputs(5), colluding=1, parameters=chosen)
+    (opening,) = survival_of(job).openings
+    told = Plan(job=job, schemas=(), n_primes=3).survival
+    may_vanish = WAYS[analysis, way]
+    assert (opening.may_vanish > 0) is may_vanish
+    assert (f"so {opening.may_vanish} may vanish after input" if may_vanish else "so none may vanish") in told
+    assert may_vanish or told.capitalize() in survival_of(job).as_text()
+
+
+def test_every_vertical_analysis_is_among_them():
+    assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(table_sum.ANALYSES)
+
+
+def test_input_only_members_are_counted_apart():
+    survival = survival_of(make_job(compute=["one", "two", "three"]))
+    assert (survival.n_parties, survival.input_only) == (3, len(PARTIES))
+    assert "and 3 that only bring columns" in survival.as_text()
+
+
+def test_a_roster_too_small_is_refused():
+    with pytest.raises(JobError, match="at least 3"):
+        survival_of(make_job(inputs=inputs(2)))
+
+
+def test_the_command_prints_the_table_without_asking_anybody(tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'analysis = "pca"\n'
+        'inputs = [{party = "a", table = "t"}, {party = "b", table = "t"}, {party = "c", table = "t"}]\n'
+        "[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[parameters]\ncomponents = 2\n"
+    )
+    text = CliRunner().invoke(app, ["job", "plan", str(job)])
+    assert text.exit_code == 0
+    assert "3 compute parties; 1 may collude" in text.stdout
+    assert "Nobody would notice a wrong share" in text.stdout
+    table = CliRunner().invoke(app, ["job", "plan", str(job), "--format", "json"])
+    assert json.loads(table.stdout)["openings"][0]["n_required"] == 3
+    assert CliRunner().invoke(app, ["job", "plan", str(tmp_path / "none.toml")]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("components = 2", "component = 2"), "parameters.component: there is no such field"),
+        (("components = 2", "components = 0"), "parameters.components: Input should be greater than or equal to 1"),
+        (('"pca"', '"pcaa"'), "unknown analysis 'pcaa'"),
+    ],
+)
+def test_a_plan_is_refused_where_no_table_could_make_the_job_right(tmp_path, change, words):
+    job = tmp_path / "job.toml"
+    job.write_text((EXAMPLES / "pca.toml").read_text().replace("components = 5", "components = 2").replace(*change))
+    done = CliRunner().invoke(app, ["job", "plan", str(job)])
+    assert (done.exit_code, words in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize(
+    "job", [p for p in sorted(EXAMPLES.glob("*.toml")) if "[[inputs]]" in p.read_text()], ids=lambda p: p.stem
+)
+def test_every_example_of_a_job_has_a_plan(job):
+    assert CliRunner().invoke(app, ["job", "plan", str(job)]).exit_code == 0

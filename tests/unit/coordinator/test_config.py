@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from coordinator.config import CoordinatorConfig
+from transport.settings import SettingsError
+
+TEXT = """
+name = "coordinator"
+federation = "hospitals"
+listen = "0.0.0.0:7400"
+store = "jobs.sqlite"
+
+[tls]
+authority = "ca.pem"
+certificate = "coordinator.pem"
+key = "coordinator.key"
+
+[[parties]]
+name = "north"
+address = "north:7401"
+
+[[parties]]
+name = "south"
+address = "south:7401"
+
+[analysts]
+allowed = ["ada"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "coordinator.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def refusal(file: Path) -> str:
+    with pytest.raises(SettingsError) as caught:
+        CoordinatorConfig.load(file)
+    return str(caught.value)
+
+
+def test_a_minimal_file_is_read_with_defaults(file: Path) -> None:
+    config = CoordinatorConfig.load(file)
+    assert config.roster == {"north": "north:7401", "south": "south:7401"}
+    assert config.store == file.parent / "jobs.sqlite"
+    assert config.tls.key == file.parent / "coordinator.key"
+    assert (config.max_running_jobs, config.blas_threads, config.log_format) == (2, 1, "console")
+    assert config.analysts.allowed == ("ada",)
+
+
+def test_the_environment_overrides(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOIETY_COORDINATOR__MAX_RUNNING_JOBS", "5")
+    monkeypatch.setenv("MOIETY_COORDINATOR__ANALYSTS__ALLOWED", '["grace"]')
+    config = CoordinatorConfig.load(file)
+    assert (config.max_running_jobs, config.analysts.allowed) == (5, ("grace",))
+
+
+def test_a_party_named_twice_is_refused(file: Path) -> None:
+    file.write_text(TEXT.replace('name = "south"', 'name = "north"'))
+    assert "parties: 'north' appears more than once" in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("name", 'name = "The Coordinator"'),
+        ("blas_threads", "blas_threads = 0"),
+        ("max_running_jobs", "max_running_jobs = 0"),
+        ("log_format", 'log_format = "xml"'),
+        ("listen", 'listen = "7400"'),
+        ("max_running", "max_running = 3"),
+    ],
+)
+def test_a_wrong_field_is_named(file: Path, field: str, line: str) -> None:
+    kept = [before for before in TEXT.splitlines() if not before.startswith(line.split(" = ")[0] + " ")]
+    file.write_text("\n".join([line, *kept] if field != "name" else [line, *TEXT.splitlines()[2:]]))
+    assert refusal(file).startswith(f"{file}: {field}: ")
+
+
+def test_an_empty_roster_is_refused(file: Path) -> None:
+    head, rest = TEXT.split("[[parties]]", 1)
+    file.write_text("parties = []\n" + head + "[analysts]" + rest.split("[analysts]")[1])
+    assert refusal(file).startswith(f"{file}: parties: ")

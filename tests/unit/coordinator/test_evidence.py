@@ -1,0 +1,89 @@
+import pytest
+
+from coordinator.evidence import Evidence
+
+NAMES = ("north", "south", "west", "east")
+
+
+@pytest.fixture
+def evidence() -> Evidence:
+    return Evidence(NAMES, 0.0)
+
+
+def test_nothing_heard_is_no_verdict(evidence: Evidence) -> None:
+    evidence.heard("north", "keys", 1.0)
+    evidence.finished("south", 2.0)
+    assert evidence.verdict() is None
+
+
+def test_a_party_that_gives_up_because_of_itself_is_at_fault_in_its_own_words(evidence: Evidence) -> None:
+    evidence.failed("south", "rows", "south is gone", culprit="west")
+    evidence.failed("west", "rows", "the table has more rows than max_rows", culprit="")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert (verdict.culprit, verdict.stage) == ("west", "rows")
+    assert verdict.reason == "party west failed in stage rows: the table has more rows than max_rows"
+
+
+@pytest.mark.parametrize("culprit", ["", "west", "somebody else", "coordinator"])
+def test_accusing_nobody_of_the_roster_is_a_failure_of_ones_own(evidence: Evidence, culprit: str) -> None:
+    evidence.failed("west", "rows", "no more", culprit=culprit)
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert (verdict.culprit, verdict.reason) == ("west", "party west failed in stage rows: no more")
+
+
+def test_a_broken_connection_counts_before_what_others_say(evidence: Evidence) -> None:
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    evidence.failed("south", "table", "too few shares", culprit="")
+    evidence.heard("west", "multiply", 3.0)
+    evidence.broke("west", "it closed the connection")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.reason == "party west went away in stage multiply: it closed the connection"
+    assert (verdict.culprit, verdict.stage) == ("west", "multiply")
+
+
+def test_silence_counts_before_accusations(evidence: Evidence) -> None:
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    evidence.heard("west", "table", 1.0)
+    evidence.fell_silent("west", 5.0)
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.reason == "party west stalled in stage table: no sign of life for 5 s"
+
+
+def test_accusations_are_followed_to_the_one_that_accuses_nobody(evidence: Evidence) -> None:
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    evidence.failed("south", "table", "west sent nothing for 5 s", culprit="west")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert (verdict.culprit, verdict.stage) == ("west", "table")
+    assert verdict.reason == "party south reports: west sent nothing for 5 s"
+
+
+def test_a_circle_of_accusations_ends(evidence: Evidence) -> None:
+    evidence.failed("north", "table", "south is gone", culprit="south")
+    evidence.failed("south", "table", "north is gone", culprit="north")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.culprit in {"north", "south"}
+
+
+def test_only_parties_that_still_run_can_fall_silent(evidence: Evidence) -> None:
+    evidence.heard("north", "multiply", 9.0)
+    evidence.heard("south", "multiply", 2.0)
+    evidence.finished("west", 1.0)
+    evidence.failed("east", "rows", "no", culprit="")
+    assert evidence.silent_since(5.0) == ["south"]
+    evidence.fell_silent("south", 5.0)
+    assert evidence.silent_since(5.0) == []
+
+
+def test_all_have_ended_once_the_last_one_has(evidence: Evidence) -> None:
+    for at_s, name in enumerate(NAMES[:3]):
+        evidence.finished(name, float(at_s))
+    assert not evidence.all_ended_before(100.0)
+    evidence.finished("east", 7.0)
+    assert not evidence.all_ended_before(7.0)
+    assert evidence.all_ended_before(7.5)

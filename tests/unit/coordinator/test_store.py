@@ -1,0 +1,173 @@
+import sqlite3
+import stat
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+from algorithms.job import Job
+from coordinator.state import NEXT, IllegalStepError, State
+from coordinator.store import JobNotFoundError, JobStore, KeyReusedError, StoreError
+
+PATHS_TO = {
+    State.SUBMITTED: [],
+    State.PROPOSED: [State.PROPOSED],
+    State.RUNNING: [State.PROPOSED, State.RUNNING],
+    State.OPENING: [State.PROPOSED, State.RUNNING, State.OPENING],
+    State.DONE: [State.PROPOSED, State.RUNNING, State.OPENING, State.DONE],
+    State.FAILED: [State.FAILED],
+    State.CANCELLED: [State.CANCELLED],
+}
+LEGAL = {
+    *pairwise((State.SUBMITTED, State.PROPOSED, State.RUNNING, State.OPENING, State.DONE)),
+    *product((State.SUBMITTED, State.PROPOSED, State.RUNNING, State.OPENING), (State.FAILED, State.CANCELLED)),
+}
+
+
+def job_in(store: JobStore, state: State, job: Job, key: str = "key") -> str:
+    job_id, _ = store.submit("ada", key, job)
+    for step in PATHS_TO[state]:
+        store.advance(job_id, step)
+    return job_id
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(State, State)))
+def test_only_the_legal_steps_are_taken(store: JobStore, job: Job, before: State, after: State) -> None:
+    job_id = job_in(store, before, job)
+    if (before, after) in LEGAL:
+        store.advance(job_id, after)
+        assert store.record(job_id).state is after
+        assert store.events(job_id)[-1].state is after
+    else:
+        n_events = len(store.events(job_id))
+        with pytest.raises(IllegalStepError, match=f"job {job_id} cannot go from {before} to {after}"):
+            store.advance(job_id, after)
+        assert store.record(job_id).state is before
+        assert len(store.events(job_id)) == n_events
+
+
+def test_ended_states_are_those_without_a_next_step() -> None:
+    assert {state for state in State if state.has_ended} == {State.DONE, State.FAILED, State.CANCELLED}
+    assert set(NEXT) == set(State)
+
+
+def test_a_failure_keeps_reason_culprit_stage_and_time(store: JobStore, job: Job, clock: object) -> None:
+    job_id = job_in(store, State.RUNNING, job)
+    clock.now_s += 7.5  # type: ignore[attr-defined]
+    store.advance(job_id, State.FAILED, reason="west went away", culprit="west", stage="multiply")
+    record = store.record(job_id)
+    assert (record.reason, record.culprit, record.stage) == ("west went away", "west", "multiply")
+    assert record.ended_at_s - record.submitted_at_s == 7.5
+    last = store.events(job_id)[-1]
+    assert (last.text, last.member, last.stage) == ("west went away", "west", "multiply")
+
+
+def test_the_plan_stays_when_the_result_comes(store: JobStore, job: Job) -> None:
+    job_id = job_in(store, State.PROPOSED, job)
+    store.advance(job_id, State.RUNNING, plan_json='{"n":1}')
+    store.advance(job_id, State.OPENING)
+    store.advance(job_id, State.DONE, result_json='{"r":2}')
+    record = store.record(job_id)
+    assert (record.plan_json, record.result_json) == ('{"n":1}', '{"r":2}')
+
+
+def test_the_same_submission_twice_is_one_job(store: JobStore, job: Job) -> None:
+    first, is_new = store.submit("ada", "key", job)
+    second, is_new_again = store.submit("ada", "key", job)
+    assert (first, is_new, is_new_again) == (second, True, False)
+    assert len(store.records("ada")) == 1
+
+
+def test_a_key_used_for_another_job_is_refused(store: JobStore, job: Job, other_job: Job) -> None:
+    store.submit("ada", "key", job)
+    with pytest.raises(KeyReusedError):
+        store.submit("ada", "key", other_job)
+    assert len(store.records("ada")) == 1
+
+
+def test_two_analysts_may_use_the_same_key(store: JobStore, job: Job) -> None:
+    assert store.submit("ada", "key", job)[0] != store.submit("grace", "key", job)[0]
+
+
+def test_jobs_of_others_look_as_if_absent(store: JobStore, job: Job) -> None:
+    job_id, _ = store.submit("ada", "key", job)
+    with pytest.raises(JobNotFoundError) as theirs:
+        store.record(job_id, analyst="grace")
+    with pytest.raises(JobNotFoundError) as absent:
+        store.record("0" * 16, analyst="grace")
+    assert str(theirs.value).replace(job_id, "") == str(absent.value).replace("0" * 16, "")
+    assert store.records("grace") == []
+    assert store.record(job_id, analyst="ada").job_id == job_id
+
+
+def test_records_come_newest_first_and_limited(store: JobStore, job: Job) -> None:
+    ids = [store.submit("ada", f"key {i}", job)[0] for i in range(3)]
+    assert [record.job_id for record in store.records("ada")] == ids[::-1]
+    assert [record.job_id for record in store.records("ada", limit=2)] == [ids[2], ids[1]]
+
+
+def test_progress_is_an_event_and_leaves_the_state(store: JobStore, job: Job) -> None:
+    job_id = job_in(store, State.RUNNING, job)
+    seen = store.events(job_id)[-1].sequence
+    store.note(job_id, stage="multiply", member="west", percent=75)
+    (event,) = store.events(job_id, after=seen)
+    assert (event.state, event.stage, event.member, event.percent) == (State.RUNNING, "multiply", "west", 75)
+    assert event.sequence == seen + 1
+
+
+def test_a_restart_fails_whatever_had_not_ended(path: Path, store: JobStore, job: Job) -> None:
+    ids = {state: job_in(store, state, job, key=state) for state in State}
+    before = {state: store.record(job_id) for state, job_id in ids.items()}
+    store.close()
+    again = JobStore(path)
+    unended = [state for state in State if not state.has_ended]
+    assert again.fail_unended() == [ids[state] for state in unended]
+    for state, job_id in ids.items():
+        record = again.record(job_id)
+        if state in unended:
+            assert record.state is State.FAILED
+            assert record.reason == f"the coordinator restarted while the job was {state}"
+            assert record.ended_at_s > 0
+        else:
+            assert record == before[state]
+    assert again.fail_unended() == []
+    again.close()
+
+
+def test_a_step_is_on_disk_when_the_process_dies(path: Path, store: JobStore, job: Job, tmp_path: Path) -> None:
+    job_id = job_in(store, State.RUNNING, job)
+    for file in path.parent.glob("jobs.sqlite*"):  # what a crash leaves: the files as they are, nothing closed
+        (tmp_path / "after").mkdir(exist_ok=True)
+        (tmp_path / "after" / file.name).write_bytes(file.read_bytes())
+    found = JobStore(tmp_path / "after" / "jobs.sqlite")
+    assert found.record(job_id).state is State.RUNNING
+    found.close()
+
+
+def test_the_file_is_for_its_owner_only(path: Path, store: JobStore) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_coordinator_is_refused(path: Path, store: JobStore) -> None:
+    with pytest.raises(StoreError, match="does another coordinator run"):
+        JobStore(path)
+
+
+def test_a_file_that_is_no_store_is_refused_and_kept(path: Path) -> None:
+    path.write_text("name,age\n" * 200)
+    with pytest.raises(StoreError, match="not a database"):
+        JobStore(path)
+    assert path.read_text() == "name,age\n" * 200
+
+
+def test_a_store_of_another_version_is_refused(path: Path) -> None:
+    newer = sqlite3.connect(path)
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with pytest.raises(StoreError, match="version 99"):
+        JobStore(path)
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"absent/jobs.sqlite cannot be opened: No such file or directory"):
+        JobStore(tmp_path / "absent" / "jobs.sqlite")

@@ -1,0 +1,63 @@
+"""Against the table that the published finder gives for its own parameters."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy.stats import hypergeom
+
+from mpc.errors import LocalFaultError
+from mpc.secagg.graph_parameters import GraphParameters, find_graph_parameters, required_shares
+
+RATES_ONE_ANSWER = ((5, 5), (10, 10), (10, 30), (33, 5), (33, 33))
+RATES_MAJORITY = ((5, 5), (10, 10), (10, 30))
+TABLE = {
+    30: ("4,2 8,4 14,4 12,10 20,10", "4,3 10,7 22,13"),
+    100: ("12,6 22,11 34,11 34,29 68,34", "16,11 32,22 72,42"),
+    300: ("24,14 36,21 66,26 60,47 162,85", "38,27 66,46 186,109"),
+    1000: ("30,17 48,27 88,36 78,60 286,150", "52,37 96,67 414,247"),
+}
+
+
+def row(n, rates, majority):
+    found = [find_graph_parameters(n, n * a // 100, n * d // 100, agrees_by_majority=majority) for a, d in rates]
+    return " ".join(f"{p.degree},{p.n_required}" for p in found)
+
+
+@pytest.mark.parametrize("n", TABLE)
+def test_the_published_parameters_come_out(n):
+    assert (row(n, RATES_ONE_ANSWER, False), row(n, RATES_MAJORITY, True)) == TABLE[n]
+
+
+def test_the_tails_are_those_of_the_hypergeometric_distribution():
+    """A second opinion where double precision suffices: one share less would fall below the bound of security."""
+    n, k, n_corrupt, n_vanishing = 300, 36, 30, 30
+    t = required_shares(n, k, n_corrupt, n_vanishing, agrees_by_majority=False)
+    assert hypergeom.sf(t - 1, n, n_corrupt, k) <= 2**-41 / n < hypergeom.sf(t - 2, n, n_corrupt, k)
+    assert hypergeom.cdf(t - 1, n, n - n_vanishing, k) < 2**-20 / n
+
+
+def test_a_ring_that_bad_members_could_cut_is_not_safe():
+    """With 20 of 40 bad, 10 neighbours: some two runs of five are all bad with a probability that is not negligible."""
+    n, k, bad = 40, 10, 20
+    cut = Fraction(n * (n - k - 1), 2) * Fraction(math.comb(n - k, bad - k), math.comb(n, bad))
+    assert cut > Fraction(1, 2**41)
+    assert required_shares(n, k, 0, bad, agrees_by_majority=False) is None
+
+
+def test_more_required_shares_than_members_that_stay_are_not_safe():
+    assert find_graph_parameters(100, 50, 49) is None
+    assert required_shares(1000, 96, 100, 400) is None
+
+
+def test_majorities_exclude_two_answers():
+    found = find_graph_parameters(1000, 100, 100)
+    assert found == GraphParameters(96, 67)
+    one_answer = required_shares(1000, 96, 100, 100, agrees_by_majority=False)
+    assert 2 * found.n_required > 96 + one_answer - 1
+
+
+@pytest.mark.parametrize("degree", [0, 3, 300])
+def test_impossible_degrees_are_refused(degree):
+    with pytest.raises(LocalFaultError):
+        required_shares(300, degree, 10, 10)

@@ -1,0 +1,183 @@
+"""The member's machine: repetitions are answered alike, contradictions never."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from masked_sums import OpenRound, entropy_of, make_config, make_member, values_of
+
+from entropy import SystemEntropy
+from mpc.errors import PeerViolationError, ShapeError
+from mpc.secagg.config import Topology
+from mpc.secagg.errors import ContradictoryMessageError, InvalidSetError, TooFewMembersError
+from mpc.secagg.graph import Neighbourhood
+from mpc.secagg.keys import RoundKey, SealedChannel
+from mpc.secagg.member import awaiting_members
+from mpc.secagg.member.held_shares import SHARE_KIND
+from mpc.secagg.messages import MemberList, ShareDelivery, SurvivorList
+
+ME = 2
+
+
+def steps(round_):
+    member = round_.members[ME]
+    return {
+        "advertise": member.advertise,
+        "share": lambda: member.share_keys(round_.member_list),
+        "mask": lambda: member.mask_input(round_.deliveries[ME], values_of(ME)),
+        "sign": lambda: member.sign_survivors(round_.survivors),
+        "unmask": lambda: member.unmask(round_.signed),
+    }
+
+
+@pytest.mark.parametrize("last", ["advertise", "share", "mask", "sign", "unmask"])
+def test_a_repeated_message_gets_the_same_answer_at_any_later_time(last):
+    round_ = OpenRound().up_to(last)
+    first = {
+        "advertise": "advertisements",
+        "share": "sealed",
+        "mask": "masked",
+        "sign": "signatures",
+        "unmask": "unmasking",
+    }
+    for name, again in steps(round_).items():
+        assert again() == getattr(round_, first[name])[ME]
+        if name == last:
+            break
+
+
+def test_a_repetition_with_another_vector_gets_the_first_answer():
+    round_ = OpenRound().up_to("mask")
+    again = round_.members[ME].mask_input(round_.deliveries[ME], np.zeros(12, dtype=np.int64))
+    assert again == round_.masked[ME]
+
+
+@pytest.mark.parametrize("name", ["share", "mask", "sign", "unmask"])
+def test_another_message_in_an_answered_stage_aborts(name):
+    round_ = OpenRound().up_to("unmask")
+    member = round_.members[ME]
+    other = {
+        "share": lambda: member.share_keys(MemberList(round_.config.round_id, round_.member_list.advertisements[:-1])),
+        "mask": lambda: member.mask_input(replace(round_.deliveries[ME], sharers=(1, 2, 3)), values_of(ME)),
+        "sign": lambda: member.sign_survivors(replace(round_.survivors, survivors=(1, 2, 3))),
+        "unmask": lambda: member.unmask(replace(round_.signed, signatures=round_.signed.signatures[:-1])),
+    }
+    with pytest.raises(ContradictoryMessageError):
+        other[name]()
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 3), (3, 2, 1), (1, 2, 2)])
+def test_sets_out_of_order_or_with_repetitions_are_refused(numbers):
+    round_ = OpenRound().up_to("mask")
+    with pytest.raises(InvalidSetError, match="survivors are not in order"):
+        round_.members[ME].sign_survivors(replace(round_.survivors, survivors=numbers))
+
+
+def test_too_few_members_are_refused():
+    round_ = OpenRound().up_to("advertise")
+    with pytest.raises(TooFewMembersError, match="2 members are left; this round needs 3"):
+        round_.members[ME].share_keys(MemberList(round_.config.round_id, round_.member_list.advertisements[:2]))
+
+
+def test_a_list_with_other_keys_under_our_name_is_refused():
+    round_ = OpenRound().up_to("advertise")
+    other = make_member(round_.config, ME, entropy=SystemEntropy()).advertise()
+    shown = tuple(other if ad.member == ME else ad for ad in round_.member_list.advertisements)
+    with pytest.raises(InvalidSetError, match="keys that we never advertised"):
+        round_.members[ME].share_keys(MemberList(round_.config.round_id, shown))
+
+
+@pytest.mark.parametrize("plaintext", [b"short", bytes(65), bytes(67), b"\xff" * 66])
+def test_sealed_shares_that_are_no_shares_name_their_sender(plaintext):
+    round_ = OpenRound().up_to("share")
+    channel = SealedChannel(
+        RoundKey(entropy_of(4).read(64)[32:]),
+        round_.advertisements[ME].channel_public,
+        transcript=round_.sealed[1].transcript,
+        round_id=round_.config.round_id,
+        me=4,
+        them=ME,
+    )
+    delivery = round_.deliveries[ME]
+    bad = replace(delivery, sealed={**delivery.sealed, 4: channel.seal(SHARE_KIND, plaintext)})
+    with pytest.raises(PeerViolationError, match="party-4 sealed what are no shares") as caught:
+        round_.members[ME].mask_input(bad, values_of(ME))
+    assert caught.value.member == 4
+
+
+def test_noise_of_another_shape_is_refused():
+    round_ = OpenRound().up_to("share")
+    with pytest.raises(ShapeError, match="noise has the shape"):
+        round_.members[ME].mask_input(round_.deliveries[ME], values_of(ME), np.zeros(3, dtype=np.int64))
+
+
+def test_answers_follow_from_the_entropy_alone():
+    first, second = OpenRound().up_to("unmask"), OpenRound().up_to("unmask")
+    for name in ("advertisements", "sealed", "masked", "signatures", "unmasking"):
+        assert getattr(first, name) == getattr(second, name)
+    third = OpenRound(make_config(vector="other")).up_to("unmask")
+    assert third.masked != first.masked
+
+
+class TestOnARing:
+    """Thirteen of 130 members vanish, all neighbours of member 2: too few holders of its secrets are left."""
+
+    @pytest.fixture
+    def present(self, monkeypatch):
+        graph = Neighbourhood((ME, *range(3, 131), 1), Topology.ring(130, 6, 13).degree)
+        monkeypatch.setattr(awaiting_members, "draw_graph", lambda *arguments: graph)
+        gone = set(sorted(graph.neighbours(ME), key=graph.order.index)[:13])
+        return [m for m in range(1, 131) if m not in gone]
+
+    @pytest.fixture
+    def ring_config(self):
+        topology = Topology.ring(130, 6, 13)
+        assert topology.degree - 13 < topology.n_required
+        return make_config(130, topology=topology)
+
+    @pytest.fixture
+    def listed(self, ring_config):
+        return lambda members: MemberList(
+            ring_config.round_id, tuple(make_member(ring_config, m).advertise() for m in members)
+        )
+
+    def test_it_does_not_share_with_too_few_holders(self, ring_config, present, listed):
+        member = make_member(ring_config, ME)
+        with pytest.raises(TooFewMembersError, match="of our neighbours take part"):
+            member.share_keys(listed(present))
+
+    def test_it_does_not_mask_or_sign_with_too_few_holders(self, ring_config, present, listed):
+        everybody = listed(range(1, 131))
+        for stage in ("mask", "sign"):
+            member = make_member(ring_config, ME)
+            transcript = member.share_keys(everybody).transcript
+            neighbours = member._state.graph.neighbours(ME)
+            peers = {j: _sealed_for_me(ring_config, j, everybody, transcript) for j in neighbours}
+            left = [j for j in neighbours if j in present]
+            sharers, senders = (present, left) if stage == "mask" else (range(1, 131), neighbours)
+            delivery = ShareDelivery(
+                ring_config.round_id,
+                tuple(sharers),
+                dict.fromkeys(senders, transcript),
+                {j: peers[j] for j in senders},
+            )
+            if stage == "mask":
+                with pytest.raises(TooFewMembersError, match="holders of our shares are left"):
+                    member.mask_input(delivery, values_of(ME))
+                continue
+            member.mask_input(delivery, values_of(ME))
+            with pytest.raises(TooFewMembersError, match="holders of our shares have survived"):
+                member.sign_survivors(SurvivorList(ring_config.round_id, tuple(present)))
+
+
+def _sealed_for_me(config, sender, members, transcript):
+    """What a neighbour seals for member 2: shares of nothing in particular."""
+    channel = SealedChannel(
+        RoundKey(entropy_of(sender).read(64)[32:]),
+        members.advertisements[ME - 1].channel_public,
+        transcript=transcript,
+        round_id=config.round_id,
+        me=sender,
+        them=ME,
+    )
+    return channel.seal(SHARE_KIND, bytes(66))

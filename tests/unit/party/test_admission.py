@@ -1,0 +1,199 @@
+import asyncio
+
+import numpy as np
+import pytest
+from job_builders import PARTIES, make_job, make_table
+from ledgers import budget
+from party_federation import NAMES, Federation
+
+from algorithms.membership_fm import UNIT_AGAINST_COORDINATOR
+from algorithms.registry import analysis_of
+from party.admission import RefusalError
+from party.consent import ConsentBox
+from party.policy import Policy, Rules
+
+ASKING = Policy(automatic=Rules(max_epsilon_per_job=1.0), limits=Rules(max_epsilon_per_job=50.0), approval_deadline_s=5)
+
+
+@pytest.fixture
+def tables():
+    rng = np.random.default_rng(3)
+    return {name: make_table(name, rng.uniform(-1, 3, (30, 2))) for name in PARTIES}
+
+
+def job_of(epsilon, **changes):
+    return make_job(privacy={"epsilon": epsilon, "delta": 1e-5}, **changes)
+
+
+async def reserve_at_bank(federation, job):
+    """Reserve a job at one party; return what it said meanwhile."""
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    plan = analysis_of(job).plan(job, schemas)
+    return [text async for text in federation.jobs["bank"].reserve("job-1", schemas, plan.digest())]
+
+
+async def question_of(box):
+    while not box.waiting():  # noqa: ASYNC110 - as the owner looks, from another process
+        await asyncio.sleep(0.01)
+    return box.waiting()[0]
+
+
+async def test_a_small_job_is_accepted_by_the_policy_and_a_larger_one_by_the_owner(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    assert await reserve_at_bank(federation, job_of(1.0)) == []
+    (entry,) = [e for e in federation.ledgers["bank"].history() if e.kind == "reserved"]
+    assert (entry.what.consent, entry.what.analyst) == ("policy", "ada")
+
+
+async def test_the_owner_is_shown_who_asks_what_both_epsilons_and_what_would_be_left(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    reserving = asyncio.create_task(reserve_at_bank(federation, job_of(4.0, title="Trends")))
+    box = ConsentBox(tmp_path / "bank")
+    shown = await question_of(box)
+    assert federation.ledgers["bank"].balance("people").held == 0  # nothing is held while the owner thinks
+    assert (shown["analyst"], shown["analysis"], shown["title"]) == ("ada", "pca", "Trends")
+    assert (shown["table"], shown["columns"]) == ("people", ["x0", "x1"])
+    assert 0 < shown["epsilon"]["coordinator"] < shown["epsilon"]["coalition"] <= 4.0
+    assert shown["budget"]["held_after"] == pytest.approx(shown["epsilon"]["coalition"])
+    assert shown["why_asked"] == ["epsilon 4 of the job is above 1 (coalition's view)"]
+    box.answer("job-1", None)
+    (said,) = await reserving
+    assert "bank waits for its owner's approval" in said
+    assert [e.what.consent for e in federation.ledgers["bank"].history() if e.kind == "reserved"] == ["owner"]
+
+
+async def test_the_owners_refusal_and_its_reason_reach_the_analyst(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    reserving = asyncio.create_task(reserve_at_bank(federation, job_of(4.0)))
+    box = ConsentBox(tmp_path / "bank")
+    await question_of(box)
+    box.answer("job-1", "ask again next year")
+    with pytest.raises(RefusalError, match="its owner refused: ask again next year"):
+        await reserving
+
+
+async def test_an_owner_who_does_not_answer_refuses_at_the_deadline(tables, tmp_path):
+    policy = ASKING.model_copy(update={"approval_deadline_s": 0.3})
+    federation = Federation(tables, tmp_path, policy=policy)
+    with pytest.raises(RefusalError, match=r"did not approve within 0\.3 s"):
+        await reserve_at_bank(federation, job_of(4.0))
+    assert ConsentBox(tmp_path / "bank").waiting() == []
+
+
+async def test_a_job_that_is_called_off_while_the_owner_thinks_leaves_nothing(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    reserving = asyncio.create_task(reserve_at_bank(federation, job_of(4.0)))
+    box = ConsentBox(tmp_path / "bank")
+    await question_of(box)
+    federation.jobs["bank"].end("job-1", "cancelled by ada")
+    box.answer("job-1", None)
+    with pytest.raises(RefusalError, match="called off"):
+        await reserving
+    await federation.jobs["bank"].end_all("stop")
+    assert federation.ledgers["bank"].balance("people").n_reserved == 0
+
+
+async def test_a_job_beyond_the_limits_is_refused_when_it_is_planned(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    with pytest.raises(RefusalError, match=r"by its policy: epsilon 60 of the job is above 50"):
+        await reserve_at_bank(federation, job_of(60.0))
+
+
+async def test_what_is_plain_from_the_proposal_is_refused_at_once(tables, tmp_path):
+    policy = Policy(limits=Rules(analysts=("grace",), columns={"people": ("x0",)}))
+    federation = Federation(tables, tmp_path, policy=policy)
+    with pytest.raises(RefusalError, match=r"by its policy: analyst 'ada' is not .*; column 'x1'"):
+        await federation.propose(job_of(1.0))
+
+
+async def test_an_exhausted_budget_is_told_without_asking_the_owner(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=ASKING)
+    federation.ledgers["bank"].set_budget("people", budget(3.0, delta=1e-5), "less")
+    with pytest.raises(RefusalError, match=r"does not cover this job.*epsilon 4 of 3"):
+        await reserve_at_bank(federation, job_of(4.0))
+    federation.jobs["bank"].end("job-1", "")
+    assert federation.ledgers["bank"].balance("people").held == 0
+
+
+async def test_the_limit_per_analyst_is_enforced_by_the_ledger(tables, tmp_path):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=2.0), limits=Rules(max_epsilon_per_analyst=2.5))
+    federation = Federation(tables, tmp_path, policy=policy)
+    await federation.run(job_of(2.0))
+    schemas = [await federation.jobs[n].propose("job-2", job_of(2.0).canonical_json(), NAMES, "ada") for n in PARTIES]
+    plan = analysis_of(job_of(2.0)).plan(job_of(2.0), schemas)
+    with pytest.raises(RefusalError, match=r"all jobs of analyst 'ada' is above 2\.5"):
+        await anext(federation.jobs["bank"].reserve("job-2", schemas, plan.digest()))
+
+
+@pytest.mark.parametrize(("job_delta", "budget_delta"), [(1e-5, 1e-6), (1e-6, 0.04), (1e-6, 1 / 30)])
+async def test_a_delta_above_the_budgets_or_a_budgets_above_one_in_n_is_refused_without_a_count(
+    tables, tmp_path, job_delta, budget_delta
+):
+    federation = Federation(tables, tmp_path)
+    federation.ledgers["bank"].set_budget("people", budget(100.0, delta=budget_delta), "test")
+    with pytest.raises(RefusalError) as raised:
+        await reserve_at_bank(federation, make_job(privacy={"epsilon": 1.0, "delta": job_delta}))
+    assert str(raised.value) == "delta is too large for table 'people' of bank"
+
+
+async def test_a_table_without_a_budget_is_refused(tables, tmp_path):
+    federation = Federation(tables, tmp_path, with_budget=False)
+    with pytest.raises(RefusalError, match="no privacy budget is set for table 'people'"):
+        await reserve_at_bank(federation, make_job())
+
+
+SKETCHES = {
+    "k": 2,
+    "k_local": 2,
+    "max_rows": 40,
+    "counting": "fm-sketch",
+    "counting_options": {"accept_no_protection_against_parties": True, "sketches": 64},
+}
+
+
+def job_with_sketches(epsilon):
+    privacy = {"epsilon": epsilon, "delta": 1e-5, "view": "coordinator"}
+    return make_job(analysis="clustering", privacy=privacy, parameters=SKETCHES)
+
+
+def allow_sketches(federation):
+    for ledger in federation.ledgers.values():
+        allowed = budget(5000.0, delta=1e-5, period="sketches", unit=UNIT_AGAINST_COORDINATOR)
+        ledger.set_budget("people", allowed, "the coordinator alone is to be kept out")
+
+
+async def test_a_job_that_protects_from_the_coordinator_alone_needs_a_budget_that_says_so(tables, tmp_path):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0))
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    usual, allowing, other = (Federation(tables, tmp_path / name, policy=policy) for name in ("a", "b", "c"))
+    with pytest.raises(RefusalError, match="this job protects one record of the joint table, against the coordinator"):
+        await reserve_at_bank(usual, job_with_sketches(500.0))
+    allow_sketches(allowing)
+    assert await reserve_at_bank(allowing, job_with_sketches(500.0)) == []
+    (entry,) = [e for e in allowing.ledgers["bank"].history() if e.kind == "reserved"]
+    assert entry.what.unit == UNIT_AGAINST_COORDINATOR
+    allow_sketches(other)
+    with pytest.raises(RefusalError, match="is per record of the joint table, against the coordinator alone"):
+        await reserve_at_bank(other, job_of(1.0))
+
+
+async def test_an_owner_who_asks_for_protection_from_parties_refuses_it(tables, tmp_path):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0), limits=Rules(withstand_coalition=1))
+    federation = Federation(tables, tmp_path, policy=policy)
+    allow_sketches(federation)
+    with pytest.raises(RefusalError, match="must withstand 1 colluding parties, not 0"):
+        await reserve_at_bank(federation, job_with_sketches(500.0))
+
+
+async def test_an_owner_who_is_asked_sees_that_nothing_protects_from_parties(tables, tmp_path):
+    federation = Federation(tables, tmp_path, policy=Policy(approval_deadline_s=20))
+    allow_sketches(federation)
+    reserving = asyncio.create_task(reserve_at_bank(federation, job_with_sketches(500.0)))
+    box = ConsentBox(tmp_path / "bank")
+    shown = await question_of(box)
+    assert shown["colluding"] == 0
+    assert shown["epsilon"]["coalition"] is None
+    assert 0 < shown["epsilon"]["coordinator"] <= 500
+    box.answer("job-1", None)
+    await reserving

@@ -1,0 +1,239 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from party.budget import Budget
+from party.config import PartyConfig, load_party_config
+from transport.settings import SettingsError
+
+PARTY_TOML = """
+name = "north"
+federation = "clinics"
+data_dir = "north-data"
+
+[tls]
+authority = "ca.pem"
+certificate = "north.pem"
+key = "/etc/moiety/north.key"
+
+[coordinator]
+name = "coordinator"
+address = "127.0.0.1:7100"
+
+[peers]
+south = "south.example.org:7101"
+west = "[::1]:7103"
+
+[[tables]]
+name = "visits"
+path = "visits.csv"
+id_column = "patient"
+
+[tables.bounds]
+age = [0, 120]
+"length of stay" = [0.0, 30.5]
+"""
+
+
+@pytest.fixture
+def party_toml(tmp_path: Path) -> Path:
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY_TOML)
+    return path
+
+
+def load(path: Path, overrides: dict[str, object] | None = None, **environ: str) -> PartyConfig:
+    return load_party_config(path, overrides, environ=environ)
+
+
+def test_reads_every_section_of_the_file(party_toml: Path) -> None:
+    config = load(party_toml)
+    assert (config.name, config.federation, config.coordinator.name) == ("north", "clinics", "coordinator")
+    assert config.peers == {"south": "south.example.org:7101", "west": "[::1]:7103"}
+    (table,) = config.tables
+    assert (table.name, table.id_column) == ("visits", "patient")
+    assert list(table.bounds) == ["age", "length of stay"]
+    assert table.column("length of stay").upper == 30.5
+
+
+def test_what_the_file_leaves_out_has_cautious_defaults(party_toml: Path) -> None:
+    config = load(party_toml)
+    assert (config.listen, config.blas_threads, config.log_format) == ("127.0.0.1:7101", 1, "console")
+
+
+def test_relative_paths_start_at_the_folder_of_the_file(party_toml: Path, tmp_path: Path) -> None:
+    config = load(party_toml)
+    assert config.data_dir == tmp_path / "north-data"
+    assert config.tls.authority == tmp_path / "ca.pem"
+    assert config.tls.key == Path("/etc/moiety/north.key")
+    assert config.tables[0].path == tmp_path / "visits.csv"
+
+
+def test_the_environment_overrides_the_file_in_every_section(party_toml: Path, tmp_path: Path) -> None:
+    config = load(
+        party_toml,
+        MOIETY_PARTY__LISTEN="0.0.0.0:9000",
+        MOIETY_PARTY__BLAS_THREADS="4",
+        MOIETY_PARTY__TLS__AUTHORITY="other.pem",
+        MOIETY_PARTY__PEERS__WEST="127.0.0.1:1",
+        UNRELATED="x",
+    )
+    assert (config.listen, config.blas_threads, config.tls.authority) == ("0.0.0.0:9000", 4, tmp_path / "other.pem")
+    assert config.peers == {"south": "south.example.org:7101", "west": "127.0.0.1:1"}
+
+
+def test_flags_override_the_environment_and_absent_flags_do_not(party_toml: Path) -> None:
+    config = load(
+        party_toml,
+        {"listen": "127.0.0.1:1", "tls.key": Path("/k.pem"), "log_format": None},
+        MOIETY_PARTY__LISTEN="127.0.0.1:2",
+        MOIETY_PARTY__LOG_FORMAT="json",
+    )
+    assert (config.listen, config.tls.key, config.log_format) == ("127.0.0.1:1", Path("/k.pem"), "json")
+
+
+def test_a_party_that_only_computes_has_no_tables(party_toml: Path) -> None:
+    party_toml.write_text(PARTY_TOML.split("[[tables]]")[0])
+    assert load(party_toml).tables == ()
+
+
+def test_the_configuration_cannot_be_changed_after_it_was_read(party_toml: Path) -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load(party_toml).listen = "0.0.0.0:1"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "complaint"),
+    [
+        ('name = "north"\n', 'name = "North!"\n', "name: .*got 'North!'"),
+        ('federation = "clinics"\n', "", "federation: missing"),
+        ('data_dir = "north-data"\n', 'data_dir = "north-data"\nlisten = "everywhere"\n', "listen: .*got 'everywhere'"),
+        ('data_dir = "north-data"\n', 'data_dir = "d"\nblas_threads = 0\n', "blas_threads: .*got 0"),
+        ('data_dir = "north-data"\n', 'data_dir = "d"\nlog_format = "xml"\n', "log_format: .*got 'xml'"),
+        ('data_dir = "north-data"\n', 'data_dir = "d"\nthreads = 4\n', "threads: there is no such field, got 4"),
+        ('west = "[::1]:7103"', 'west = "[::1]"', r"peers.west: .*got '\[::1\]'"),
+        ('south = "south', 'north = "south', "peers: 'north' is this party itself"),
+        ("age = [0, 120]", "age = [120, 0]", "column 'age': lower bound 120.0 is not below upper bound 0.0"),
+        ("age = [0, 120]", "age = [0, inf]", "tables.0.bounds.age.1: must be a finite number, got inf"),
+        ("age = [0, 120]", "age = [0]", "tables.0.bounds.age.1: missing"),
+        ("age = [0, 120]", 'age = [0, "old"]', "tables.0.bounds.age.1: .*got 'old'"),
+        ("age = [0, 120]", "patient = [0, 120]", "column 'patient' is the id column: it cannot have bounds"),
+        ('age = [0, 120]\n"length of stay" = [0.0, 30.5]\n', "", "tables.0.bounds: .*at least 1 item"),
+        ("[tables.bounds]", 'on_request = ["sex"]\n[tables.bounds]', "on_request: column 'sex' has no bounds"),
+        (
+            "[tables.bounds]",
+            'on_request = ["age", "length of stay"]\n[tables.bounds]',
+            "on_request: at least one column must be for jobs that name none",
+        ),
+        (
+            "[[tables]]",
+            '[[tables]]\nname = "visits"\npath = "v.csv"\nbounds.age = [0, 1]\n[[tables]]',
+            "tables: 'visits' appears more than once",
+        ),
+        ("[peers]", "[peers", "not valid TOML"),
+    ],
+)
+def test_a_wrong_field_is_named_with_the_file_and_its_value(
+    party_toml: Path, written: str, instead: str, complaint: str
+) -> None:
+    assert written in PARTY_TOML
+    party_toml.write_text(PARTY_TOML.replace(written, instead, 1))
+    with pytest.raises(SettingsError, match=rf"party\.toml: .*{complaint}"):
+        load(party_toml)
+
+
+def test_a_wrong_value_of_the_environment_is_refused(party_toml: Path) -> None:
+    with pytest.raises(SettingsError, match=r"blas_threads: .*got 'many'"):
+        load(party_toml, MOIETY_PARTY__BLAS_THREADS="many")
+
+
+def test_a_misspelt_environment_variable_is_refused(party_toml: Path) -> None:
+    with pytest.raises(SettingsError, match="lissen: there is no such field"):
+        load(party_toml, MOIETY_PARTY__LISSEN="0.0.0.0:1")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"absent\.toml: there is no such file"):
+        load(tmp_path / "absent.toml")
+
+
+def test_a_first_budget_whose_delta_no_job_could_have_is_refused(party_toml: Path) -> None:
+    text = PARTY_TOML.replace("[tables.bounds]", "rows = [10, 1000]\n\n[tables.bounds]")
+    assert "rows" in text
+    party_toml.write_text(text + BUDGET.replace("1e-6", "0.001"))
+    with pytest.raises(SettingsError, match=r"first_budget\.delta: not below 1 / 1000, the most rows"):
+        load(party_toml)
+
+
+def test_the_example_can_be_read() -> None:
+    config = load(Path(__file__).parents[3] / "examples" / "party.toml")
+    assert config.name == "host"
+    assert "logged_in" in config.tables[0].bounds
+
+
+BUDGET = """
+[tables.first_budget]
+period = "2026"
+epsilon = 4
+delta = 1e-6
+"""
+
+
+def test_without_sections_the_owner_is_asked_about_every_job_and_no_table_has_a_budget(party_toml: Path) -> None:
+    config = load(party_toml)
+    assert config.policy.automatic is None
+    assert config.tables[0].first_budget is None
+
+
+def test_a_first_budget_is_read(party_toml: Path) -> None:
+    party_toml.write_text(PARTY_TOML + BUDGET)
+    first = load(party_toml).tables[0].first_budget
+    assert first is not None
+    assert first.as_budget() == Budget("record of the joint table", "2026", 4.0, 1e-6)
+
+
+def test_the_ledger_lies_in_the_data_folder_unless_told_otherwise(party_toml: Path, tmp_path: Path) -> None:
+    config = load(party_toml)
+    assert config.ledger_path == tmp_path / "north-data" / "ledger.sqlite"
+    assert config.counter_path == tmp_path / "north-data" / "ledger.counter"
+    config = load(party_toml, MOIETY_PARTY__LEDGER__COUNTER="/mnt/other/counter", MOIETY_PARTY__LEDGER__PATH="l.db")
+    assert (config.ledger_path, config.counter_path) == (tmp_path / "l.db", Path("/mnt/other/counter"))
+
+
+def test_the_password_of_a_ledgers_database_is_not_shown(party_toml: Path) -> None:
+    config = load(party_toml, MOIETY_PARTY__LEDGER__URL="postgresql://north:hunter2@db/ledger")
+    assert config.ledger.url is not None
+    assert config.ledger.url.get_secret_value().endswith("hunter2@db/ledger")
+    assert "hunter2" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("section", "complaint"),
+    [
+        (BUDGET.replace("= 4", "= -4"), "first_budget: epsilon: must be positive"),
+        (BUDGET.replace("= 4", "= nan"), "first_budget: epsilon: must be finite"),
+        (BUDGET.replace("= 4", "= inf"), "first_budget: epsilon: must be finite"),
+        (BUDGET.replace("= 4", "= 1e-310"), "no subnormal number"),
+        (BUDGET.replace("= 4", '= "4"'), "first_budget.epsilon: .*valid number"),
+        (BUDGET.replace("= 4", "= true"), "first_budget.epsilon: .*valid number"),
+        (BUDGET.replace("1e-6", "1.0"), "delta: must be below 1"),
+        (BUDGET.replace('period = "2026"', ""), "first_budget.period: missing"),
+        ('[ledger]\npath = "l"\nurl = "postgresql://x/y"\n', "one place, not in two"),
+        ('[policy.limits]\nanalysts = ["a"]\n[policy.automatic]\nanalysts = ["b"]\nmax_epsilon_per_job = 1\n', "'b'"),
+        ('[policy.limits.columns]\nstays = ["age"]\n', "there is no table 'stays'"),
+    ],
+)
+def test_a_wrong_budget_ledger_or_policy_keeps_the_service_from_starting(
+    party_toml: Path, section: str, complaint: str
+) -> None:
+    party_toml.write_text(PARTY_TOML + section)
+    with pytest.raises(SettingsError, match=rf"party\.toml: .*{complaint}"):
+        load(party_toml)
+
+
+@pytest.mark.parametrize("name", ["carrier", "host", "monitor"])
+def test_the_configurations_of_the_containers_have_a_policy_and_a_budget(name: str) -> None:
+    config = load(Path(__file__).parents[3] / "deploy" / "compose" / f"{name}.toml")
+    assert config.policy.automatic is not None
+    assert config.tables[0].first_budget is not None

@@ -1,0 +1,147 @@
+"""What an analysis may try, and what it gets: nothing leaves before the commit of every owner."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from algorithms.plan import OPENING_STAGE
+from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError
+from mpc.local_network import LocalNetwork
+from mpc.session import COORDINATOR
+from party.books import ChargeError
+from party.gate import COMMIT_STAGE, GatedSession
+
+NAMES = {COORDINATOR: "main", 1: "bank", 2: "hospital", 3: "telco"}
+RESULT = np.arange(4, dtype=np.uint64)
+
+
+class Setting:
+    """Three gated parties on one network; `ledger` lists what happened in order."""
+
+    def __init__(self, *, owners=(1, 2, 3), openers=(1, 2, 3), receivers=(COORDINATOR,), deadline_s=1.0, refusing=()):
+        self.network = LocalNetwork(NAMES, deadline_s=deadline_s)
+        self.happened = []
+        self.refusing = set(refusing)
+        self.network.fault = self._note
+        self.gated = {
+            member: GatedSession(
+                self.network.session(member),
+                commit=lambda member=member: self._commit(member),
+                owners=owners,
+                openers=openers,
+                receivers=receivers,
+            )
+            for member in (1, 2, 3)
+        }
+
+    def _commit(self, member):
+        if member in self.refusing:
+            raise ChargeError("job-1 holds no reservation: nothing may be opened")
+        self.happened.append(("commit", member))
+
+    def _note(self, message):
+        if message.stage != COMMIT_STAGE:
+            self.happened.append((message.stage, message.sender))
+        return (message,)
+
+    async def all_open(self):
+        sends = (gated.send(COORDINATOR, OPENING_STAGE, RESULT) for gated in self.gated.values())
+        return await asyncio.gather(*sends, return_exceptions=True)
+
+
+async def test_every_owner_commits_before_any_share_leaves():
+    setting = Setting()
+    assert await setting.all_open() == [None] * 3
+    assert {kind for kind, _ in setting.happened[:3]} == {"commit"}
+    assert sorted(setting.happened[3:]) == [(OPENING_STAGE, member) for member in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("stage", [OPENING_STAGE, "table", "made up", ""])
+async def test_nothing_goes_to_the_coordinator_in_any_stage_where_the_ledger_says_no(stage):
+    setting = Setting(refusing={1})
+    for _ in range(3):  # trying again does not help
+        with pytest.raises(ChargeError, match="nothing may be opened"):
+            await setting.gated[1].send(COORDINATOR, stage, RESULT)
+    assert setting.happened == []
+
+
+async def test_no_share_leaves_anybody_where_one_owner_did_not_commit():
+    setting = Setting(refusing={2}, deadline_s=0.2)
+    answers = await setting.all_open()
+    assert isinstance(answers[1], ChargeError)
+    assert all(isinstance(answers[i], PeerSilentError) for i in (0, 2))
+    assert not [what for what in setting.happened if what[0] == OPENING_STAGE]
+
+
+async def test_shares_between_parties_pass_before_the_commit_and_openings_do_not():
+    setting = Setting(receivers=(COORDINATOR, 2), refusing={1})
+    await setting.gated[1].send(2, "table", RESULT)
+    assert np.array_equal(await setting.gated[2].receive(1, "table", (4,)), RESULT)
+    with pytest.raises(ChargeError):
+        await setting.gated[1].send(2, OPENING_STAGE, RESULT)
+    assert setting.happened == [("table", 1)]
+
+
+async def test_nobody_gets_the_opening_whom_the_plan_does_not_name():
+    setting = Setting()
+    with pytest.raises(LocalFaultError, match="does not let telco have the result"):
+        await setting.gated[1].send(3, OPENING_STAGE, RESULT)
+    assert setting.happened == []
+
+
+async def test_an_owner_that_holds_no_shares_lets_the_others_open_and_is_charged():
+    setting = Setting(owners=(1, 3), openers=(1, 2))
+    opening = [asyncio.create_task(setting.gated[m].send(COORDINATOR, OPENING_STAGE, RESULT)) for m in (1, 2)]
+    await asyncio.sleep(0.1)
+    assert not any(task.done() for task in opening)
+    await setting.gated[3].open()
+    await asyncio.gather(*opening)
+    assert ("commit", 3) in setting.happened[:3]
+
+
+async def test_the_books_are_closed_once_however_much_is_sent_at_once():
+    setting = Setting()
+    others = asyncio.gather(setting.gated[2].open(), setting.gated[3].open())
+    sends = (setting.gated[1].send(COORDINATOR, stage, RESULT) for stage in ("a", "b", OPENING_STAGE))
+    await asyncio.gather(*sends)
+    await others
+    assert setting.happened.count(("commit", 1)) == 1
+
+
+async def test_who_has_committed_may_vanish_and_the_others_open():
+    setting = Setting()
+    await setting.gated[3].commit()
+    assert setting.happened == [("commit", 3)]  # it waited for nobody
+    setting.network.kill(3)
+    sends = (setting.gated[m].send(COORDINATOR, OPENING_STAGE, RESULT) for m in (1, 2))
+    assert await asyncio.gather(*sends) == [None, None]
+    assert setting.happened.count(("commit", 3)) == 1
+
+
+async def test_who_vanishes_before_it_has_committed_takes_the_opening_along():
+    setting = Setting()
+    setting.network.kill(3)
+    sends = (setting.gated[m].send(COORDINATOR, OPENING_STAGE, RESULT) for m in (1, 2))
+    assert all(isinstance(answer, PeerLostError) for answer in await asyncio.gather(*sends, return_exceptions=True))
+    assert not [what for what in setting.happened if what[0] == OPENING_STAGE]
+
+
+async def test_a_commit_that_the_ledger_refuses_opens_nothing_and_is_asked_for_again():
+    setting = Setting(refusing={1})
+    for attempt in (setting.gated[1].commit, setting.gated[1].open):
+        with pytest.raises(ChargeError):
+            await attempt()
+    assert setting.happened == []
+
+
+@pytest.mark.parametrize("use", ["send", "receive", "gather"])
+async def test_the_gates_own_messages_cannot_be_forged(use):
+    gated = Setting().gated[1]
+    calls = {
+        "send": lambda: gated.send(2, COMMIT_STAGE, np.ones(1, dtype=np.uint8)),
+        "receive": lambda: gated.receive(2, COMMIT_STAGE, (1,), np.uint8),
+        "gather": lambda: gated.gather([2], COMMIT_STAGE, (1,), quorum=1),
+    }
+    with pytest.raises(LocalFaultError, match="belongs to the gate"):
+        await calls[use]()

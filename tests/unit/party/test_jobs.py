@@ -1,0 +1,240 @@
+import asyncio
+
+import numpy as np
+import pytest
+from job_builders import PARTIES, make_job, make_table
+from party_federation import NAMES, Federation
+
+from algorithms.registry import analysis_of
+from mpc.errors import PeerViolationError
+from party import jobs as party_jobs
+from party.admission import RefusalError
+from party.jobs import FailedEvent, FinishedEvent, ProgressEvent
+
+
+@pytest.fixture
+def tables():
+    rng = np.random.default_rng(3)
+    return {name: make_table(name, rng.uniform(-1, 3, (30, 2))) for name in PARTIES}
+
+
+@pytest.fixture
+def federation(tables, tmp_path):
+    return Federation(tables, tmp_path)
+
+
+async def test_an_accepted_job_runs_to_its_end_and_leaves_a_local_report(federation):
+    events, result = await federation.run(make_job())
+    for name in PARTIES:
+        assert events[name][-1] == FinishedEvent()
+        assert federation.reports[name].n_rows == 30
+        assert federation.sessions[name].ended == "finished"
+    assert result["analysis"] == "pca"
+    assert sorted(federation.closed) == [(name, None) for name in sorted(PARTIES)]
+
+
+async def test_progress_is_told_in_quarters_only(federation):
+    events, _ = await federation.run(make_job())
+    percents = {e.percent for e in events["bank"] if isinstance(e, ProgressEvent)}
+    assert percents <= {0, 25, 50, 75, 100}
+
+
+async def test_a_schema_is_offered_and_a_job_is_accepted_once(federation):
+    schema = await federation.propose(make_job())
+    assert schema == federation.tables["bank"].schema
+    with pytest.raises(RefusalError, match="proposed before"):
+        await federation.propose(make_job())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"inputs": [{"party": p, "table": "people"} for p in ("bank", "hospital", "stranger")]}, "stranger"),
+        ({"inputs": [{"party": p, "table": "others"} for p in PARTIES]}, "no table 'others'"),
+        ({"colluding": 2}, "5 compute parties"),
+        ({"analysis": "mining"}, "unknown analysis 'mining'"),
+    ],
+)
+async def test_jobs_that_the_owner_did_not_agree_to_are_refused_with_the_reason(federation, changes, words):
+    job = make_job(**changes)
+    with pytest.raises(RefusalError, match=words):
+        await federation.propose(job, roster=dict(enumerate(job.members, start=1)))
+
+
+async def test_a_roster_that_does_not_match_the_job_is_refused(federation):
+    with pytest.raises(RefusalError, match="does not match"):
+        await federation.propose(make_job(), roster={1: "bank", 2: "telco", 3: "hospital"})
+
+
+async def test_a_job_without_this_party_is_refused(federation):
+    job = make_job(inputs=[{"party": p, "table": "people"} for p in ("hospital", "telco", "third")])
+    with pytest.raises(RefusalError, match="bank is not a member"):
+        await federation.propose(job, roster=dict(enumerate(job.members, start=1)))
+
+
+async def test_no_more_than_so_many_jobs_are_held(federation, monkeypatch):
+    monkeypatch.setattr(party_jobs, "MAX_JOBS", 1)
+    await federation.propose(make_job())
+    with pytest.raises(RefusalError, match="already holds 1 jobs"):
+        await federation.jobs["bank"].propose("job-2", make_job().canonical_json(), NAMES, "ada")
+
+
+async def test_a_job_that_is_never_started_is_forgotten(federation):
+    await federation.propose(make_job(deadline_s=0.05))
+    await asyncio.sleep(0.2)
+    assert federation.closed == [("bank", "it was proposed and never started")]
+    await federation.propose(make_job())
+
+
+async def test_a_job_that_was_not_accepted_cannot_be_run(federation):
+    with pytest.raises(RefusalError, match="not accepted"):
+        await anext(federation.jobs["bank"].run("job-9"))
+
+
+async def test_a_plan_other_than_our_own_is_refused(federation):
+    job = make_job()
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    with pytest.raises(RefusalError, match="another plan"):
+        await anext(federation.jobs["bank"].reserve("job-1", schemas, b"other"))
+
+
+async def test_columns_that_we_did_not_offer_are_refused(federation):
+    job = make_job()
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    forged = schemas[0].model_copy(update={"columns": schemas[0].columns[:1]})
+    plan = analysis_of(job).plan(job, [forged, *schemas[1:]])
+    with pytest.raises(RefusalError, match="other columns of bank"):
+        await anext(federation.jobs["bank"].reserve("job-1", [forged, *schemas[1:]], plan.digest()))
+
+
+async def test_a_member_at_fault_is_named_and_what_it_was_caught_at_is_told_from_its_absence(tables, tmp_path):
+    tables["telco"] = make_table("telco", tables["telco"].values[:-1])
+    federation = Federation(tables, tmp_path, deadline_s=0.3)
+    events, result = await federation.run(make_job())
+    assert isinstance(result, Exception)
+    failed = events["bank"][-1]
+    assert (failed.culprit, failed.stage, failed.is_finding) == ("telco", "same rows", True)
+
+
+async def test_the_coordinator_gets_the_same_events_whatever_the_tables_differ_in(tables, tmp_path, capsys):
+    seen, logs = [], []
+    values = tables["telco"].values
+    swapped = [str(i) for i in range(len(values))][::-1]
+    for name, other in {
+        "short": make_table("telco", values[:-1]),
+        "swapped": make_table("telco", values, swapped),
+    }.items():
+        (tmp_path / name).mkdir()
+        federation = Federation({**tables, "telco": other}, tmp_path / name, deadline_s=0.3)
+        seen.append((await federation.run(make_job()))[0])
+        logs.append(capsys.readouterr().out)
+    assert seen[0] == seen[1]
+    text = "the tables of telco and bank do not hold the same rows in the same order"
+    assert seen[0]["bank"][-1] == FailedEvent("same rows", text, "telco", is_finding=True)
+    assert "their numbers of rows differ" in logs[0]
+    assert "their ids or the order differ" in logs[1]
+
+
+async def test_an_unforeseen_error_is_told_without_its_text(federation, monkeypatch):
+    def burst(*args):
+        raise ZeroDivisionError("row 17 holds 4711")
+
+    monkeypatch.setattr(federation.jobs["bank"], "_write_report", burst)
+    events, _ = await federation.run(make_job())
+    assert "4711" not in events["bank"][-1].reason
+    assert "ZeroDivisionError" in events["bank"][-1].reason
+
+
+async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
+    job = make_job(deadline_s=0.4)
+    await federation.reserve(job)
+    running = federation.jobs["bank"].run("job-1")  # the others never start
+    events = [await anext(running) for _ in range(6)]
+    assert events[-1] == events[-2]
+    await running.aclose()
+
+
+async def test_a_cancelled_job_ends_at_once_and_its_session_is_aborted(federation):
+    job = make_job()
+    await federation.reserve(job)
+    running = federation.jobs["bank"].run("job-1")
+    await anext(running)
+    federation.jobs["bank"].end("job-1", "the analyst cancelled it")
+    events = [event async for event in running]
+    assert isinstance(events[-1], FailedEvent)
+    assert events[-1].reason == "the analyst cancelled it"
+    assert federation.sessions["bank"].ended == "the job was cancelled"
+
+
+async def test_a_peer_that_violates_the_protocol_is_named(tables, tmp_path):
+    federation = Federation(tables, tmp_path, deadline_s=0.5)
+
+    def falsify(message):
+        wrong = message.sender == 2 and message.stage == "table"
+        return (message.altered(message.array | np.uint64(1 << 63)),) if wrong else (message,)
+
+    federation.network.fault = falsify
+    events, _ = await federation.run(make_job())
+    failed = [e[-1] for e in events.values() if isinstance(e[-1], FailedEvent)]
+    assert any(f.culprit == "hospital" and f.is_finding and f.stage == "table" for f in failed)
+    assert PeerViolationError.__name__ not in failed[0].reason
+
+
+async def test_a_job_is_reserved_before_it_runs_and_committed_before_it_opens(federation):
+    plan = await federation.reserve(make_job())
+    for ledger in federation.ledgers.values():
+        assert ledger.balance("people").n_reserved == 1
+        assert ledger.balance("people").held <= 4.0
+    assert plan.privacy_report()["views"]["coalition"]["epsilon"] == pytest.approx(ledger.balance("people").held)
+    with pytest.raises(RefusalError, match="being reserved already"):
+        await anext(federation.jobs["bank"].reserve("job-1", [], b""))
+
+
+async def test_a_finished_job_is_spent_and_its_id_cannot_be_used_again(federation):
+    await federation.run(make_job())
+    for name in PARTIES:
+        balance = federation.ledgers[name].balance("people")
+        assert (balance.n_committed, balance.n_reserved) == (1, 0)
+    schemas = [await federation.propose(make_job(), name) for name in PARTIES]
+    plan = analysis_of(make_job()).plan(make_job(), schemas)
+    with pytest.raises(RefusalError, match="a job id is used once"):
+        await anext(federation.jobs["bank"].reserve("job-1", schemas, plan.digest()))
+
+
+async def test_a_job_that_was_not_reserved_cannot_run(federation):
+    await federation.propose(make_job())
+    with pytest.raises(RefusalError, match="holds no privacy budget"):
+        await anext(federation.jobs["bank"].run("job-1"))
+
+
+async def test_a_job_that_fails_before_the_opening_costs_nothing(tables, tmp_path):
+    tables["telco"] = make_table("telco", tables["telco"].values[:-1])
+    federation = Federation(tables, tmp_path, deadline_s=0.3)
+    await federation.run(make_job())
+    for name in PARTIES:
+        await federation.jobs[name].end_all("stop")
+        balance = federation.ledgers[name].balance("people")
+        assert (balance.held, balance.n_committed, balance.n_reserved) == (0.0, 0, 0)
+
+
+async def test_a_reservation_that_is_never_used_is_given_back(federation):
+    await federation.reserve(make_job(deadline_s=0.1), "bank")
+    await asyncio.sleep(0.4)
+    await federation.jobs["bank"].end_all("stop")
+    assert federation.ledgers["bank"].balance("people").held == 0
+    assert federation.ledgers["bank"].history()[-1].what.reason == "it was proposed and never started"
+
+
+async def test_a_ledger_that_fails_at_the_commit_opens_nothing_and_keeps_its_details_to_itself(federation):
+    await federation.reserve(make_job(deadline_s=0.5))
+    federation.ledgers["telco"].close()
+    events = await asyncio.gather(*(collect(federation.jobs[name].run("job-1")) for name in PARTIES))
+    telco = events[2][-1]
+    assert isinstance(telco, FailedEvent)
+    assert telco.reason == "the privacy ledger of telco cannot be used; its log has the details"
+    assert all(isinstance(e[-1], FailedEvent) for e in events)
+    assert not [stage for stage, receiver in federation.sent if stage == "opening" or receiver == 0]
+
+
+async def collect(events):
+    return [event async for event in events]

@@ -1,0 +1,85 @@
+"""Jobs whose parties send the coordinator reports of their own: what ledgers and gates make of them."""
+
+import numpy as np
+import pytest
+from job_builders import PARTIES
+from ledgers import budget
+from party_federation import Federation
+
+from algorithms.job import Job
+from algorithms.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from mpc.session import COORDINATOR
+from party.admission import RefusalError
+from party.gate import COMMIT_STAGE
+from party.jobs import FailedEvent, FinishedEvent
+
+
+def table(party, seed):
+    values = np.random.default_rng(seed).integers(0, 4, (40, 1)).astype(float)
+    column = ColumnSchema(name="x0", lower=0, upper=3)
+    schema = BlockSchema(party=party, columns=(column,), has_ids=True, rows=(1, 50))
+    return Table(schema, values, digest_of_ids(map(str, range(40))))
+
+
+@pytest.fixture
+def tables():
+    return {party: table(party, seed) for seed, party in enumerate(PARTIES)}
+
+
+def job(analysis, **parameters):
+    return Job.model_validate(
+        {
+            "analysis": analysis,
+            "inputs": [{"party": p, "table": "people"} for p in PARTIES],
+            "privacy": {"epsilon": 4.0, "delta": 1e-5},
+            "parameters": {"max_rows": 50, **parameters},
+        }
+    )
+
+
+REPORTED = [
+    job("pattern-count", method="randomized-response"),
+    job("pattern-count", method="subsampled", share=0.5),
+    job("moments", method="sketch", sketch_rows=64),
+    job("moments", method="laplace", order=1),
+]
+
+
+@pytest.mark.parametrize("wanted", REPORTED, ids=lambda wanted: wanted.parameters["method"])
+async def test_reports_leave_a_party_only_when_all_owners_have_committed_the_cost(wanted, tables, tmp_path):
+    federation = Federation(tables, tmp_path)
+    events, result = await federation.run(wanted)
+    assert all(isinstance(last, FinishedEvent) for *_, last in events.values())
+    stages = [(stage, receiver) for stage, receiver in federation.sent]
+    first_report = next(i for i, (_, receiver) in enumerate(stages) if receiver == COORDINATOR)
+    assert sum(stage == COMMIT_STAGE for stage, _ in stages[:first_report]) >= len(PARTIES)
+    for ledger in federation.ledgers.values():
+        assert 3.9 < ledger.balance("people").spent <= 4.0
+    assert result["privacy"]["views"]["coalition"]["epsilon"] <= 4.0
+
+
+async def test_a_value_that_is_no_category_costs_nobody_anything(tables, tmp_path):
+    tables["hospital"].values[3, 0] = 9.0
+    federation = Federation(tables, tmp_path, deadline_s=0.5)
+    events, _ = await federation.run(job("pattern-count", method="randomized-response"))
+    failed = events["hospital"][-1]
+    assert isinstance(failed, FailedEvent)
+    assert "column hospital.x0 holds a value that is no category 0..3" in str(failed)
+    for name in PARTIES:
+        federation.jobs[name].end("job-1", "the job failed")
+        await federation.jobs[name].end_all("stop")
+    assert all(ledger.balance("people").spent == 0 for ledger in federation.ledgers.values())
+    assert not any(receiver == COORDINATOR for _, receiver in federation.sent)
+
+
+async def test_single_events_are_charged_to_a_budget_for_events_only(tables, tmp_path):
+    federation = Federation(tables, tmp_path)
+    wanted = job("moments", method="threshold", threshold=6)
+    with pytest.raises(RefusalError, match="is per record of the joint table, this job protects one event"):
+        await federation.reserve(wanted)
+    for ledger in federation.ledgers.values():
+        ledger.set_budget("people", budget(100.0, delta=1e-5, period="2027", unit="event"), "test")
+    events, result = await federation.run(wanted, job_id="job-2")
+    assert all(isinstance(last, FinishedEvent) for *_, last in events.values())
+    assert result["privacy"]["unit"] == "event"
+    assert all(3.9 < ledger.balance("people").spent <= 4.0 for ledger in federation.ledgers.values())

@@ -1,0 +1,181 @@
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from party.policy import Answer, Policy, Request, Rules
+
+REQUEST = Request(
+    analyst="ada",
+    analysis="pca",
+    table="visits",
+    columns=("age", "stay"),
+    n_compute_parties=3,
+    colluding=1,
+    receivers=("ada", "coordinator"),
+    epsilon=1.0,
+    analyst_epsilon=1.5,
+)
+BREAKS = [
+    ({"analyses": ["pca"]}, {"analysis": "mining"}, "analysis 'mining' is not among 'pca'"),
+    ({"analysts": ["ada"]}, {"analyst": "eve"}, "analyst 'eve' is not among"),
+    ({"columns": {"visits": ["age", "stay"]}}, {"columns": ("age", "name")}, "column 'name' of table 'visits'"),
+    ({"columns": {"visits": ["age", "stay"]}}, {"table": "stays"}, "table 'stays' is not among"),
+    ({"max_epsilon_per_job": 1.0}, {"epsilon": 1.01}, "epsilon 1.01 of the job is above 1 "),
+    ({"max_epsilon_per_job": 1.0}, {"epsilon": float("nan")}, "epsilon nan of the job"),
+    ({"max_epsilon_per_analyst": 1.5}, {"analyst_epsilon": 1.6}, "epsilon 1.6 of all jobs of analyst 'ada'"),
+    ({"min_compute_parties": 3}, {"n_compute_parties": 2}, "2 compute parties are fewer than 3"),
+    ({"withstand_coalition": 1}, {"colluding": 0}, "must withstand 1 colluding parties, not 0"),
+    ({"receivers": ["ada", "coordinator"]}, {"receivers": ("ada", "rival")}, "'rival' may not get results"),
+]
+
+
+@pytest.mark.parametrize(("rules", "changes", "words"), BREAKS)
+def test_each_rule_admits_what_meets_it_and_says_what_breaks_it(rules, changes, words):
+    assert Rules.model_validate(rules).objections(REQUEST) == []
+    (objection,) = Rules.model_validate(rules).objections(replace(REQUEST, **changes))
+    assert words in objection
+
+
+@pytest.mark.parametrize("rules", [{}, {"exact_tables": ["stays"]}, {"max_epsilon_per_job": 100.0}])
+def test_an_exact_result_is_refused_unless_its_table_is_named(rules):
+    exact = replace(REQUEST, is_exact=True, epsilon=None, analyst_epsilon=None)
+    (objection,) = Rules.model_validate(rules).objections(exact)
+    assert objection == "an exact result of table 'visits', which nothing protects, is not allowed"
+    assert Rules.model_validate({**rules, "exact_tables": ["visits"]}).objections(exact) == []
+    assert Rules.model_validate(rules).objections(replace(exact, table="")) == []  # only computes: none of its data
+
+
+@pytest.mark.parametrize(
+    ("limits", "automatic", "answer"),
+    [((), (), Answer.REFUSE), (("visits",), (), Answer.ASK), (("visits",), ("visits",), Answer.ACCEPT)],
+)
+def test_an_exact_result_is_refused_asked_about_or_accepted_as_the_owner_says(limits, automatic, answer):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=1.0, exact_tables=automatic), limits=Rules(exact_tables=limits))
+    assert policy.decide(replace(REQUEST, is_exact=True, epsilon=None, analyst_epsilon=None)).answer is answer
+
+
+def test_what_is_exact_without_asking_must_be_within_the_limits():
+    with pytest.raises(ValidationError, match="exact_tables"):
+        Policy(automatic=Rules(max_epsilon_per_job=1.0, exact_tables=("visits",)))
+    allowed = Policy(limits=Rules(exact_tables=("visit",)))
+    assert (
+        allowed.contradiction({"visits": ("age",)}, 3, "hub") == "policy.limits.exact_tables: there is no table 'visit'"
+    )
+
+
+def test_no_rules_restrict_nothing_and_all_broken_rules_are_told():
+    assert Rules().objections(REQUEST) == []
+    rules = Rules(analysts=("grace",), max_epsilon_per_job=0.5)
+    assert len(rules.objections(REQUEST)) == 2
+
+
+def test_what_is_not_planned_yet_is_not_held_against_a_job():
+    rules = Rules(max_epsilon_per_job=0.1, max_epsilon_per_analyst=0.1)
+    assert rules.objections(replace(REQUEST, epsilon=None, analyst_epsilon=None)) == []
+
+
+def test_a_party_that_only_computes_has_no_columns_to_object_to():
+    assert Rules(columns={"visits": ("age",)}).objections(replace(REQUEST, table="", columns=())) == []
+
+
+def test_without_a_policy_the_owner_is_asked_about_every_job():
+    decision = Policy().decide(REQUEST)
+    assert decision.answer is Answer.ASK
+    assert decision.objections == ("the policy accepts nothing without asking",)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "answer"), [(0.5, Answer.ACCEPT), (1.0, Answer.ACCEPT), (1.5, Answer.ASK), (3.0, Answer.REFUSE)]
+)
+def test_within_automatic_is_accepted_within_the_limits_asked_beyond_refused(epsilon, answer):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=1.0), limits=Rules(max_epsilon_per_job=2.0))
+    assert policy.decide(replace(REQUEST, epsilon=epsilon)).answer is answer
+
+
+def test_the_ledger_enforces_the_limit_per_analyst_of_the_rules_that_a_job_was_accepted_by():
+    policy = Policy(
+        automatic=Rules(max_epsilon_per_job=1.0, max_epsilon_per_analyst=2.0),
+        limits=Rules(max_epsilon_per_analyst=4.0),
+    )
+    assert policy.decide(REQUEST).max_epsilon_per_analyst == 2.0
+    assert policy.decide(replace(REQUEST, analyst_epsilon=3.0)).max_epsilon_per_analyst == 4.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ({"automatic": {}}, "automatic.max_epsilon_per_job: jobs are accepted"),
+        ({"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"max_epsilon_per_job": 1.0}}, "2 is accepted .* is 1"),
+        (
+            {
+                "automatic": {"max_epsilon_per_job": 1, "max_epsilon_per_analyst": 9},
+                "limits": {"max_epsilon_per_analyst": 8},
+            },
+            "automatic.max_epsilon_per_analyst",
+        ),
+        (
+            {"automatic": {"max_epsilon_per_job": 1, "min_compute_parties": 3}, "limits": {"min_compute_parties": 5}},
+            "automatic.min_compute_parties: 3 is accepted",
+        ),
+        (
+            {"automatic": {"max_epsilon_per_job": 1, "withstand_coalition": 1}, "limits": {"withstand_coalition": 2}},
+            "automatic.withstand_coalition",
+        ),
+        (
+            {"automatic": {"max_epsilon_per_job": 1, "analysts": ["eve"]}, "limits": {"analysts": ["ada"]}},
+            "automatic.analysts: 'eve' is accepted without asking, but outside",
+        ),
+        (
+            {
+                "automatic": {"max_epsilon_per_job": 1, "columns": {"visits": ["age"]}},
+                "limits": {"columns": {"visits": ["stay"]}},
+            },
+            "automatic.columns: columns of 'visits'",
+        ),
+        ({"limits": {"analysts": []}}, "analysts: an empty list allows nothing"),
+        ({"limits": {"analyses": ["mining"]}}, "there is no analysis 'mining'"),
+        ({"limits": {"max_epsilon_per_job": 3.0, "max_epsilon_per_analyst": 2.0}}, "one job may not cost more"),
+        ({"limits": {"analysts": ["ada"], "receivers": ["coordinator"]}}, "'ada' may submit jobs but not get"),
+        ({"limits": {"max_epsilon_per_job": -1}}, "must be positive"),
+        ({"limits": {"max_epsilon_per_job": "4.0"}}, "valid number"),
+        ({"limits": {"max_epsilon_per_job": True}}, "valid number"),
+        ({"limits": {"max_epsilon_per_job": 5e-324}}, "no subnormal"),
+        ({"limits": {"max_epsilon_per_analyst": "4.0"}}, "valid number"),
+        ({"limits": {"max_epsilon_per_analyst": True}}, "valid number"),
+        ({"limits": {"max_epsilon_per_analyst": 5e-324}}, "no subnormal"),
+        (
+            {"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"max_epsilon_per_analyst": 1.5}},
+            "automatic.max_epsilon_per_job: a job of 2 is accepted without asking, but .* is 1.5",
+        ),
+        ({"limits": {"max_epsilon_per_job": float("nan")}}, "finite"),
+        ({"limits": {"max_epsilon": 1}}, "Extra inputs"),
+        ({"approval_deadline_s": 0}, "greater than 0"),
+    ],
+)
+def test_a_policy_that_contradicts_itself_is_refused(policy, words):
+    with pytest.raises(ValidationError, match=words):
+        Policy.model_validate(policy)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"columns": {"stays": ["age"]}}, "policy.limits.columns: there is no table 'stays'"),
+        ({"columns": {"visits": ["name"]}}, "column 'name' of table 'visits' has no public bounds"),
+        ({"min_compute_parties": 4}, "asks for 4 compute parties, but with its peers there are only 3"),
+        ({"withstand_coalition": 2}, "asks for 5 compute parties"),
+        ({"receivers": ["ada"]}, "policy.limits.receivers: the coordinator 'hub' gets every result"),
+    ],
+)
+def test_a_policy_that_the_rest_of_the_configuration_makes_impossible_is_told(limits, words):
+    policy = Policy.model_validate({"limits": limits})
+    assert words in (policy.contradiction({"visits": ("age", "stay")}, 3, "hub") or "")
+    assert Policy().contradiction({"visits": ("age", "stay")}, 3, "hub") is None
+
+
+def test_receivers_of_either_set_must_include_the_coordinator():
+    tables, some = {"visits": ("age",)}, Rules(max_epsilon_per_job=1.0, receivers=("ada",))
+    assert "policy.automatic.receivers" in (Policy(automatic=some).contradiction(tables, 3, "hub") or "")
+    both = Rules(max_epsilon_per_job=1.0, receivers=("ada", "hub"))
+    assert Policy(automatic=both, limits=both).contradiction(tables, 3, "hub") is None

@@ -1,0 +1,103 @@
+"""What the privacy of a logistic regression costs in accuracy, on real data."""
+
+import numpy as np
+import pytest
+
+from algorithms import logistic_regression
+from algorithms.logistic_rivals import accuracy, dp_sgd_weights, exact_weights, local_noise_table
+from algorithms.schema import Table
+from bench.analyses.logistic_regression import released_weights
+from bench.labelled_tables import LabelledTables, adult, nsl_kdd
+from mpc.local_network import LocalNetwork
+from mpc.session import COORDINATOR
+
+
+async def job_of(data: LabelledTables, **parameters):
+    """Run a job in one process; return its result and its plan."""
+    job = data.job(**parameters)
+    plan = logistic_regression.plan(job, [table.schema for table in data.training])
+    names = {COORDINATOR: "coordinator", **{i + 1: name for i, name in enumerate(job.members)}}
+    network = LocalNetwork(names, deadline_s=120.0)
+    work = {
+        number: lambda session, table=table: logistic_regression.party(session, plan, table)
+        for number, table in enumerate(data.training, start=1)
+    }
+    results = await network.run({**work, COORDINATOR: lambda session: logistic_regression.coordinator(session, plan)})
+    assert not isinstance(results[COORDINATOR], Exception), results[COORDINATOR]
+    return results[COORDINATOR], plan
+
+
+def accuracy_of(result, plan, tables):
+    """Share of right labels by the weights as the analyst gets them, on values as the parties have them."""
+    blocks = []
+    for owner, table in zip(plan.owners, tables, strict=True):
+        names = [c.name for c in table.schema.columns]
+        blocks.append(table.values[:, [names.index(c.name) for c in plan.features_of(owner).columns]])
+    scores = np.hstack(blocks) @ np.array(result["weights"]) + result["intercept"]
+    return accuracy(scores, logistic_regression.scaled_rows(tables, plan)[1])
+
+
+def slice_of(tables, rows):
+    found = []
+    for table in tables:
+        values = table.values[rows]
+        found.append(Table(table.schema.model_copy(update={"rows": (100, len(values))}), values))
+    return found
+
+
+async def test_attacks_are_recognised_where_local_noise_recognises_none():
+    data = nsl_kdd()
+    some = LabelledTables(
+        data.name,
+        data.label,
+        data.norm_bounds,
+        slice_of(data.training, slice(5000)),
+        slice_of(data.training, slice(5000, 8000)),
+    )
+    steps = {"sampling_rate": 0.1, "iterations": 60, "weight_norm": 8.0, "learning_rate": 0.3}
+    result, plan = await job_of(some, epsilon=4.0, **steps)
+    (x, y), (testing, labels) = (logistic_regression.scaled_rows(t, plan) for t in (some.training, some.testing))
+    noisy_x, noisy_y = local_noise_table(x, y, epsilon=4.0, delta=1e-5, rng=np.random.default_rng(0))
+    local = accuracy(testing @ exact_weights(noisy_x, (noisy_y > 0.5).astype(float)), labels)
+    found = accuracy_of(result, plan, some.testing)
+    assert found > 0.9
+    assert found > local + 0.2
+    assert found > max(labels.mean(), 1 - labels.mean()) + 0.2
+
+
+async def test_the_released_weights_of_the_measurements_are_those_of_a_job():
+    data = nsl_kdd()
+    some = LabelledTables(data.name, data.label, data.norm_bounds, slice_of(data.training, slice(1500)), ())
+    steps = {"sampling_rate": 1.0, "iterations": 12, "weight_norm": 8.0, "optimiser": "sgd", "learning_rate": 4.0}
+    result, plan = await job_of(some, epsilon=5000.0, **steps)  # Adam would follow even the least noise
+    weights, intercept = logistic_regression.in_own_units(plan, released_weights(some.training, plan, 1))
+    widths = np.array([c.upper - c.lower for owner in plan.owners for c in plan.features_of(owner).columns])
+    assert np.array(result["weights"]) * widths == pytest.approx(weights * widths, abs=0.02)
+    assert result["intercept"] == pytest.approx(intercept, abs=0.02)
+
+
+@pytest.mark.slow
+async def test_on_adult_at_epsilon_4_accuracy_is_within_3_points_of_dp_sgd_and_above_local_noise():
+    data = adult()
+    steps = {"sampling_rate": 0.05, "iterations": 200}
+    result, plan = await job_of(data, epsilon=4.0, view="coordinator", weight_norm=8.0, **steps)
+    assert result["privacy"]["views"]["coordinator"]["epsilon"] <= 4.0
+    (x, y), (testing, labels) = (logistic_regression.scaled_rows(t, plan) for t in (data.training, data.testing))
+    rng = np.random.default_rng(0)
+    budget = {"epsilon": 4.0, "delta": 1e-5, "rng": rng}
+    weights = dp_sgd_weights(x, y, **budget, **steps, optimiser="adam", learning_rate=0.1)
+    noisy_x, noisy_y = local_noise_table(x, y, **budget)
+    local = accuracy(testing @ exact_weights(noisy_x, (noisy_y > 0.5).astype(float)), labels)
+    central, found = accuracy(testing @ weights, labels), accuracy_of(result, plan, data.testing)
+    assert central > 0.84, "the rival is worth comparing with"
+    assert found > central - 0.03
+    assert found > local + 0.03
+
+
+@pytest.mark.slow
+async def test_on_adult_epsilon_4_holds_against_a_coalition_too_at_a_price_of_few_points():
+    data = adult()
+    steps = {"sampling_rate": 1.0, "iterations": 30, "learning_rate": 0.5}
+    result, plan = await job_of(data, epsilon=4.0, view="coalition", weight_norm=8.0, **steps)
+    assert result["privacy"]["views"]["coalition"]["epsilon"] <= 4.0
+    assert accuracy_of(result, plan, data.testing) > 0.82

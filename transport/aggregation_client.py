@@ -1,0 +1,123 @@
+"""A member's calls to the coordinator of masked sums, without generated types. Every call may be repeated, and is."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from moiety.v1 import aggregation_pb2 as pb
+from moiety.v1.aggregation_pb2_grpc import AggregationStub
+
+from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.transcript import RoundId
+from transport.aggregation import PATIENCE_S, RETRY_S, RoundStep
+from transport.errors import TimedOutError, TooMuchError, UnreachableError, error_from_call
+from transport.sum_codec import (
+    LARGEST_MESSAGE_BYTES,
+    SumHappening,
+    SumResult,
+    ToMembers,
+    chunks_of,
+    decode_happening,
+    decode_to_member,
+    encode_from_member,
+    encode_round_id,
+    gather_chunks,
+    parse_to_member,
+)
+
+CALL_S = 60.0
+WATCH_S = 86400.0
+_NO_ROUND = RoundId("", 0, 0)
+
+
+async def watch_sum(name: str, channel: Any, sum_json: str) -> AsyncIterator[SumHappening]:
+    """Have a sum run, as an analyst, and yield what happens; the last is its result or its failure.
+
+    Args:
+        name: of the coordinator.
+        channel: an aio channel with the analyst's certificate.
+        sum_json: canonical JSON of `algorithms.secure_sum.SumParams`.
+
+    Raises:
+        ServiceError: the coordinator cannot be reached, or refuses.
+    """
+    stub = AggregationStub(channel)  # type: ignore[no-untyped-call]  # generated
+    pieces = []
+    try:
+        async for event in stub.Sum(pb.SumRequest(sum_json=sum_json), timeout=WATCH_S):
+            happening = decode_happening(event)
+            if isinstance(happening, SumResult):
+                pieces.append(happening.result_json)
+            else:
+                yield happening
+    except grpc.aio.AioRpcError as error:
+        raise error_from_call(error, peer=name, doing="run the sum") from error
+    if pieces:
+        yield SumResult("".join(pieces))
+
+
+class AggregationClient:
+    """Calls of one member to one coordinator.
+
+    Args:
+        name: of the coordinator, for error texts.
+        channel: an aio channel with the member's certificate.
+        patience_s: for so long a call is repeated while the coordinator cannot be reached or is busy.
+    """
+
+    def __init__(self, name: str, channel: Any, patience_s: float = 60.0) -> None:
+        self._name = name
+        self._stub = AggregationStub(channel)  # type: ignore[no-untyped-call]  # generated
+        self._patience_s = patience_s
+
+    async def fetch(self, step: RoundStep, round_id: RoundId = _NO_ROUND) -> ToMembers:
+        """Wait for what is due to me.
+
+        Args:
+            step: what I ask for.
+            round_id: of my round; for an invitation the last one that I have seen.
+
+        Raises:
+            NotFoundError: the coordinator does not know the round (any more).
+            ServiceError: it cannot be reached for `patience_s`, or refuses.
+        """
+        request = pb.FetchRequest(round_id=encode_round_id(round_id), step=pb.Step.Name(step))
+
+        async def once() -> pb.ToMember:
+            chunks = self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S)
+            return parse_to_member(await gather_chunks(chunks, LARGEST_MESSAGE_BYTES))
+
+        while True:
+            wire = await self._repeated(once, "fetch a message")
+            if wire.WhichOneof("message") != "pending":
+                return decode_to_member(wire)
+            await asyncio.sleep(wire.pending.retry_s)
+
+    async def answer(self, message: FromMembers) -> None:
+        """Send my message of one stage.
+
+        Raises:
+            ServiceError: it was refused, or the coordinator cannot be reached for `patience_s`.
+        """
+        wire = encode_from_member(message)
+
+        async def once() -> None:
+            await self._stub.Answer(chunks_of(wire), timeout=CALL_S)
+
+        await self._repeated(once, "answer")
+
+    async def _repeated(self, call: Any, doing: str) -> Any:
+        loop = asyncio.get_running_loop()
+        end_s, pause_s = loop.time() + self._patience_s, RETRY_S
+        while True:
+            try:
+                return await call()
+            except grpc.aio.AioRpcError as failure:
+                error = error_from_call(failure, peer=self._name, doing=doing)
+                passing = isinstance(error, UnreachableError | TimedOutError | TooMuchError)
+                if not passing or loop.time() + pause_s > end_s:
+                    raise error from failure
+            await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311 -- spreads calls in time
+            pause_s = min(2 * pause_s, 5.0)

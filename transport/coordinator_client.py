@@ -1,0 +1,123 @@
+"""An analyst's calls to the coordinator, without generated types: what `moiety job` and Python programs use."""
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import grpc
+from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest
+from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
+
+from transport.errors import error_from_call
+
+CALL_TIMEOUT_S = 20.0
+WATCH_TIMEOUT_S = 86400.0
+ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What the coordinator says of one job.
+
+    Attributes:
+        job_id: its identifier.
+        analysis: its kind.
+        state: SUBMITTED, PROPOSED, RUNNING, OPENING, DONE, FAILED or CANCELLED.
+        reason: why it failed or was cancelled.
+        culprit: name of the member at fault, if any.
+        stage: where it failed.
+        submitted_by: the analyst.
+        submitted_at_s: Unix time.
+        ended_at_s: Unix time; 0 while it runs.
+        job_json: as submitted.
+        plan_json: empty until it is planned.
+        result_json: of a DONE job; left out by `jobs`.
+    """
+
+    job_id: str
+    analysis: str
+    state: str
+    reason: str
+    culprit: str
+    stage: str
+    submitted_by: str
+    submitted_at_s: float
+    ended_at_s: float
+    job_json: str
+    plan_json: str
+    result_json: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in ENDED_STATES
+
+
+@dataclass(frozen=True)
+class EventView:
+    """Something that happened to a job: a step to a state, or a member's progress within a stage (quarters)."""
+
+    at_s: float
+    state: str
+    stage: str
+    member: str
+    percent: int
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return asdict(self)
+
+
+class CoordinatorClient:
+    """Calls to one coordinator. Every method raises `ServiceError` with a text for people.
+
+    Args:
+        name: of the coordinator.
+        channel: an aio channel with the analyst's certificate.
+    """
+
+    def __init__(self, name: str, channel: Any) -> None:
+        self.name = name
+        self._stub = CoordinatorStub(channel)  # type: ignore[no-untyped-call]  # generated
+
+    async def submit(self, job_json: str, idempotency_key: str) -> str:
+        """Submit a job and return its identifier.
+
+        Args:
+            job_json: canonical JSON of an `algorithms.job.Job`.
+            idempotency_key: chosen by the caller; repeating a call with the same key is safe.
+        """
+        request = SubmitRequest(job_json=job_json, idempotency_key=idempotency_key)
+        return str((await self._call("Submit", request, "submit the job")).job_id)
+
+    async def watch(self, job_id: str) -> AsyncIterator[EventView]:
+        """Yield the events of a job from its beginning to its end."""
+        try:
+            async for event in self._stub.Watch(JobRef(job_id=job_id), timeout=WATCH_TIMEOUT_S):
+                yield EventView(event.at_s, event.state, event.stage, event.member, event.percent, event.text)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from error
+
+    async def jobs(self, limit: int = 0) -> list[JobView]:
+        """Return the analyst's jobs, newest first, without results; `limit` 0 means all."""
+        reply = await self._call("List", ListRequest(limit=limit), "list jobs")
+        return [_view(record) for record in reply.jobs]
+
+    async def show(self, job_id: str) -> JobView:
+        """Return one job with its plan and result."""
+        return _view(await self._call("Show", JobRef(job_id=job_id), f"show job {job_id}"))
+
+    async def cancel(self, job_id: str) -> JobView:
+        """Cancel a job and return how it stands then."""
+        return _view(await self._call("Cancel", JobRef(job_id=job_id), f"cancel job {job_id}"))
+
+    async def _call(self, method: str, request: Any, doing: str) -> Any:
+        try:
+            return await getattr(self._stub, method)(request, timeout=CALL_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=doing) from error
+
+
+def _view(record: Any) -> JobView:
+    return JobView(**{name: getattr(record, name) for name in JobView.__dataclass_fields__})

@@ -1,0 +1,205 @@
+"""Arrays on the wire: `moiety.v1.Frame` to and from NumPy, without trust in what arrives.
+
+One stream carries an envelope once, then per array a header and its bytes in chunks. The decoder checks every length,
+type, shape and number before it allocates or copies anything.
+
+No error text states a shape, a length or a count: texts travel to the coordinator, which must not learn how many rows
+the parties have.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from moiety.v1.mailbox_pb2 import (
+    ELEMENT_TYPE_UINT8,
+    ELEMENT_TYPE_UINT64,
+    ArrayHeader,
+    ElementType,
+    End,
+    Envelope,
+    Frame,
+)
+from numpy.typing import NDArray
+
+CHUNK_BYTES = 1 << 20
+LARGEST_ARRAY_BYTES = 1 << 30
+"""Nobody may announce more in one array; longer data goes in row blocks."""
+MOST_DIMENSIONS = 8
+LONGEST_NAME = 200
+
+Array = NDArray[Any]
+
+_DTYPE_OF: dict[int, np.dtype[Any]] = {ELEMENT_TYPE_UINT8: np.dtype("u1"), ELEMENT_TYPE_UINT64: np.dtype("<u8")}
+_ELEMENT_TYPE_OF: dict[np.dtype[Any], ElementType] = {
+    np.dtype("u1"): ELEMENT_TYPE_UINT8,
+    np.dtype("<u8"): ELEMENT_TYPE_UINT64,
+}
+
+
+class FrameError(ValueError):
+    """What came is not a valid stream of frames; the text says which rule it breaks. The sender is at fault."""
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """The header of one array, checked: its shape, type and length agree and are within the limits."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    n_bytes: int
+
+
+def envelope_frame(job_id: str, stage: str) -> Frame:
+    """Return the frame that opens a stream."""
+    return Frame(envelope=Envelope(job_id=job_id, stage=stage))
+
+
+def end_frame() -> Frame:
+    """Return the frame that ends a stream. Without it, a stream that stops was cut off: TLS does not tell us."""
+    return Frame(end=End())
+
+
+def array_frames(array: Array, sequence: int) -> Iterator[Frame]:
+    """Yield the header of one array and then its bytes in chunks.
+
+    Each chunk is copied once, when it is yielded: the array may be overwritten after the last frame was taken.
+
+    Args:
+        array: uint8 or uint64, of any shape and memory order.
+        sequence: its place in the stream, from 0.
+
+    Raises:
+        ValueError: another element type, or too large for one message. We are at fault.
+    """
+    element_type = _ELEMENT_TYPE_OF.get(array.dtype.newbyteorder("<"))
+    if element_type is None:
+        raise ValueError(f"a message is an array of uint8 or uint64, not {array.dtype}")
+    if array.nbytes > LARGEST_ARRAY_BYTES or array.ndim > MOST_DIMENSIONS:
+        raise ValueError("this array is too large for one message; send it in row blocks")
+    yield Frame(
+        header=ArrayHeader(sequence=sequence, element_type=element_type, shape=array.shape, n_bytes=array.nbytes)
+    )
+    wire_bytes = np.ascontiguousarray(array, dtype=_DTYPE_OF[element_type]).reshape(-1).view(np.uint8)
+    for start in range(0, wire_bytes.size, CHUNK_BYTES):
+        yield Frame(chunk=wire_bytes[start : start + CHUNK_BYTES].tobytes())
+
+
+class StreamDecoder:
+    """Reads the frames of one stream. Does no I/O, and reserves no memory before `accept`.
+
+    Feed it frames in order. After an `Announcement` call `accept` once there is room for the array; then feed chunks
+    until an array comes back.
+
+    Args:
+        next_sequence: number of the first array: above 0 where the stream continues an earlier one.
+    """
+
+    def __init__(self, next_sequence: int = 0) -> None:
+        self.next_sequence = next_sequence
+        self.has_ended = False
+        self._announced: Announcement | None = None
+        self._array: Array | None = None
+        self._bytes: memoryview | None = None
+        self._filled_bytes = 0
+
+    def feed(self, frame: Frame) -> Announcement | Array | None:
+        """Take the next frame after the envelope.
+
+        Returns:
+            What the frame completes: an announcement, an array with its last chunk, or nothing yet. With the last frame
+            of the stream `has_ended` becomes true.
+
+        Raises:
+            FrameError: the frame breaks a rule; the decoder must not be used again.
+        """
+        if self.has_ended:
+            raise FrameError("a frame after the end of the stream")
+        part = frame.WhichOneof("part")
+        if part == "chunk":
+            return self._feed_chunk(frame.chunk)
+        if part == "header":
+            if self._announced is not None:
+                raise FrameError("an array was cut short by the header of the next")
+            self._announced = check_header(frame.header, self.next_sequence)
+            return self._announced
+        if part == "end":
+            if self._announced is not None:
+                raise FrameError("an array was cut short by the end of the stream")
+            self.has_ended = True
+            return None
+        if part == "envelope":
+            raise FrameError("a second envelope in one stream")
+        raise FrameError("a frame without content")
+
+    def accept(self) -> Array | None:
+        """Reserve memory for the announced array; return it at once if it is empty."""
+        announced = self._announced
+        if announced is None or self._array is not None:
+            raise RuntimeError("accept follows an announcement")
+        self._array = np.empty(announced.shape, dtype=announced.dtype)
+        if announced.n_bytes == 0:
+            return self._complete(self._array)
+        self._bytes = self._array.reshape(-1).view(np.uint8).data
+        self._filled_bytes = 0
+        return None
+
+    def _feed_chunk(self, chunk: bytes) -> Array | None:
+        if self._announced is None:
+            raise FrameError("a chunk without a header before it")
+        if self._array is None or self._bytes is None:
+            raise RuntimeError("accept comes before the first chunk")
+        if not 0 < len(chunk) <= CHUNK_BYTES:
+            raise FrameError(f"a chunk is empty or longer than {CHUNK_BYTES} bytes")
+        end = self._filled_bytes + len(chunk)
+        if end > self._announced.n_bytes:
+            raise FrameError("an array is overrun: more bytes came than its header announced")
+        self._bytes[self._filled_bytes : end] = chunk
+        self._filled_bytes = end
+        return self._complete(self._array) if end == self._announced.n_bytes else None
+
+    def _complete(self, array: Array) -> Array:
+        self._announced = self._array = self._bytes = None
+        self.next_sequence += 1
+        return array
+
+
+def check_envelope(frame: Frame) -> tuple[str, str]:
+    """Return (job id, stage) of the first frame of a stream.
+
+    Raises:
+        FrameError: it is not an envelope, or a name in it is empty, too long or not printable.
+    """
+    part = frame.WhichOneof("part")
+    if part != "envelope":
+        raise FrameError(f"a stream begins with an envelope, not with {part or 'an empty frame'}")
+    for what, name in (("job id", frame.envelope.job_id), ("stage", frame.envelope.stage)):
+        if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+            raise FrameError(f"the {what} in the envelope must have 1 to {LONGEST_NAME} printable characters")
+    return frame.envelope.job_id, frame.envelope.stage
+
+
+def check_header(header: ArrayHeader, next_sequence: int) -> Announcement:
+    """Check the header of an array before anything is reserved for it.
+
+    Raises:
+        FrameError: wrong number, unknown type, too many dimensions, too large, or lengths that contradict each other.
+    """
+    if header.sequence < next_sequence:
+        raise FrameError("an array was repeated")
+    if header.sequence > next_sequence:
+        raise FrameError("an array is missing, or came out of order")
+    dtype = _DTYPE_OF.get(header.element_type)
+    if dtype is None:
+        raise FrameError(f"element type {int(header.element_type)} is unknown")
+    if len(header.shape) > MOST_DIMENSIONS:
+        raise FrameError(f"an array has more than {MOST_DIMENSIONS} dimensions")
+    shape = tuple(header.shape)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if max(shape, default=0) > LARGEST_ARRAY_BYTES or n_bytes > LARGEST_ARRAY_BYTES:
+        raise FrameError(f"an array is larger than {LARGEST_ARRAY_BYTES} bytes, the most in one message")
+    if header.n_bytes != n_bytes:
+        raise FrameError("a header announces another number of bytes than its shape and type take")
+    return Announcement(dtype, shape, n_bytes)

@@ -1,0 +1,382 @@
+"""Messages of masked sums on the wire: `mpc.secagg` objects to and from `moiety.v1` messages, and those in chunks.
+
+Decoding checks what a type cannot say (sizes, that something is there at all); what a message may hold is checked by
+the state that receives it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from moiety.v1 import aggregation_pb2 as pb
+
+from mpc.errors import ProtocolError
+from mpc.secagg.config import RosterEntry, RoundConfig, Topology
+from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.encoding import Rounding, VectorEncoding
+from mpc.secagg.group import ResidueGroup, RingGroup
+from mpc.secagg.messages import (
+    Advertisement,
+    MaskedInput,
+    MemberList,
+    SealedShares,
+    ShareDelivery,
+    SignedSurvivors,
+    SurvivorList,
+    SurvivorSignature,
+    UnmaskingShares,
+)
+from mpc.secagg.transcript import RoundId
+from transport.errors import InvalidRequestError, TooMuchError
+
+CHUNK_BYTES = 1 << 20
+LARGEST_MESSAGE_BYTES = 1 << 30
+
+W = TypeVar("W")
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """Coordinator to members: a round, and what all members start from."""
+
+    config: RoundConfig
+    public_input: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Coordinator to members: how a round ended. `reason` is empty where its sum was opened."""
+
+    reason: str
+
+
+ToMembers = Invitation | MemberList | ShareDelivery | SurvivorList | SignedSurvivors | Ended
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """How a stage of a sum went; public.
+
+    Attributes:
+        stage: its name.
+        seconds: how long it took.
+        n_answers: members that answered in time.
+        missing: names of those that did not.
+    """
+
+    stage: str
+    seconds: float
+    n_answers: int
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SumResult:
+    """What a sum came to: the JSON of its result."""
+
+    result_json: str
+
+
+@dataclass(frozen=True)
+class SumFailure:
+    """Why a sum could not be opened; public text."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class SumRetry:
+    """Why a round is tried again with fresh keys; public text."""
+
+    reason: str
+
+
+SumHappening = StageReport | SumResult | SumFailure | SumRetry
+
+
+def encode_happening(happening: SumHappening) -> Iterator[pb.SumEvent]:
+    """Yield for the wire what an analyst hears of a sum; a result comes in pieces."""
+    match happening:
+        case StageReport(stage, seconds, n_answers, missing):
+            ended = pb.StageEnded(stage=stage, seconds=seconds, n_answers=n_answers, missing=missing)
+            yield pb.SumEvent(stage_ended=ended)
+        case SumResult(result_json):
+            for start in range(0, len(result_json), CHUNK_BYTES):
+                yield pb.SumEvent(result_json=result_json[start : start + CHUNK_BYTES])
+        case SumFailure(reason):
+            yield pb.SumEvent(failure=reason)
+        case SumRetry(reason):
+            yield pb.SumEvent(retried=reason)
+
+
+def decode_happening(wire: pb.SumEvent) -> SumHappening:
+    """Return what an analyst hears of a sum from the wire; of a result one piece."""
+    match wire.WhichOneof("event"):
+        case "stage_ended":
+            ended = wire.stage_ended
+            return StageReport(ended.stage, ended.seconds, ended.n_answers, tuple(ended.missing))
+        case "result_json":
+            return SumResult(wire.result_json)
+        case "retried":
+            return SumRetry(wire.retried)
+    return SumFailure(wire.failure or "no reason was given")
+
+
+def chunks_of(message: Any) -> Iterator[pb.Chunk]:
+    """Yield a generated message in chunks."""
+    data = memoryview(message.SerializeToString())
+    for start in range(0, max(1, len(data)), CHUNK_BYTES):
+        yield pb.Chunk(data=bytes(data[start : start + CHUNK_BYTES]))
+
+
+async def gather_chunks(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> bytes:
+    """Return the bytes of all chunks.
+
+    Raises:
+        TooMuchError: more than `most_bytes`.
+    """
+    parts, n_bytes = [], 0
+    async for chunk in chunks:
+        n_bytes += len(chunk.data)
+        if n_bytes > most_bytes:
+            raise TooMuchError("a message of a masked sum is longer than its round needs")
+        parts.append(chunk.data)
+    return b"".join(parts)
+
+
+def encode_round_id(round_id: RoundId) -> pb.RoundId:
+    """Return it for the wire."""
+    return pb.RoundId(session=round_id.session, number=round_id.number, attempt=round_id.attempt)
+
+
+def decode_round_id(message: pb.RoundId) -> RoundId:
+    """Return it from the wire."""
+    return RoundId(message.session, message.number, message.attempt)
+
+
+def encode_from_member(message: FromMembers) -> pb.FromMember:
+    """Return a member's message for the wire."""
+    wire = pb.FromMember(round_id=encode_round_id(message.round_id), member=message.member)
+    match message:
+        case Advertisement():
+            wire.advertisement.CopyFrom(_encode_advertisement(message))
+        case SealedShares():
+            wire.shares.CopyFrom(pb.SealedShares(transcript=message.transcript, sealed=message.sealed))
+        case MaskedInput():
+            wire.masked_input = message.elements
+        case SurvivorSignature():
+            wire.signature.CopyFrom(_encode_signature(message))
+        case UnmaskingShares():
+            wire.unmasking.CopyFrom(
+                pb.UnmaskingShares(
+                    seed_shares=message.seed_shares,
+                    key_shares=message.key_shares,
+                    surplus_shares=message.surplus_shares,
+                )
+            )
+    return wire
+
+
+def decode_from_member(data: bytes) -> FromMembers:
+    """Return a member's message from the wire.
+
+    Raises:
+        InvalidRequestError: it is none.
+    """
+    wire = _parsed(pb.FromMember.FromString, data)
+    round_id, member = decode_round_id(wire.round_id), wire.member
+    match wire.WhichOneof("message"):
+        case "advertisement":
+            return _decode_advertisement(wire.advertisement, round_id, member)
+        case "shares":
+            return SealedShares(round_id, member, wire.shares.transcript, dict(wire.shares.sealed))
+        case "masked_input":
+            return MaskedInput(round_id, member, wire.masked_input)
+        case "signature":
+            return SurvivorSignature(round_id, member, wire.signature.set_digest, wire.signature.signature)
+        case "unmasking":
+            shares = wire.unmasking
+            return UnmaskingShares(
+                round_id, member, dict(shares.seed_shares), dict(shares.key_shares), dict(shares.surplus_shares)
+            )
+    raise InvalidRequestError("an answer of a member holds no message of any stage")
+
+
+def encode_to_member(message: ToMembers) -> pb.ToMember:
+    """Return a message of the coordinator for the wire."""
+    wire = pb.ToMember()
+    match message:
+        case Invitation():
+            wire.invitation.CopyFrom(_encode_invitation(message))
+        case MemberList():
+            advertisements = [_encode_advertisement(one) for one in message.advertisements]
+            wire.members.CopyFrom(
+                pb.MemberList(round_id=encode_round_id(message.round_id), advertisements=advertisements)
+            )
+        case ShareDelivery():
+            wire.shares.CopyFrom(
+                pb.ShareDelivery(
+                    round_id=encode_round_id(message.round_id),
+                    sharers=message.sharers,
+                    transcripts=message.transcripts,
+                    sealed=message.sealed,
+                )
+            )
+        case SurvivorList():
+            wire.survivors.CopyFrom(
+                pb.SurvivorList(round_id=encode_round_id(message.round_id), survivors=message.survivors)
+            )
+        case SignedSurvivors():
+            signatures = [_encode_signature(one) for one in message.signatures]
+            wire.signatures.CopyFrom(
+                pb.SignedSurvivors(round_id=encode_round_id(message.round_id), signatures=signatures)
+            )
+        case Ended():
+            wire.ended.CopyFrom(pb.Ended(opened=not message.reason, reason=message.reason))
+    return wire
+
+
+def decode_to_member(wire: pb.ToMember) -> ToMembers:
+    """Return a message of the coordinator from the wire; `pending` has been dealt with.
+
+    Raises:
+        InvalidRequestError: it is none, or an invitation to what cannot be a round.
+    """
+    match wire.WhichOneof("message"):
+        case "invitation":
+            try:
+                return _decode_invitation(wire.invitation)
+            except (ProtocolError, ValueError) as error:
+                raise InvalidRequestError(f"the coordinator proposes what cannot be a round: {error}") from error
+        case "members":
+            round_id = decode_round_id(wire.members.round_id)
+            return MemberList(
+                round_id, tuple(_decode_advertisement(one, round_id, one.member) for one in wire.members.advertisements)
+            )
+        case "shares":
+            shares = wire.shares
+            return ShareDelivery(
+                decode_round_id(shares.round_id), tuple(shares.sharers), dict(shares.transcripts), dict(shares.sealed)
+            )
+        case "survivors":
+            return SurvivorList(decode_round_id(wire.survivors.round_id), tuple(wire.survivors.survivors))
+        case "signatures":
+            round_id = decode_round_id(wire.signatures.round_id)
+            return SignedSurvivors(
+                round_id,
+                tuple(
+                    SurvivorSignature(round_id, one.member, one.set_digest, one.signature)
+                    for one in wire.signatures.signatures
+                ),
+            )
+        case "ended":
+            return Ended("" if wire.ended.opened else wire.ended.reason or "no reason was given")
+    raise InvalidRequestError("the coordinator sent no message of any stage")
+
+
+def parse_to_member(data: bytes) -> pb.ToMember:
+    """Return what the coordinator's bytes hold.
+
+    Raises:
+        InvalidRequestError: they are no message.
+    """
+    message: pb.ToMember = _parsed(pb.ToMember.FromString, data)
+    return message
+
+
+def _parsed(read: Callable[[bytes], W], data: bytes) -> W:
+    try:
+        return read(data)
+    except DecodeError as error:
+        raise InvalidRequestError("a message of a masked sum cannot be read") from error
+
+
+def _encode_advertisement(message: Advertisement) -> pb.Advertisement:
+    return pb.Advertisement(
+        member=message.member,
+        mask_public=message.mask_public,
+        channel_public=message.channel_public,
+        seed_digest=message.seed_digest,
+        surplus_anchor=message.surplus_anchor,
+        config_digest=message.config_digest,
+        input_digest=message.input_digest,
+        signature=message.signature,
+    )
+
+
+def _decode_advertisement(wire: pb.Advertisement, round_id: RoundId, member: int) -> Advertisement:
+    return Advertisement(
+        round_id=round_id,
+        member=member,
+        mask_public=wire.mask_public,
+        channel_public=wire.channel_public,
+        seed_digest=wire.seed_digest,
+        surplus_anchor=wire.surplus_anchor,
+        config_digest=wire.config_digest,
+        input_digest=wire.input_digest,
+        signature=wire.signature,
+    )
+
+
+def _encode_signature(message: SurvivorSignature) -> pb.SurvivorSignature:
+    return pb.SurvivorSignature(member=message.member, set_digest=message.set_digest, signature=message.signature)
+
+
+def _encode_invitation(invitation: Invitation) -> pb.Invitation:
+    config, encoding, topology = invitation.config, invitation.config.encoding, invitation.config.topology
+    return pb.Invitation(
+        round_id=encode_round_id(config.round_id),
+        roster=[pb.RosterMember(name=one.name, identity_public=one.identity_public) for one in config.roster],
+        topology=pb.Topology(
+            n_members=topology.n_members,
+            degree=topology.degree,
+            n_required=topology.n_required,
+            fewest_survivors=topology.fewest_survivors,
+            n_corrupt=topology.n_corrupt,
+        ),
+        ring_bits=config.group.bits if isinstance(config.group, RingGroup) else 0,
+        n_primes=config.group.n_primes if isinstance(config.group, ResidueGroup) else 0,
+        vector=config.vector,
+        encoding=pb.Encoding(
+            length=encoding.length,
+            clip=encoding.clip,
+            units=encoding.units,
+            rounding=str(encoding.rounding),
+            norm_clip=encoding.norm_clip,
+            rotation=encoding.rotation,
+            largest_weight=encoding.largest_weight,
+        ),
+        noise_bound=str(config.noise_bound),
+        surplus_levels=config.surplus_levels,
+        public_input=invitation.public_input,
+    )
+
+
+def _decode_invitation(wire: pb.Invitation) -> Invitation:
+    encoding, topology = wire.encoding, wire.topology
+    config = RoundConfig(
+        round_id=decode_round_id(wire.round_id),
+        roster=tuple(RosterEntry(i, one.name, one.identity_public) for i, one in enumerate(wire.roster, start=1)),
+        topology=Topology(
+            topology.n_members,
+            topology.degree,
+            topology.n_required,
+            topology.fewest_survivors,
+            topology.n_corrupt,
+        ),
+        group=RingGroup(wire.ring_bits) if wire.ring_bits else ResidueGroup(wire.n_primes),
+        vector=wire.vector,
+        encoding=VectorEncoding(
+            encoding.length,
+            encoding.clip,
+            encoding.units,
+            Rounding(encoding.rounding),
+            encoding.norm_clip if encoding.HasField("norm_clip") else None,
+            encoding.rotation if encoding.HasField("rotation") else None,
+            encoding.largest_weight if encoding.HasField("largest_weight") else None,
+        ),
+        noise_bound=int(wire.noise_bound or "0"),
+        surplus_levels=tuple(wire.surplus_levels),
+    )
+    return Invitation(config, wire.public_input)
