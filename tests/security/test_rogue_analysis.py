@@ -8,6 +8,7 @@ from job_builders import PARTIES, make_job, make_table
 from party_federation import Federation
 
 from algorithms import registry
+from algorithms.pca import PcaParams
 from algorithms.plan import OPENING_STAGE, Plan
 from algorithms.registry import ANALYSES, Analysis
 from algorithms.schema import LocalReport
@@ -105,7 +106,7 @@ def install(monkeypatch, plan_class, party):
     async def coordinator(session, plan):
         return {}
 
-    monkeypatch.setitem(ANALYSES, "rogue", Analysis(plan=plan, party=party, coordinator=coordinator))
+    monkeypatch.setitem(ANALYSES, "rogue", Analysis(plan, party, coordinator, PcaParams))
     assert registry.ANALYSES is ANALYSES
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from party_federation import Federation
 from algorithms import table_sum
 from algorithms.job import Job, JobError
 from algorithms.plan import OPENING_STAGE
-from algorithms.registry import ANALYSES, Analysis, analysis_of
+from algorithms.registry import ANALYSES, analysis_of
 from mpc.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
@@ -179,7 +180,7 @@ async def test_an_analysis_that_adds_no_noise_though_the_job_asks_for_some_is_re
     def plan(job, schemas):
         return Liar.model_validate(dict(table_sum.plan(job, schemas)))
 
-    monkeypatch.setitem(ANALYSES, "secure-sum", Analysis(plan, table_sum.party, table_sum.coordinator, True))
+    monkeypatch.setitem(ANALYSES, "secure-sum", replace(ANALYSES["secure-sum"], plan=plan))
     federation = federation_in(tmp_path, policy=EXACT)
     with pytest.raises(RefusalError, match="adds no noise though the job asks for some"):
         await federation.run(job_of(**PRIVATE))
