@@ -113,6 +113,6 @@ class LocalHashing:
         while filled < size:
             drawn = np.frombuffer(stream.read(size - filled), dtype=np.uint8)
             kept = drawn[drawn < usable]
-            out[filled : filled + len(kept)] = kept % n_buckets
+            out[filled : filled + len(kept)] = kept % np.uint16(n_buckets)  # 256 is no byte itself
             filled += len(kept)
         return out.reshape(n_slots, self.n_options)

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from dp.accounting import Adjacency, CalibrationError
 from dp.cost import Cost, Unit
-from dp.local_hashing import LocalHashing
+from dp.local_hashing import MAX_BUCKETS, LocalHashing
 from dp.randomized_response import RandomizedResponse
 from entropy import InsecureTestEntropy
 
@@ -94,6 +94,20 @@ def test_functions_of_local_hashing_collide_as_often_as_buckets_say():
 def test_buckets_are_uniform_also_where_they_do_not_divide_a_byte():
     tables = LocalHashing(4, RandomizedResponse(200, Fraction(1, 2)), "uniform")._buckets(20_000)
     assert chisquare(np.bincount(tables.reshape(-1), minlength=200)).pvalue > 1e-4
+
+
+def test_reports_of_as_many_buckets_as_a_byte_has_are_uniform_and_count_the_choices():
+    oracle = LocalHashing.calibrate(257, "full byte", n_reports=2, epsilon=16.0, delta=1e-6)
+    assert oracle.response.n_options == MAX_BUCKETS == 256
+    truth = np.repeat([0, 256], [800, 400])
+    reports = oracle.report(truth, entropy(), Unit.RECORD).values
+    tables = oracle._buckets(len(truth))
+    assert chisquare(np.bincount(tables.reshape(-1), minlength=256)).pvalue > 1e-4
+    truthful = np.mean(reports == tables[np.arange(len(truth)), truth])
+    assert truthful == pytest.approx(float(oracle.response.truthful), abs=0.06)
+    counts = oracle.unbiased_indicators(reports).sum(axis=0)
+    assert counts[[0, 256]] == pytest.approx([800, 400], abs=60)
+    assert np.abs(counts[1:256]).max() < 60
 
 
 def test_hashing_takes_more_buckets_where_the_budget_is_larger():
