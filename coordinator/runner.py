@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from transport.party_client import (
     PartyEvent,
     Progressed,
     Refused,
+    Reserved,
     Waiting,
 )
 from transport.session import GrpcSession
@@ -213,23 +214,28 @@ class JobRunner:
     async def _reserve(self, plan: Plan) -> None:
         """Let all parties agree to the plan and hold privacy budget for it. Owners of data may take their time.
 
-        The first refusal ends it: no other owner is asked any longer.
+        The first refusal ends it: no other owner is asked any longer. Who has agreed holds its budget as long as we
+        listen to it, and soon after gives up what does not run.
         """
         schemas_json = [schema.canonical_json() for schema in plan.schemas]
-        asking = {
-            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest()))
+        agreed = {party.identity.name: asyncio.Event() for party in self._parties.values()}
+        holding = [
+            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest(), agreed[party.identity.name]))
             for party in self._parties.values()
-        }
+        ]
+        everybody = asyncio.create_task(_all_set(agreed.values()))
         try:
-            while asking:
-                done, asking = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-                answers = [task.result() for task in done]
-                _check_refusals([answer for answer in answers if answer is not None], "reservation")
+            await asyncio.wait((everybody, *holding), return_when=asyncio.FIRST_COMPLETED)
+            if not everybody.done():
+                _check_refusals([task.result() for task in holding if task.done()], "reservation")
         finally:
-            for task in asking:
+            for task in (everybody, *holding):
                 task.cancel()
 
-    async def _reserve_at(self, party: RosterParty, schemas_json: Sequence[str], digest: bytes) -> Verdict | None:
+    async def _reserve_at(
+        self, party: RosterParty, schemas_json: Sequence[str], digest: bytes, agreed: asyncio.Event
+    ) -> Verdict:
+        """Ask one party, and listen on once it has agreed. Returns why it holds no budget, or no longer."""
         name = party.identity.name
         try:
             async with asyncio.timeout(self._job.deadline_s) as silence:
@@ -242,13 +248,17 @@ class JobRunner:
                             self.on_waiting()
                         case Refused(reason):
                             return Verdict(f"party {name} refused: {reason or 'it gave no reason'}", name)
+                        case Reserved():
+                            silence.reschedule(None)
+                            self._waiting.discard(name)
+                            agreed.set()
+            return Verdict(f"party {name} agreed, and gave up its reservation before the others had agreed", name)
         except TimeoutError:
             return Verdict(f"party {name} did not answer to the plan for {self._job.deadline_s:g} s", name)
         except ServiceError as error:
             return Verdict(f"party {name}: {error}", name)
         finally:
             self._waiting.discard(name)
-        return None
 
     async def _compute(self, plan: Plan) -> str:
         """Run all parties and the coordinator's part; return the result as JSON."""
@@ -415,6 +425,11 @@ class JobRunner:
     @staticmethod
     def _now_s() -> float:
         return asyncio.get_running_loop().time()
+
+
+async def _all_set(events: Iterable[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
 
 
 def _check_refusals(refusals: Sequence[Verdict], stage: str) -> None:

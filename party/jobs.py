@@ -83,6 +83,7 @@ class _AcceptedJob:
     schema: BlockSchema
     expiry: asyncio.TimerHandle
     is_reserving: bool = False
+    left: asyncio.Event = field(default_factory=asyncio.Event)  # it runs, or has ended
     plan: Plan | None = None  # once budget is reserved for it
     task: asyncio.Task[None] | None = None
     failure: str | None = None
@@ -183,7 +184,7 @@ class PartyJobs:
     async def reserve(
         self, job_id: str, schemas: Sequence[BlockSchema], plan_digest: bytes
     ) -> AsyncGenerator[str, None]:
-        """Agree to the plan of an accepted job and hold privacy budget for it; then it may run.
+        """Agree to the plan of an accepted job and set privacy budget aside for it; then it may run. `hold` is next.
 
         Args:
             job_id: accepted before.
@@ -208,19 +209,35 @@ class PartyJobs:
             async with aclosing(self._admission.admit(accepted.applicant, plan)) as waiting:
                 async for text in waiting:
                     yield text
-            if self._jobs.get(job_id) is accepted:
-                accepted.plan = plan
-                accepted.expiry = self._expire(job_id, accepted.job)
-            else:
-                self._release(job_id, failure)
+            if self._jobs.get(job_id) is not accepted:
                 raise RefusalError(failure)
+            accepted.plan = plan
+            accepted.expiry = self._expire(job_id, accepted.job)
             log.info("job reserved", job=job_id, stage="reserve")
         except RefusalError as error:
             failure = str(error)
             raise
         finally:
             if accepted.plan is None:
-                self.end(job_id, failure)
+                if self._jobs.get(job_id) is accepted:
+                    self.end(job_id, failure)
+                else:  # it was ended while the ledger was still reserving
+                    self._release(job_id, failure)
+
+    async def hold(self, job_id: str) -> None:
+        """Keep what was reserved for a job until it runs or ends, however long other owners are asked.
+
+        Whoever asked for the reservation waits here. When it leaves first, the job is soon forgotten.
+        """
+        accepted = self._jobs.get(job_id)
+        if accepted is None or accepted.plan is None:
+            return
+        accepted.expiry.cancel()
+        try:
+            await accepted.left.wait()
+        finally:
+            if not accepted.left.is_set():
+                accepted.expiry = self._expire(job_id, accepted.job)
 
     async def run(self, job_id: str) -> AsyncIterator[JobEvent]:
         """Run a reserved job; yields its progress and at last how it ended.
@@ -234,6 +251,7 @@ class PartyJobs:
         if accepted.task is not None:
             raise RefusalError(f"job {job_id} runs already")
         accepted.expiry.cancel()
+        accepted.left.set()
         accepted.task = asyncio.create_task(self._run(job_id, accepted, accepted.plan))
         try:
             latest = ProgressEvent("start", 0)
@@ -348,6 +366,7 @@ class PartyJobs:
         if accepted is None:
             return
         accepted.expiry.cancel()
+        accepted.left.set()
         if accepted.task is not None and not accepted.task.done():
             accepted.events.put_nowait(FailedEvent("", reason or "the job has ended"))
             accepted.task.cancel()

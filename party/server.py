@@ -164,10 +164,12 @@ class PartyService(PartyServicer):
                     note.waiting.text = text
                     yield note
             answer.reserved.SetInParent()
+            yield answer
+            await self._jobs.hold(request.job_id)
         except RefusalError as error:
             log.info("job refused", job=request.job_id, reason=str(error))
             answer.refused.reason = str(error)
-        yield answer
+            yield answer
 
     async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvent]:  # noqa: N802 - gRPC's name
         """Run a reserved job and tell how it goes."""

@@ -113,7 +113,10 @@ class PartyClient:
     async def reserve(
         self, job_id: str, schemas_json: Sequence[str], plan_digest: bytes
     ) -> AsyncIterator[Waiting | Reserved | Refused]:
-        """Hand over the plan of an accepted job; yields `Waiting` where the owner is asked, at last the answer.
+        """Hand over the plan of an accepted job; yields `Waiting` where the owner is asked, then the answer.
+
+        After `Reserved` the party holds its budget as long as this generator is open, or until the job runs: close it
+        then. Where it ends of its own accord the party has given the reservation up.
 
         Args:
             job_id: the job.
@@ -124,20 +127,22 @@ class PartyClient:
             ServiceError: the stream broke, or ended without an answer.
         """
         request = ReserveRequest(job_id=job_id, schema_json=schemas_json, plan_digest=plan_digest)
+        is_reserved = False
         try:
             async for message in self._stub.Reserve(request, timeout=MOST_JOB_S):
                 match message.WhichOneof("event"):
                     case "waiting":
                         yield Waiting(public(message.waiting.text))
                     case "reserved":
+                        is_reserved = True
                         yield Reserved()
-                        return
                     case "refused":
                         yield Refused(public(message.refused.reason))
                         return
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="reserve the job") from error
-        raise RemoteFailureError(f"cannot reserve the job at {self.name}: it ended the stream without an answer")
+        if not is_reserved:
+            raise RemoteFailureError(f"cannot reserve the job at {self.name}: it ended the stream without an answer")
 
     async def run(self, job_id: str) -> AsyncIterator[PartyEvent]:
         """Start a reserved job and yield what the party tells of it; the last event is `Finished` or `Failed`.

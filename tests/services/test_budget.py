@@ -176,7 +176,8 @@ def test_a_party_killed_while_it_holds_a_reservation_gives_it_back_at_its_start(
     deployment.start("bank")
     deployment.wait_until_ready("bank")
     assert budget_of(deployment, "bank")["held_epsilon"] == 0
-    analyst.cancel(job_id)
+    view = analyst.wait(job_id)
+    assert (view.state, view.culprit, view.stage) == ("FAILED", "bank", "reservation")
     result_of(analyst.run(job_of(0.5)))
 
 

@@ -230,9 +230,23 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
         assert (event.state, event.member, event.text) == ("PROPOSED", "south", "south waits for its owner's approval")
         await asyncio.sleep(1.5)
         assert (await client.show(job_id)).state == "PROPOSED"
+        for name in ("north", "west"):
+            assert setup.parties[name].holds == {job_id}
         approved.set()
         await until_running(setup, job_id)
         await client.cancel(job_id)
+
+
+async def test_a_party_that_gives_up_its_reservation_ends_the_waiting_for_owners(setup: CoordinatorSetup) -> None:
+    async def ask() -> AsyncIterator[ReserveEvent]:
+        yield waiting("")
+        setup.parties["west"].gives_up.set()
+        await wait_forever()
+
+    setup.parties["south"].reservation = ask
+    view = await setup.run(job_for_all())
+    assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "reservation")
+    assert view.reason == "party west agreed, and gave up its reservation before the others had agreed"
 
 
 async def test_the_first_refusal_ends_the_waiting_for_other_owners(setup: CoordinatorSetup) -> None:

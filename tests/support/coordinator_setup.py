@@ -93,6 +93,8 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
         reservation: events of a reservation; by default it is reserved at once.
         script: events of a run; an exception breaks the stream.
         cancelled: reasons with which the coordinator ended jobs.
+        holds: jobs whose reservation the coordinator still listens to.
+        gives_up: lets go of reservations.
     """
 
     name: str
@@ -103,6 +105,8 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
     proposed: list[str] = field(default_factory=list)
     analysts: list[str] = field(default_factory=list)
     told_end: asyncio.Event = field(default_factory=asyncio.Event)
+    holds: set[str] = field(default_factory=set)
+    gives_up: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add_to(self, server: Any) -> None:
         add_PartyServicer_to_server(self, server)
@@ -113,11 +117,19 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
         return accepts(self.name) if self.answer is None else await self.answer()
 
     async def Reserve(self, request: Any, context: Any) -> AsyncIterator[ReserveEvent]:
+        event = None
         if self.reservation is None:
-            yield reserved()
-            return
-        async for event in self.reservation():
+            event = reserved()
             yield event
+        else:
+            async for event in self.reservation():
+                yield event
+        if event is not None and event.WhichOneof("event") == "reserved":
+            self.holds.add(request.job_id)
+            try:
+                await self.gives_up.wait()
+            finally:
+                self.holds.remove(request.job_id)
 
     async def Run(self, request: Any, context: Any) -> AsyncIterator[PartyEvent]:
         if self.script is None:

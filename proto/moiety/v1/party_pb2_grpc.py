@@ -71,8 +71,8 @@ class PartyServicer:
 
     def Reserve(self, request, context):
         """Hands over the plan of an accepted job. The party computes the plan for itself, asks its policy, its owner where
-        the policy says so, and reserves privacy budget. The stream says `waiting` while the owner is asked and ends with
-        `reserved` or `refused`.
+        the policy says so, and reserves privacy budget. The stream says `waiting` while the owner is asked and then
+        `refused`, or `reserved`: then it stays open, and the budget held, until the job runs or the coordinator leaves.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,4 +1,5 @@
 import asyncio
+import threading
 
 import numpy as np
 import pytest
@@ -223,6 +224,52 @@ async def test_a_reservation_that_is_never_used_is_given_back(federation):
     await federation.jobs["bank"].end_all("stop")
     assert federation.ledgers["bank"].balance("people").held == 0
     assert federation.ledgers["bank"].history()[-1].what.reason == "it was proposed and never started"
+
+
+async def test_a_reservation_is_held_as_long_as_the_coordinator_listens_and_lapses_soon_after(federation):
+    await federation.reserve(make_job(deadline_s=0.1), "bank")
+    bank, ledger = federation.jobs["bank"], federation.ledgers["bank"]
+    held = asyncio.create_task(bank.hold("job-1"))
+    await asyncio.sleep(0.5)  # five deadlines: another owner is asked
+    assert ledger.balance("people").n_reserved == 1
+    held.cancel()
+    await asyncio.sleep(0.4)
+    await bank.end_all("stop")
+    assert ledger.balance("people").n_reserved == 0
+
+
+async def test_holding_ends_when_the_job_runs_or_ends(federation):
+    await federation.reserve(make_job(deadline_s=0.5))
+    holding = [asyncio.create_task(federation.jobs[name].hold("job-1")) for name in ("bank", "telco")]
+    running = federation.jobs["bank"].run("job-1")
+    await anext(running)
+    federation.jobs["telco"].end("job-1", "the analyst cancelled it")
+    await asyncio.wait_for(asyncio.gather(*holding), 5)
+    await asyncio.wait_for(federation.jobs["bank"].hold("job-9"), 5)
+    await running.aclose()
+
+
+async def test_a_job_that_ends_while_the_ledger_reserves_for_it_leaves_nothing_held(federation, monkeypatch):
+    job, ledger, bank = make_job(), federation.ledgers["bank"], federation.jobs["bank"]
+    writes, may_write, reserve = threading.Event(), threading.Event(), ledger.reserve
+
+    def slowly(*args, **kwargs):
+        writes.set()
+        may_write.wait(10)
+        reserve(*args, **kwargs)
+
+    monkeypatch.setattr(ledger, "reserve", slowly)
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    plan = analysis_of(job).plan(job, schemas)
+    asking = asyncio.create_task(collect(bank.reserve("job-1", schemas, plan.digest())))
+    await asyncio.to_thread(writes.wait, 10)
+    bank.end("job-1", "the analyst cancelled it")
+    await bank.end_all("stop")  # the release comes first, and finds nothing
+    asking.cancel()
+    may_write.set()
+    await asyncio.gather(asking, return_exceptions=True)
+    await bank.end_all("stop")
+    assert ledger.balance("people").n_reserved == 0
 
 
 async def test_a_ledger_that_fails_at_the_commit_opens_nothing_and_keeps_its_details_to_itself(federation):
