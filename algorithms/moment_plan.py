@@ -252,7 +252,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
         if column.lower < 0:
             raise JobError(f"inputs: {column.name} may be negative; moments are of counts from 0 on")
         if params.largest.get(brought.party, 1) > column.upper:
-            raise JobError(f"parameters.largest.{brought.party}: above the column's upper bound {column.upper}")
+            raise JobError(f"parameters.largest.{brought.party}: above the column's upper bound {column.upper:.15g}")
     if strangers := set(params.largest) - {i.party for i in job.inputs}:
         raise JobError(f"parameters.largest: {min(strangers)} brings no column")
     if params.method == "threshold" and params.max_rows > MAX_SLOTS:
@@ -314,6 +314,11 @@ def _calibrated(
             noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=int(MAX_SCALE / SCALE_UNIT))
         case "sketch":
             most = MAX_SCALE**2 // max(largest)
+            if most < 1:
+                raise CalibrationError(
+                    f"a column of values up to {max(largest):.3g} needs noise beyond the sampler's range; "
+                    "allow a coarser scale of the data, or clip it (parameters.largest)"
+                )
             noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=most)
         case _:
 

@@ -195,7 +195,8 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     if len(shape) > MAX_PARTIES:
         raise JobError(f"inputs: patterns of {len(shape)} parties; at most {MAX_PARTIES} can be counted")
     if prod(shape) > MAX_CELLS:
-        raise JobError(f"inputs: {prod(shape)} patterns; at most {MAX_CELLS} are counted. Use coarser categories")
+        n_patterns = prod(shape) if prod(shape) < 1 << 60 else f"some 2^{prod(shape).bit_length() - 1}"
+        raise JobError(f"inputs: {n_patterns} patterns; at most {MAX_CELLS} are counted. Use coarser categories")
     try:
         made = _calibrated(job, tuple(schemas), params, shape)
     except CalibrationError as error:

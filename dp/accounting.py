@@ -110,10 +110,12 @@ def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Fl
     order = orders.astype(np.float64)
     squares, squares_second = round_up(event.squares), round_up(event.squares_second)
     sizes, sizes_second = round_up(event.sizes), round_up(event.sizes_second)
-    first = order * squares / 4
-    second = np.minimum(((2 * order - 1) * squares_second + 6 * sizes_second) / 16, 3 * sizes / 4)
-    # Six roundings of non-negative terms, each of relative error at most 2^-53.
-    return (first + second) * (1 + 2.0**-49)
+    with np.errstate(over="ignore"):  # to inf, an upper bound too
+        first = order * squares / 4
+        second = np.minimum(((2 * order - 1) * squares_second + 6 * sizes_second) / 16, 3 * sizes / 4)
+        # Six roundings of non-negative terms, each of relative error at most 2^-53.
+        found: Floats = (first + second) * (1 + 2.0**-49)
+    return found
 
 
 def epsilon(events: SkellamDpEvent | Sequence[SkellamDpEvent], delta: float) -> EpsilonBound:
@@ -145,7 +147,7 @@ def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
 
     Args:
         rdp: at each of `ORDERS`; the floating-point sum, in any order, of `n_terms` divergences. inf where none is
-            known, never at order 2.
+            known or it is beyond floating point; where that is so at all orders, epsilon is inf.
         n_terms: how many were added.
         delta: strictly between 0 and 1.
 
@@ -153,6 +155,8 @@ def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
         CalibrationError: delta is out of range.
     """
     check_delta(delta)
+    if not np.isfinite(rdp).any():
+        return EpsilonBound(math.inf, delta, int(ORDERS[0]), True)
     # Covers the rounding of the sum, and of the comparison with delta^2 below.
     rdp = rdp * (1 + 2.0**-40 + n_terms * 2.0**-52)
     order = ORDERS.astype(np.float64)
@@ -218,7 +222,10 @@ def _is_normal(value: float) -> bool:
 
 
 def round_up(x: Fraction) -> float:
-    """Return the least float that is not below x >= 0."""
-    nearest = float(x)
+    """Return the least float that is not below x >= 0; inf above the largest, as a cost beyond all bounds is."""
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return math.inf
     numerator, denominator = nearest.as_integer_ratio()  # compared as integers: a third of what fractions take
     return nearest if numerator * x.denominator >= x.numerator * denominator else math.nextafter(nearest, math.inf)

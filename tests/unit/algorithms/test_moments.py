@@ -277,3 +277,23 @@ async def test_the_second_moment_of_accounts_at_three_institutions_is_found(para
     result = results[COORDINATOR]
     assert abs(result["moment"] - exact(plan, tables)) < 4 * result["standard_error"]
     assert result["standard_error"] < (0.4 if parameters else 0.05) * exact(plan, tables)
+
+
+@pytest.mark.parametrize(
+    ("upper", "parameters"),
+    [(1e60, {"order": 6}), (1e28, {"order": 6}), (1e100, {}), (1e300, {"order": 1}), (1e300, {"order": 6})],
+)
+def test_values_too_large_for_any_noise_are_refused_and_the_text_says_what_to_change(upper, parameters):
+    with pytest.raises(JobError, match="needs noise beyond the sampler's range.*coarser scale"):
+        plan_for(tables_of(upper=upper), **parameters)
+
+
+@pytest.mark.parametrize("upper", [1e60, 1e300])
+def test_values_too_large_for_the_noise_of_any_sketch_are_refused_by_name(upper):
+    with pytest.raises(JobError, match=r"values up to 1e\+\d+ needs noise beyond .*parameters.largest"):
+        plan_for(tables_of(upper=upper), method="sketch")
+
+
+def test_a_largest_value_above_wide_bounds_is_refused_in_few_words():
+    with pytest.raises(JobError, match=r"parameters.largest.bank: above the column's upper bound 1e\+300$"):
+        plan_for(tables_of(upper=1e300), largest={"bank": 10**301})

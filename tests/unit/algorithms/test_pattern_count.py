@@ -243,6 +243,8 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 def test_too_many_patterns_or_parties_or_columns_are_refused():
     with pytest.raises(JobError, match="1000000 patterns; at most 32768"):
         plan_for({p: table(p, [0, 1], 100) for p in PARTIES})
+    with pytest.raises(JobError, match=r"inputs: some 2\^2989 patterns; at most 32768 are counted"):
+        plan_for({p: table(p, [0, 1], 10**300) for p in PARTIES})
     with pytest.raises(JobError, match="patterns of 7 parties; at most 6"):
         plan_for(tables_of((2,) * 7))
     wide = tables_of()

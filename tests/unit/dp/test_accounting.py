@@ -70,6 +70,24 @@ def test_both_branches_of_the_minimum_occur():
         assert math.isclose(stated, float(2 * e.squares / 4 + min(branch, other)), rel_tol=1e-12)
 
 
+def test_a_cost_beyond_floating_point_is_infinite_and_not_an_error():
+    assert round_up(Fraction(10) ** 400) == round_up(Fraction(10) ** 4000 / 3) == math.inf
+    assert math.isfinite(round_up(Fraction(10) ** 308))
+    hopeless = event(Fraction(10) ** 800)
+    assert np.all(np.isposinf(skellam_rdp(hopeless)))
+    found = epsilon(hopeless, 1e-6)
+    assert (found.epsilon, found.order, found.order_at_edge) == (math.inf, 2, True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_cost_that_is_finite_at_small_orders_only_gives_its_epsilon():
+    huge = event(Fraction(10) ** 306, 1)
+    assert np.isinf(skellam_rdp(huge)[-1])
+    found = epsilon(huge, 1e-6)
+    assert 5e305 < found.epsilon < 6e305
+    assert found.order == 2
+
+
 def test_orders_for_which_nothing_is_proven_are_refused():
     for orders in (np.array([1, 2]), np.array([2.5])):
         with pytest.raises(ValueError, match="integer orders"):
