@@ -1,11 +1,16 @@
 """What happens to jobs, written to the store and told to whoever watches."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from typing import Any
 
+import structlog
+
 from coordinator.state import State
 from coordinator.store import Event, JobStore
+
+_log = structlog.get_logger(__name__)
 
 
 class Journal:
@@ -27,8 +32,11 @@ class Journal:
         self._wake(job_id)
 
     def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
-        """Record progress of a member; see `JobStore.note`."""
-        self.store.note(job_id, stage=stage, member=member, percent=percent, text=text)
+        """Record progress of a member; see `JobStore.note`. What cannot be written is lost: no job fails for it."""
+        try:
+            self.store.note(job_id, stage=stage, member=member, percent=percent, text=text)
+        except sqlite3.Error as error:
+            _log.error("progress cannot be written", job=job_id, member=member, cause=str(error))
         self._wake(job_id)
 
     async def follow(self, job_id: str) -> AsyncIterator[Event]:

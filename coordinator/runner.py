@@ -1,44 +1,37 @@
-"""One job from proposal to end: asks the parties, plans, runs the coordinator's part, finds out who failed."""
+"""One job from proposal to end: has the parties asked, plans, runs the coordinator's part, finds out who failed."""
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from pydantic import ValidationError
 
 from algorithms.job import Job, JobError
 from algorithms.plan import OPENING_STAGE, Plan
 from algorithms.registry import analysis_of
 from algorithms.schema import BlockSchema
+from coordinator.asking import Asking, JobFailedError, RosterParty
 from coordinator.evidence import NO_FAULT, Evidence, Verdict
 from coordinator.journal import Journal
 from coordinator.state import State
 from entropy import Entropy
 from mpc.errors import ProtocolError
 from mpc.session import COORDINATOR
-from transport.channel import wait_until_reachable
 from transport.errors import ServiceError
 from transport.identity import Identity
 from transport.inbox import Inbox
 from transport.mailbox import Mailboxes
 from transport.party_client import (
-    Accepted,
     Failed,
     Finished,
-    PartyClient,
     PartyEvent,
     Progressed,
-    Refused,
-    Reserved,
-    Waiting,
 )
 from transport.session import GrpcSession
-
-REACH_S = 8.0
-"""How long a party may be away when a job is proposed: longer than the longest pause between attempts to connect."""
 
 CANCEL_S = 3.0
 """How long to try to tell a party that a job has ended."""
@@ -49,34 +42,18 @@ FINISH_S = 10.0
 SETTLE_S = 2.0
 """After a failure, how long to wait for what the parties say of it."""
 
+WRITE_ATTEMPTS = 30
+WRITE_PAUSE_S = 1.0
+"""How often, and how far apart, to try again to write the end of a job; after that it has ended only at a restart."""
+
 MOST_NOTES = 500
 """Progress of one party beyond so many events is not recorded: its events are its own choice."""
 
 _NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch_silence
 
+_BUG = "internal error of the coordinator; its log has the details"
+
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class RosterParty:
-    """A party of the roster, and how to reach it."""
-
-    identity: Identity
-    address: str
-    channel: Any
-
-    @property
-    def client(self) -> PartyClient:
-        """Calls to it."""
-        return PartyClient(self.identity.name, self.channel)
-
-
-class JobFailedError(Exception):
-    """The job cannot go on; the verdict is public."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.reason)
-        self.verdict = verdict
 
 
 @dataclass(frozen=True)
@@ -114,7 +91,7 @@ class JobRunner:
     ) -> None:
         self.job_id = job_id
         self._job = job
-        self._analyst = analyst
+        self._asking = Asking(job_id, job, analyst=analyst, parties=parties, on_waiting=self._wait_for_owner)
         self._parties = dict(parties)
         self._names = {COORDINATOR: identity.name, **{number: p.identity.name for number, p in parties.items()}}
         self._journal = journal
@@ -126,14 +103,13 @@ class JobRunner:
         self._followers: list[asyncio.Task[None]] = []
         self._noted: dict[str, set[tuple[str, int]]] = {name: set() for name in self._names.values()}
         self._log = _log.bind(job=job_id)
-        self._waiting: set[str] = set()
         self.on_waiting: Callable[[], None] = lambda: None
         """Called when the job begins to wait for owners of data."""
 
     @property
     def waits_for_owners(self) -> bool:
         """Whether all that the job needs is the word of people: nothing computes."""
-        return bool(self._waiting)
+        return self._asking.waits_for_owners
 
     def stop(self, state: State, reason: str) -> None:
         """Break the job off; `run` returns soon after.
@@ -158,52 +134,15 @@ class JobRunner:
     async def _work(self) -> _Ending:
         try:
             self._step(State.PROPOSED)
-            schemas = await self._propose()
-            plan = await self._plan(schemas)
-            await self._reserve(plan)
+            plan = await self._plan(await self._asking.propose())
+            await self._asking.reserve(plan)
             result_json = await self._compute(plan)
         except JobFailedError as error:
             return _Ending(State.FAILED, error.verdict)
         except Exception as error:
             self._log.exception("job failed by a bug", error=type(error).__name__)
-            return _Ending(State.FAILED, Verdict("internal error of the coordinator; its log has the details"))
+            return _Ending(State.FAILED, Verdict(_BUG))
         return _Ending(State.DONE, NO_FAULT, result_json)
-
-    async def _propose(self) -> list[BlockSchema]:
-        """Ask all parties at once and return their schemas by number."""
-        answers = await asyncio.gather(*map(self._ask, self._parties.values()))
-        schemas = [answer for answer in answers if isinstance(answer, BlockSchema)]
-        _check_refusals([answer for answer in answers if isinstance(answer, Verdict)], "proposal")
-        return schemas
-
-    async def _ask(self, party: RosterParty) -> BlockSchema | Verdict:
-        name = party.identity.name
-        members = {number: member for number, member in self._names.items() if number != COORDINATOR}
-        try:
-            await wait_until_reachable(
-                party.channel, peer=name, address=party.address, deadline_s=min(REACH_S, self._job.deadline_s)
-            )
-            answer = await party.client.propose(
-                self.job_id,
-                self._job.canonical_json(),
-                members,
-                analyst=self._analyst,
-                timeout_s=self._job.deadline_s,
-            )
-        except ServiceError as error:
-            return Verdict(f"party {name}: {error}", name)
-        if isinstance(answer, Refused):
-            return Verdict(f"party {name} refused: {answer.reason or 'it gave no reason'}", name)
-        return self._schema_of(name, answer)
-
-    def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
-        try:
-            schema = BlockSchema.model_validate_json(answer.schema_json)
-        except ValidationError:
-            return Verdict(f"party {name} accepted, but its schema is not valid", name)
-        if schema.party != name:
-            return Verdict(f"party {name} accepted, but with the schema of {schema.party}", name)
-        return schema
 
     async def _plan(self, schemas: Sequence[BlockSchema]) -> Plan:
         try:
@@ -211,54 +150,9 @@ class JobRunner:
         except (JobError, ProtocolError) as error:
             raise JobFailedError(Verdict(str(error), stage="plan")) from error
 
-    async def _reserve(self, plan: Plan) -> None:
-        """Let all parties agree to the plan and hold privacy budget for it. Owners of data may take their time.
-
-        The first refusal ends it: no other owner is asked any longer. Who has agreed holds its budget as long as we
-        listen to it, and soon after gives up what does not run.
-        """
-        schemas_json = [schema.canonical_json() for schema in plan.schemas]
-        agreed = {party.identity.name: asyncio.Event() for party in self._parties.values()}
-        holding = [
-            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest(), agreed[party.identity.name]))
-            for party in self._parties.values()
-        ]
-        everybody = asyncio.create_task(_all_set(agreed.values()))
-        try:
-            await asyncio.wait((everybody, *holding), return_when=asyncio.FIRST_COMPLETED)
-            if not everybody.done():
-                _check_refusals([task.result() for task in holding if task.done()], "reservation")
-        finally:
-            for task in (everybody, *holding):
-                task.cancel()
-
-    async def _reserve_at(
-        self, party: RosterParty, schemas_json: Sequence[str], digest: bytes, agreed: asyncio.Event
-    ) -> Verdict:
-        """Ask one party, and listen on once it has agreed. Returns why it holds no budget, or no longer."""
-        name = party.identity.name
-        try:
-            async with asyncio.timeout(self._job.deadline_s) as silence:
-                async for answer in party.client.reserve(self.job_id, schemas_json, digest):
-                    match answer:
-                        case Waiting(text):
-                            silence.reschedule(None)  # a lost connection ends the stream
-                            self._note(name, "approval", text=text or f"{name} waits for its owner's approval")
-                            self._waiting.add(name)
-                            self.on_waiting()
-                        case Refused(reason):
-                            return Verdict(f"party {name} refused: {reason or 'it gave no reason'}", name)
-                        case Reserved():
-                            silence.reschedule(None)
-                            self._waiting.discard(name)
-                            agreed.set()
-            return Verdict(f"party {name} agreed, and gave up its reservation before the others had agreed", name)
-        except TimeoutError:
-            return Verdict(f"party {name} did not answer to the plan for {self._job.deadline_s:g} s", name)
-        except ServiceError as error:
-            return Verdict(f"party {name}: {error}", name)
-        finally:
-            self._waiting.discard(name)
+    def _wait_for_owner(self, name: str, text: str) -> None:
+        self._note(name, "approval", text=text)
+        self.on_waiting()
 
     async def _compute(self, plan: Plan) -> str:
         """Run all parties and the coordinator's part; return the result as JSON."""
@@ -272,6 +166,8 @@ class JobRunner:
         evidence = Evidence(tuple(self._names[number] for number in self._parties), self._now_s())
         self._followers = [asyncio.create_task(self._follow(number, session, evidence)) for number in self._parties]
         watching = asyncio.create_task(self._watch_silence(session, evidence))
+        for task in (*self._followers, watching):
+            task.add_done_callback(self._stop_if_broken)
         try:
             result = await analysis_of(self._job).coordinator(session, plan)
         except (JobError, ProtocolError, ServiceError) as error:
@@ -330,7 +226,8 @@ class JobRunner:
             case Progressed(stage, percent):
                 evidence.heard(name, stage, self._now_s())
                 if stage == OPENING_STAGE:
-                    self._open()
+                    with suppress(sqlite3.Error):  # it is told again with the end
+                        self._open()
                 self._note(name, stage, percent)
             case Finished():
                 evidence.finished(name, self._now_s())
@@ -351,11 +248,17 @@ class JobRunner:
             for name in evidence.silent_since(self._now_s() - deadline_s):
                 evidence.fell_silent(name, deadline_s)
                 self._log.warning("party stalled", party=name, deadline_s=deadline_s)
-                self._note(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
                 self._lose(name, f"no sign of life for {deadline_s:g} s", session, evidence)
+                self._note(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
             if evidence.all_ended_before(self._now_s() - deadline_s):
                 for number in self._parties:
                     session.mark_lost(number, "it has finished, but what it had to send did not arrive")
+
+    def _stop_if_broken(self, task: "asyncio.Task[None]") -> None:
+        """Nothing else would notice: the job would wait for ever."""
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            self._log.error("job failed by a bug", exc_info=bug)
+            self.stop(State.FAILED, _BUG)
 
     async def _settle(self, evidence: Evidence) -> None:
         """After a failure, hear what the parties say of it before judging."""
@@ -368,26 +271,36 @@ class JobRunner:
         return Verdict(str(error), self._names.get(member, "") if member else "", getattr(error, "stage", ""))
 
     async def _end(self, ending: _Ending) -> None:
-        if ending.state is State.DONE:
-            self._open()
-        verdict = ending.verdict
-        self._step(
-            ending.state,
-            reason=verdict.reason,
-            culprit=verdict.culprit,
-            stage=verdict.stage,
-            result_json=ending.result_json,
-        )
+        is_written = self._write_end(ending)
+        reason = ending.verdict.reason
         if ending.state is State.DONE:
             await self._let_parties_finish()
         else:
             if self._session is not None:
-                await self._session.abort(verdict.reason)
-            await asyncio.gather(*(self._tell_end(party, verdict.reason) for party in self._parties.values()))
-        self._mailboxes.close(self.job_id, verdict.reason or None)
+                await self._session.abort(reason)
+            await asyncio.gather(*(self._tell_end(party, reason) for party in self._parties.values()))
+        self._mailboxes.close(self.job_id, reason or None)
         for follower in self._followers:
             follower.cancel()
         await asyncio.gather(*self._followers, return_exceptions=True)
+        for _ in range(WRITE_ATTEMPTS):
+            if is_written:
+                return
+            await asyncio.sleep(WRITE_PAUSE_S)
+            is_written = self._write_end(ending)
+
+    def _write_end(self, ending: _Ending) -> bool:
+        """Write how the job ended. A store that cannot be written keeps nobody waiting: false, and try again later."""
+        verdict = ending.verdict
+        what = {"reason": verdict.reason, "culprit": verdict.culprit, "stage": verdict.stage}
+        try:
+            if ending.state is State.DONE:
+                self._open()
+            self._step(ending.state, **what, result_json=ending.result_json)
+        except sqlite3.Error:
+            self._log.exception("the end of the job cannot be written", state=ending.state, **what)
+            return False
+        return True
 
     async def _let_parties_finish(self) -> None:
         assert self._session is not None
@@ -425,13 +338,3 @@ class JobRunner:
     @staticmethod
     def _now_s() -> float:
         return asyncio.get_running_loop().time()
-
-
-async def _all_set(events: Iterable[asyncio.Event]) -> None:
-    for event in events:
-        await event.wait()
-
-
-def _check_refusals(refusals: Sequence[Verdict], stage: str) -> None:
-    if refusals:
-        raise JobFailedError(Verdict("; ".join(r.reason for r in refusals), refusals[0].culprit, stage))

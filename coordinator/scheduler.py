@@ -18,6 +18,8 @@ from transport.errors import InvalidRequestError, TooMuchError, WrongStateError
 
 MOST_WAITING = 1000
 MOST_KEY_CHARACTERS = 100
+MOST_JOB_BYTES = 3 << 20
+"""Of a job's canonical JSON: parties are sent it in one message, of which gRPC takes 4 MiB."""
 
 _log = structlog.get_logger(__name__)
 
@@ -56,7 +58,8 @@ class Scheduler:
             Its identifier; that of the earlier job where the key came before.
 
         Raises:
-            InvalidRequestError: the job cannot be run as written, whoever answers; or the key is missing or too long.
+            InvalidRequestError: the job cannot be run as written, whoever answers, or has more than MOST_JOB_BYTES; or
+                the key is missing or too long.
             KeyReusedError: the key came before with another job.
             TooMuchError: too many jobs wait.
             WrongStateError: the coordinator is stopping.
@@ -81,6 +84,10 @@ class Scheduler:
             analysis_of(job)
         except JobError as error:
             raise InvalidRequestError(str(error)) from error
+        if (n_bytes := len(job.canonical_json())) > MOST_JOB_BYTES:  # of ASCII
+            raise InvalidRequestError(
+                f"the job has {n_bytes} bytes as JSON; at most {MOST_JOB_BYTES} can be sent to parties"
+            )
         for name in job.members:
             if name not in self._roster:
                 known = ", ".join(sorted(self._roster))
@@ -106,9 +113,11 @@ class Scheduler:
             raise WrongStateError(f"job {job_id} has ended: it is {record.state}")
         reason = f"cancelled by {analyst}"
         if job_id in self._running:
-            runner, _ = self._running[job_id]
+            runner, running = self._running[job_id]
             runner.stop(State.CANCELLED, reason)
-            await self._ended(job_id)
+            ended = asyncio.create_task(self._ended(job_id))
+            await asyncio.wait((ended, running), return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
         elif not record.state.has_ended:
             self._waiting = deque(waiting for waiting in self._waiting if waiting[0] != job_id)
             self._journal.step(job_id, State.CANCELLED, reason=reason)

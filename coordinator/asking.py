@@ -1,0 +1,176 @@
+"""What parties say before a job runs: whether they take it, and whether they hold privacy budget for its plan."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from algorithms.job import Job
+from algorithms.plan import Plan
+from algorithms.schema import BlockSchema
+from coordinator.evidence import Verdict
+from transport.channel import wait_until_reachable
+from transport.errors import ServiceError
+from transport.identity import Identity
+from transport.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
+
+REACH_S = 8.0
+"""How long a party may be away when a job is proposed: longer than the longest pause between attempts to connect."""
+
+
+@dataclass(frozen=True)
+class RosterParty:
+    """A party of the roster, and how to reach it."""
+
+    identity: Identity
+    address: str
+    channel: Any
+
+    @property
+    def client(self) -> PartyClient:
+        """Calls to it."""
+        return PartyClient(self.identity.name, self.channel)
+
+
+class JobFailedError(Exception):
+    """The job cannot go on; the verdict is public."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+class Asking:
+    """Asks the parties of one job, all at once.
+
+    Args:
+        job_id: the job.
+        job: what was asked for.
+        analyst: who asked; the parties are told.
+        parties: of the job, by member number 1 and up.
+        on_waiting: called when a party begins to wait for its owner, with its name and public text.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        job: Job,
+        *,
+        analyst: str,
+        parties: Mapping[int, RosterParty],
+        on_waiting: Callable[[str, str], None],
+    ) -> None:
+        self._job_id = job_id
+        self._job = job
+        self._analyst = analyst
+        self._parties = list(parties.values())
+        self._members = {number: party.identity.name for number, party in parties.items()}
+        self._on_waiting = on_waiting
+        self._waiting: set[str] = set()
+
+    @property
+    def waits_for_owners(self) -> bool:
+        """Whether all that is missing is the word of people."""
+        return bool(self._waiting)
+
+    async def propose(self) -> list[BlockSchema]:
+        """Offer the job to all parties and return their schemas by number.
+
+        Raises:
+            JobFailedError: some do not answer in time, or refuse; all of them are named.
+        """
+        answers = await asyncio.gather(*map(self._ask, self._parties))
+        schemas = [answer for answer in answers if isinstance(answer, BlockSchema)]
+        _check_refusals([answer for answer in answers if isinstance(answer, Verdict)], "proposal")
+        return schemas
+
+    async def _ask(self, party: RosterParty) -> BlockSchema | Verdict:
+        name = party.identity.name
+        try:
+            await wait_until_reachable(
+                party.channel, peer=name, address=party.address, deadline_s=min(REACH_S, self._job.deadline_s)
+            )
+            answer = await party.client.propose(
+                self._job_id,
+                self._job.canonical_json(),
+                self._members,
+                analyst=self._analyst,
+                timeout_s=self._job.deadline_s,
+            )
+        except ServiceError as error:
+            return Verdict(f"party {name}: {error}", name)
+        if isinstance(answer, Refused):
+            return Verdict(f"party {name} refused: {answer.reason or 'it gave no reason'}", name)
+        return self._schema_of(name, answer)
+
+    def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
+        try:
+            schema = BlockSchema.model_validate_json(answer.schema_json)
+        except ValidationError:
+            return Verdict(f"party {name} accepted, but its schema is not valid", name)
+        if schema.party != name:
+            return Verdict(f"party {name} accepted, but with the schema of {schema.party}", name)
+        return schema
+
+    async def reserve(self, plan: Plan) -> None:
+        """Let all parties agree to the plan and hold privacy budget for it. Owners of data may take their time.
+
+        The first refusal ends it: no other owner is asked any longer. Who has agreed holds its budget as long as we
+        listen to it, and soon after gives up what does not run.
+
+        Raises:
+            JobFailedError: a party refuses, does not answer, or is lost before all have agreed.
+        """
+        schemas_json = [schema.canonical_json() for schema in plan.schemas]
+        agreed = {party.identity.name: asyncio.Event() for party in self._parties}
+        holding = [
+            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest(), agreed[party.identity.name]))
+            for party in self._parties
+        ]
+        everybody = asyncio.create_task(_all_set(agreed.values()))
+        try:
+            await asyncio.wait((everybody, *holding), return_when=asyncio.FIRST_COMPLETED)
+            if not everybody.done():
+                _check_refusals([task.result() for task in holding if task.done()], "reservation")
+        finally:
+            for task in (everybody, *holding):
+                task.cancel()
+
+    async def _reserve_at(
+        self, party: RosterParty, schemas_json: Sequence[str], digest: bytes, agreed: asyncio.Event
+    ) -> Verdict:
+        """Ask one party, and listen on once it has agreed. Returns why it holds no budget, or no longer."""
+        name = party.identity.name
+        try:
+            async with asyncio.timeout(self._job.deadline_s) as silence:
+                async for answer in party.client.reserve(self._job_id, schemas_json, digest):
+                    match answer:
+                        case Waiting(text):
+                            silence.reschedule(None)  # a lost connection ends the stream
+                            self._waiting.add(name)
+                            self._on_waiting(name, text or f"{name} waits for its owner's approval")
+                        case Refused(reason):
+                            return Verdict(f"party {name} refused: {reason or 'it gave no reason'}", name)
+                        case Reserved():
+                            silence.reschedule(None)
+                            self._waiting.discard(name)
+                            agreed.set()
+            return Verdict(f"party {name} agreed, and gave up its reservation before the others had agreed", name)
+        except TimeoutError:
+            return Verdict(f"party {name} did not answer to the plan for {self._job.deadline_s:g} s", name)
+        except ServiceError as error:
+            return Verdict(f"party {name}: {error}", name)
+        finally:
+            self._waiting.discard(name)
+
+
+async def _all_set(events: Iterable[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
+
+
+def _check_refusals(refusals: Sequence[Verdict], stage: str) -> None:
+    if refusals:
+        raise JobFailedError(Verdict("; ".join(r.reason for r in refusals), refusals[0].culprit, stage))

@@ -1,0 +1,132 @@
+"""A job store that cannot be written, as on a full disk: jobs go on or end, nothing waits for ever."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coordinator_setup import CoordinatorSetup, finished, job_for_all, progress, running_coordinator, wait_forever
+from moiety.v1.party_pb2 import PartyEvent
+
+from algorithms.registry import ANALYSES
+from coordinator import runner
+from coordinator.store import JobStore
+
+
+@pytest.fixture
+async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
+    async with running_coordinator(tmp_path, max_running_jobs=1) as running:
+        yield running
+
+
+@contextmanager
+def full(monkeypatch: pytest.MonkeyPatch, what: str = "_transaction") -> Any:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobStore, what, fail)
+        yield
+
+
+def answers_at_once(monkeypatch: pytest.MonkeyPatch, setup: CoordinatorSetup) -> None:
+    async def coordinator(session: Any, plan: Any) -> dict[str, Any]:
+        return {"answer": 42}
+
+    async def done() -> AsyncIterator[PartyEvent]:
+        yield progress("table", 25)
+        yield progress("opening", 100)
+        yield finished()
+
+    monkeypatch.setitem(ANALYSES, "pca", replace(ANALYSES["pca"], coordinator=coordinator))
+    for party in setup.parties.values():
+        party.script = done
+
+
+async def test_progress_that_cannot_be_written_fails_no_job(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = asyncio.Semaphore(0)
+
+    async def coordinator(session: Any, plan: Any) -> dict[str, Any]:
+        for _ in setup.parties:
+            await at_work.acquire()
+        return {"answer": 42}
+
+    async def work() -> AsyncIterator[PartyEvent]:
+        yield progress("table", 25)
+        await asyncio.sleep(0.5)  # who is not listened to any more stops here
+        yield progress("opening", 100)
+        at_work.release()
+        yield finished()
+
+    monkeypatch.setitem(ANALYSES, "pca", replace(ANALYSES["pca"], coordinator=coordinator))
+    for party in setup.parties.values():
+        party.script = work
+    with full(monkeypatch, "note"):
+        view = await setup.run(job_for_all())
+    assert (view.state, view.result_json) == ("DONE", '{"answer":42}')
+
+
+async def test_a_result_is_written_once_there_is_room(setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "WRITE_PAUSE_S", 0.05)
+    running, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def coordinator(session: Any, plan: Any) -> dict[str, Any]:
+        running.set()
+        await may_answer.wait()
+        return {"answer": 42}
+
+    monkeypatch.setitem(ANALYSES, "pca", replace(ANALYSES["pca"], coordinator=coordinator))
+    async with setup.client() as client:
+        job_id = await client.submit(job_for_all().canonical_json(), "key")
+        await running.wait()
+        with full(monkeypatch):
+            may_answer.set()
+            await asyncio.sleep(0.5)
+            assert (await client.show(job_id)).state == "RUNNING"
+        view = await setup.end_of(client, job_id)
+    assert (view.state, view.result_json) == ("DONE", '{"answer":42}')
+
+
+async def test_silent_parties_end_the_job_though_nothing_can_be_written(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silence() -> AsyncIterator[PartyEvent]:
+        yield progress("table", 25)
+        await wait_forever()
+
+    for party in setup.parties.values():
+        party.script = silence
+    async with setup.client() as client:
+        job_id = await client.submit(job_for_all(deadline_s=1.0).canonical_json(), "key")
+        async for event in client.watch(job_id):
+            if event.stage == "table":
+                break
+        with full(monkeypatch):
+            for party in setup.parties.values():
+                await asyncio.wait_for(party.told_end.wait(), 20)
+        view = await setup.end_of(client, job_id)
+    assert view.state == "FAILED"
+    assert "no sign of life for 1 s" in view.reason
+
+
+async def test_a_job_whose_end_is_never_written_keeps_neither_its_place_nor_who_cancels_it(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "WRITE_PAUSE_S", 0.05)
+    monkeypatch.setattr(runner, "WRITE_ATTEMPTS", 2)
+    async with setup.client() as client:
+        job_id = await client.submit(job_for_all().canonical_json(), "key")
+        async for event in client.watch(job_id):
+            if event.state == "RUNNING":
+                break
+        with full(monkeypatch):
+            assert (await asyncio.wait_for(client.cancel(job_id), 20)).state == "RUNNING"
+        assert (await client.cancel(job_id)).state == "CANCELLED"
+        answers_at_once(monkeypatch, setup)
+        assert (await setup.run(job_for_all(), "another")).state == "DONE"
