@@ -123,7 +123,7 @@ def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: Cluste
 def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:
     """Return centres scaled to [-1, 1] in the units of the joint table's columns."""
     lower, upper = _bounds(plan)
-    return lower + (upper - lower) * (centres + 1) / 2
+    return lower + (upper - lower) * ((centres + 1) / 2)  # at most the range: twice of it may be infinite
 
 
 def in_scaled_units(values: Floats, plan: ClusteringPlan) -> Floats:

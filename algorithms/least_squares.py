@@ -19,7 +19,7 @@ from algorithms.noisy_gram import GramPlan
 from algorithms.noisy_moments import open_moments, plan_moments, share_moments
 from algorithms.noisy_sketch import MAX_SKETCH_ROWS, MomentParams, SketchPlan
 from algorithms.plan import check_roster, check_schemas
-from algorithms.quantisation import Origin
+from algorithms.quantisation import Origin, check_units
 from algorithms.ridge import RidgeSolution, solve
 from algorithms.row_plan import RowPlan, clipped_rows, plan_rows
 from algorithms.schema import BlockSchema, LocalReport, Table
@@ -72,8 +72,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LeastSquaresPlan:
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, LeastSquaresParams)
     brought = {s.party: s.columns for s in schemas}
-    names = [f"{i.party}.{column.name}" for i in job.inputs for column in brought[i.party]]
+    columns = {f"{i.party}.{column.name}": column for i in job.inputs for column in brought[i.party]}
+    names = list(columns)
     _check_label(params.label, names, [i.party for i in job.inputs])
+    label = columns[params.label]
+    check_units(columns.items(), max(abs(label.lower), abs(label.upper), label.upper - label.lower))
     if params.ridge == 0 and params.max_rows < len(names):
         raise JobError(
             f"parameters.ridge: {params.max_rows} rows at most cannot determine {len(names)} coefficients; the design "

@@ -11,7 +11,7 @@ from algorithms.declared_rows import JointRowsParams, parameters_of
 from algorithms.descent import Optimiser, squared_lattice_bound
 from algorithms.job import Finite, Job, JobError
 from algorithms.plan import Plan, check_roster, check_schemas
-from algorithms.quantisation import BlockQuantiser, check_scale, squared_norm_bound
+from algorithms.quantisation import BlockQuantiser, check_scale, check_units, squared_norm_bound
 from algorithms.schema import BlockSchema
 from algorithms.taylor_gradient import WRONG_SIGN_BEYOND, Release, TaylorGradient
 from dp.accounting import CalibrationError
@@ -214,6 +214,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LogisticRegressionPlan:
         raise JobError("inputs: the label is the only column; nothing is there to predict it from")
     row_norm = params.row_norm or math.sqrt(n_features + params.intercept)
     check_scale(params.row_units, row_norm)
+    check_units((f"{i.party}.{c.name}", c) for i in job.inputs for c in by_party[i.party].columns)
     bounds, intercept_units = _norm_bounds(job, params, row_norm, widths)
     try:
         sampling = _sampling(params, params.most_participations)

@@ -1,6 +1,6 @@
 """From a table's values to integer rows of certified norm: scale by public bounds, clip, round toward zero."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.job import JobError
-from algorithms.schema import BlockSchema
+from algorithms.schema import BlockSchema, ColumnSchema
 
 MOST_UNITS = 1 << 40
 """Largest gamma / row_norm, and largest row_norm / gamma: squares of rows then stay within float64, scaled or not."""
 
 MOST_SQUARED_NORM = 1 << 60
 """Largest squared norm of an integer row: twice of it still fits in int64, so sums of squares never wrap."""
+
+MOST_PER_UNIT = 2.0**900
+"""Largest answer in the units of the columns where that in scaled ones is 1: noise makes this one larger."""
 
 _SHRINK = 1.0 - 2.0**-40
 
@@ -105,6 +108,27 @@ def check_scale(gamma: int, row_norm: float) -> None:
     if not Fraction(1, MOST_UNITS) <= units <= MOST_UNITS:
         size = "small" if units > 1 else "large"
         raise JobError(f"parameters.row_norm: {row_norm:g} is so {size} that gamma / row_norm is not in 2^-40 .. 2^40")
+
+
+def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.0) -> None:
+    """Refuse columns whose coefficients may leave the range of float64 in the units of the columns.
+
+    That would be found out only when the answer is written down, and paid for.
+
+    Args:
+        columns: each with its name, `party.column`.
+        largest: of what is predicted, in its own units.
+
+    Raises:
+        JobError: names the column.
+    """
+    for name, column in columns:
+        furthest = max(1.0, abs(column.lower), abs(column.upper))
+        if Fraction(largest) * Fraction(furthest) / Fraction(column.upper - column.lower) > MOST_PER_UNIT:
+            raise JobError(
+                f"inputs: with the bounds {column.lower:g}..{column.upper:g} of {name} the answer leaves the range of "
+                "floating-point numbers; its owner must give it in other units"
+            )
 
 
 def squared_norm_bound(gamma: int, norm_bound: float, row_norm: float) -> int:

@@ -27,6 +27,7 @@ from pydantic import Field, ValidationError, model_validator
 from algorithms import session_sum
 from algorithms.job import Finite, Job, JobError, PublicModel, explain
 from algorithms.plan import Plan, check_roster
+from algorithms.quantisation import MOST_PER_UNIT
 from algorithms.row_vectors import (
     LARGEST_ENTRY,
     BinnedRows,
@@ -280,6 +281,11 @@ def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[Block
                 raise JobError(
                     f"parameters.weight: bounds of {schema.party}.{column.name} must reach from 0 or more to 1 or more"
                 )
+    if analysis != HISTOGRAM and (largest := max(scales_of(schemas))) > MOST_PER_UNIT:
+        raise JobError(
+            f"inputs: with bounds up to {largest:g} the answer leaves the range of floating-point numbers; give the "
+            "column in other units"
+        )
     if params.units is not None and n_columns * params.units**2 >= 1 << 62:
         raise JobError("parameters.units: rows of so many columns and units do not fit 64-bit integers")
     if _row_vectors(analysis, params, schemas).largest_entry > LARGEST_ENTRY:

@@ -11,6 +11,7 @@ from algorithms.job import JobError
 from algorithms.local_clustering import WIDTH
 from algorithms.membership import MembershipGrid
 from algorithms.membership_mpc import MpcCounting
+from algorithms.schema import ColumnSchema, Table
 from algorithms.weighted_clustering import Choices, loss, nearest
 from bench.datasets import read
 from dp.event_record import event_from, record_of
@@ -67,6 +68,15 @@ async def test_the_result_is_json_in_units_of_the_columns_and_reports_both_views
     assert np.array(result["local_centres"]["owner-2"]).shape == (plan.k_local, 2)
     views = result["privacy"]["views"]
     assert 0 < views["coordinator"]["epsilon"] < views["coalition"]["epsilon"] <= 2.0
+
+
+def test_centres_of_the_widest_columns_are_finite_and_within_their_bounds():
+    tables = split(ROWS, 3)
+    wide = ColumnSchema(name="x0", lower=-8e307, upper=8e307)
+    schema = tables[0].schema.model_copy(update={"columns": (wide, *tables[0].schema.columns[1:])})
+    plan = plan_for(clustering_job(tables), [Table(schema, tables[0].values, tables[0].ids_digest), *tables[1:]])
+    found = clustering.in_column_units(np.array([[1.0] * 6, [-1.0] * 6]), plan)
+    assert found[:, 0].tolist() == [8e307, -8e307]
 
 
 async def test_equal_entropy_gives_the_same_result_and_a_party_learns_how_many_values_were_clipped():

@@ -128,6 +128,28 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
         plan_for(least_squares, line_tables(3), {"max_rows": 3, **parameters})
 
 
+@pytest.mark.parametrize(
+    ("label", "feature"),
+    [((0, 1e300), (0, 1e-300)), ((-1e300, 1e300), (0, 1)), ((0, 1), (0, 1e-300)), ((1e300, 1.1e300), (0, 1))],
+)
+def test_bounds_with_which_the_line_may_leave_floating_point_are_refused_before_anything_is_spent(label, feature):
+    tables = line_tables()
+    tables["bank"] = table_of("bank", {"label": (*label, np.zeros(400))})
+    tables["telco"] = table_of("telco", {"b": (*feature, np.zeros(400))})
+    with pytest.raises(JobError, match="leaves the range of floating-point numbers"):
+        plan_for(least_squares, tables, LABEL)
+
+
+@pytest.mark.parametrize(("label", "feature"), [((0, 1e90), (0, 1e-90)), ((0, 1e-300), (-1e300, 1e300))])
+async def test_a_line_between_columns_of_very_different_units_is_finite(label, feature):
+    tables = line_tables()
+    tables["bank"] = table_of("bank", {"label": (*label, np.linspace(*label, 400))})
+    tables["telco"] = table_of("telco", {"b": (*feature, np.linspace(*feature, 400))})
+    _, result = await answer(tables, {})
+    json.dumps(result, allow_nan=False)
+    assert result["coefficients"][2] == pytest.approx((label[1] - label[0]) / (feature[1] - feature[0]), rel=0.05)
+
+
 def test_a_label_without_features_is_refused():
     tables = {"bank": line_tables(10)["bank"]}
     with pytest.raises(JobError, match="inputs: there is no column but the label"):

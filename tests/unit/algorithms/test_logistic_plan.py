@@ -66,6 +66,13 @@ def test_values_too_large_for_any_field_are_refused():
         planned({"max_rows": 1 << 100})
 
 
+def test_bounds_with_which_the_weights_may_leave_floating_point_are_refused_before_anything_is_spent():
+    columns = (ColumnSchema(name="x0", lower=0.0, upper=1e-300),)
+    narrow = [s.model_copy(update={"columns": columns}) if s.party == "bank" else s for s in SCHEMAS]
+    with pytest.raises(JobError, match=r"bounds 0..1e-300 of bank.x0 .* range of floating-point numbers"):
+        planned(schemas=narrow)
+
+
 def test_a_table_of_nothing_but_the_label_is_refused():
     label = BlockSchema(party="telco", columns=(ColumnSchema(name="left", lower=0, upper=1),), rows=(1, 60))
     others = [BlockSchema(party=party) for party in ("bank", "hospital")]

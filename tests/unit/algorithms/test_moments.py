@@ -284,7 +284,7 @@ async def test_the_second_moment_of_accounts_at_three_institutions_is_found(para
     [(1e60, {"order": 6}), (1e28, {"order": 6}), (1e100, {}), (1e300, {"order": 1}), (1e300, {"order": 6})],
 )
 def test_values_too_large_for_any_noise_are_refused_and_the_text_says_what_to_change(upper, parameters):
-    with pytest.raises(JobError, match="needs noise beyond the sampler's range.*coarser scale"):
+    with pytest.raises(JobError, match=r"needs noise beyond the sampler's range.*coarser scale"):
         plan_for(tables_of(upper=upper), **parameters)
 
 

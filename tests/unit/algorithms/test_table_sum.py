@@ -328,6 +328,14 @@ def test_a_job_that_cannot_be_met_is_refused_by_field(changes, words):
         analysis_of(job).plan(job, schemas)
 
 
+def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where_it_is_in_their_units():
+    schemas = [make_schema(party, ((-1e307, 0.0),)) for party in PARTIES]
+    for changes in ({}, MEAN):
+        with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer leaves the range of floating-point"):
+            analysis_of(make_job(**changes)).plan(make_job(**changes), schemas)
+    analysis_of(make_job(**HISTOGRAM)).plan(make_job(**HISTOGRAM), schemas)
+
+
 def test_parties_with_other_numbers_of_columns_are_refused():
     job = make_job()
     schemas = [make_schema(PARTIES[0], ((0.0, 1.0),)), *(make_schema(party) for party in PARTIES[1:])]
