@@ -6,6 +6,7 @@ where the field takes nothing else. Lists of sections (`[[parties]]`) are replac
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,11 @@ M = TypeVar("M", bound=BaseModel)
 
 PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"}
 """For what people get wrong most often; by type of pydantic's error."""
+
+UNTOLD = {"extra_forbidden", "model_type", "dict_type", "tuple_type"}
+"""Types of errors about something in the wrong place, which may be a secret that belongs elsewhere."""
+
+_PASSWORDS = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&\s'\"]+", re.IGNORECASE)
 
 
 class SettingsError(ValueError):
@@ -120,14 +126,15 @@ def _validate(model: type[M], tree: dict[str, Any], path: Path, from_environment
 
 
 def explain_fields(error: ValidationError) -> list[str]:
-    """Say in one line per problem which field is wrong and why."""
+    """Say in one line per problem which field is wrong and why. The lines end in logs: no password is in them."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"])
         given = problem["input"]
-        shown = f", got {given!r}" if isinstance(given, str | int | float) else ""
+        told = isinstance(given, str | int | float) and problem["type"] not in UNTOLD
         message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-        lines.append(f"{where}: {message}{shown}" if where else f"{message}{shown}")
+        text = _PASSWORDS.sub("***", f"{message}, got {given!r}" if told else message)
+        lines.append(f"{where}: {text}" if where else text)
     return lines
 
 

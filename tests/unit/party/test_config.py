@@ -111,7 +111,7 @@ def test_the_configuration_cannot_be_changed_after_it_was_read(party_toml: Path)
         ('data_dir = "north-data"\n', 'data_dir = "north-data"\nlisten = "everywhere"\n', "listen: .*got 'everywhere'"),
         ('data_dir = "north-data"\n', 'data_dir = "d"\nblas_threads = 0\n', "blas_threads: .*got 0"),
         ('data_dir = "north-data"\n', 'data_dir = "d"\nlog_format = "xml"\n', "log_format: .*got 'xml'"),
-        ('data_dir = "north-data"\n', 'data_dir = "d"\nthreads = 4\n', "threads: there is no such field, got 4"),
+        ('data_dir = "north-data"\n', 'data_dir = "d"\nthreads = 4\n', "threads: there is no such field"),
         ('west = "[::1]:7103"', 'west = "[::1]"', r"peers.west: .*got '\[::1\]'"),
         ('south = "south', 'north = "south', "peers: 'north' is this party itself"),
         ("age = [0, 120]", "age = [120, 0]", "column 'age': lower bound 120.0 is not below upper bound 0.0"),

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from transport.settings import Address, FilePath, Settings, SettingsError, load_settings
 
@@ -110,6 +110,54 @@ def test_each_wrong_field_gets_a_line(file: Path) -> None:
     lines = refusal(file).splitlines()
     assert [line.removeprefix(f"{file}: ").split(":")[0] for line in lines] == ["name", "threads", "nam"]
     assert "got 'many'" in lines[1]
+
+
+SECRET = "postgresql://u:hunter2@db.example/ledger"
+
+
+@pytest.mark.parametrize("variable", ["MOIETY_EXAMPLE__TLS__URI", "MOIETY_EXAMPLE__URI", "MOIETY_EXAMPLE__TLS"])
+def test_what_stands_in_a_wrong_place_is_named_and_not_shown(file: Path, variable: str) -> None:
+    file.write_text('name = "north"\n' + ("" if variable.endswith("TLS") else '[tls]\nkey = "k"\n'))
+    text = refusal(file, **{variable: SECRET})
+    assert variable.removeprefix("MOIETY_EXAMPLE__").lower().replace("__", ".") + ": " in text
+    assert "hunter2" not in text
+    assert "db.example" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (SECRET, "got 'postgresql://***@db.example/ledger'"),
+        ("postgresql://u:hun@ter2@h/db", "got 'postgresql://***@h/db'"),
+        ("postgresql://h/db?user=u&password=hunter2&x=1", "got 'postgresql://h/db?user=u&password=***&x=1'"),
+        ("http://north:7000", "got 'http://north:7000'"),
+    ],
+)
+def test_passwords_in_values_are_masked(file: Path, given: str, shown: str) -> None:
+    for variable in ("MOIETY_EXAMPLE__LISTEN", "MOIETY_EXAMPLE__THREADS"):
+        text = refusal(file, **{variable: given})
+        assert shown in text
+        assert "ter2" not in text
+
+
+def test_a_value_that_a_validator_repeats_is_masked_too(tmp_path: Path) -> None:
+    class Repeating(Settings):
+        url: Annotated[str, AfterValidator(lambda url: repeat(url))]
+
+    def repeat(url: str) -> str:
+        raise ValueError(f"{url} cannot be used")
+
+    file = tmp_path / "repeating.toml"
+    file.write_text(f'url = "{SECRET}"')
+    with pytest.raises(SettingsError) as caught:
+        load_settings(Repeating, file, prefix="X", environ={})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_text_in_place_of_a_list_is_not_shown(file: Path) -> None:
+    text = refusal(file, MOIETY_EXAMPLE__ALLOWED="hunter2")
+    assert "allowed: " in text
+    assert "hunter2" not in text
 
 
 @pytest.mark.parametrize("address", ["north", "north:", ":7000", "north:port", "http://north:7000", "north:7000\n"])
