@@ -38,8 +38,17 @@ FilePath = Annotated[Path, AfterValidator(_beside_the_file)]
 """A path in a configuration file; a relative one starts at that file's folder, also when the environment gives it."""
 
 _HOST = r"(?:[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])"
-Address = Annotated[str, Field(pattern=rf"^{_HOST}:[0-9]{{1,5}}$")]
-"""`host:port`; an IPv6 host stands in brackets."""
+LARGEST_PORT = 65535
+
+
+def _port_exists(address: str) -> str:
+    if int(address.rpartition(":")[2]) > LARGEST_PORT:
+        raise ValueError(f"ports end at {LARGEST_PORT}")  # gRPC would take the rest of a division by 2^16
+    return address
+
+
+Address = Annotated[str, Field(pattern=rf"^{_HOST}:[0-9]{{1,5}}$"), AfterValidator(_port_exists)]
+"""`host:port`; an IPv6 host stands in brackets. Where one listens, port 0 lets the system choose."""
 
 
 class Settings(BaseModel):

@@ -165,7 +165,12 @@ def test_addresses_need_host_and_port(file: Path, address: str) -> None:
     assert "listen" in refusal(file, MOIETY_EXAMPLE__LISTEN=address)
 
 
-@pytest.mark.parametrize("address", ["north:7000", "10.0.0.1:1", "[::1]:7000", "north.example.org:65535"])
+@pytest.mark.parametrize("address", ["north:65536", "127.0.0.1:99999", "[::1]:70000"])
+def test_ports_end_at_65535(file: Path, address: str) -> None:
+    assert f"listen: ports end at 65535, got '{address}'" in refusal(file, MOIETY_EXAMPLE__LISTEN=address)
+
+
+@pytest.mark.parametrize("address", ["north:7000", "10.0.0.1:1", "[::1]:7000", "north.example.org:65535", "north:0"])
 def test_usual_addresses_are_taken(file: Path, address: str) -> None:
     assert load(file, MOIETY_EXAMPLE__LISTEN=address).listen == address
 
