@@ -170,12 +170,20 @@ PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"
 """For what people get wrong most often; by type of pydantic's error."""
 
 
+MOST_PROBLEMS = 20
+MOST_LINE_CHARACTERS = 500
+"""Limits of an explanation: it is stored, and sent to all that have to do with the job."""
+
+
 def explain(error: ValidationError) -> str:
-    """Say in one line per problem which field is wrong and why."""
+    """Say in one line per problem which field is wrong and why; the last line counts the problems that are left out."""
     lines = []
-    for problem in error.errors(include_url=False, include_context=False):
+    for problem in error.errors(include_url=False, include_context=False)[:MOST_PROBLEMS]:
         where = ".".join(str(part) for part in problem["loc"]) or "job"
         shown = "" if isinstance(problem["input"], (dict, list, tuple)) else f", got {problem['input']!r}"
         message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-        lines.append(f"{where}: {message}{shown}")
+        line = f"{where}: {message}{shown}"
+        lines.append(line if len(line) <= MOST_LINE_CHARACTERS else line[: MOST_LINE_CHARACTERS - 3] + "...")
+    if (n_more := error.error_count() - MOST_PROBLEMS) > 0:
+        lines[-1] += f" (and {n_more} more problems)"
     return "\n".join(lines)

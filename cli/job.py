@@ -16,7 +16,7 @@ from cli.client import ClientConfig, connect
 from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.result import summary_of
 from cli.survival import survival_of
-from transport.coordinator_client import CoordinatorClient, JobView
+from transport.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
 
@@ -82,14 +82,12 @@ def list_jobs(
     with exit_codes():
         jobs = _call(ClientConfig.load(client), lambda coordinator: coordinator.jobs(limit))
         if output is Format.JSON:
-            print_json([_as_dict(view) for view in jobs])
+            print_json([{**_summary_as_dict(view), "title": view.title or None} for view in jobs])
             return
         for view in jobs:
             submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.submitted_at_s))
-            title = json.loads(view.job_json).get("title") or view.analysis
-            print_text(
-                f"{view.job_id}  {submitted}  {view.state:9}  {title}" + (f": {view.reason}" if view.reason else "")
-            )
+            reason = f": {view.reason}" if view.reason else ""
+            print_text(f"{view.job_id}  {submitted}  {view.state:9}  {view.title or view.analysis}{reason}")
         if not jobs:
             say("no jobs yet")
 
@@ -186,6 +184,15 @@ def _print_view(view: JobView, output: Format) -> None:
 def _as_dict(view: JobView) -> dict[str, Any]:
     """Return a job as one JSON object; what has not come yet is null."""
     return {
+        **_summary_as_dict(view),
+        "job": json.loads(view.job_json),
+        "plan": json.loads(view.plan_json) if view.plan_json else None,
+        "result": json.loads(view.result_json) if view.result_json else None,
+    }
+
+
+def _summary_as_dict(view: JobSummary) -> dict[str, Any]:
+    return {
         "job_id": view.job_id,
         "analysis": view.analysis,
         "state": view.state,
@@ -195,7 +202,4 @@ def _as_dict(view: JobView) -> dict[str, Any]:
         "submitted_by": view.submitted_by,
         "submitted_at_s": view.submitted_at_s,
         "ended_at_s": view.ended_at_s or None,
-        "job": json.loads(view.job_json),
-        "plan": json.loads(view.plan_json) if view.plan_json else None,
-        "result": json.loads(view.result_json) if view.result_json else None,
     }

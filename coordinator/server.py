@@ -1,18 +1,19 @@
 """The coordinator service: what analysts call, the mailbox of the parties, start and stop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import structlog
-from moiety.v1.coordinator_pb2 import JobEvent, JobRecord, JobRef, ListReply, ListRequest, SubmitReply, SubmitRequest
+from moiety.v1.coordinator_pb2 import JobEvent, JobPart, JobRecord, JobRef, ListRequest, SubmitReply, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from algorithms.job import Job
 from coordinator import store
+from coordinator.asking import RosterParty
 from coordinator.config import CoordinatorConfig
 from coordinator.journal import Journal
-from coordinator.runner import JobRunner, RosterParty
+from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
 from coordinator.sums import Sums
 from entropy import SystemEntropy
@@ -70,18 +71,27 @@ class CoordinatorService(CoordinatorServicer):
                 text=event.text,
             )
 
-    async def List(self, request: ListRequest, context: Any) -> ListReply:  # noqa: N802
-        """Return the caller's jobs, newest first, without plans and results."""
-        records = self._journal.store.records(self._caller(context), limit=request.limit)
-        return ListReply(jobs=[_message(record, is_short=True) for record in records])
+    async def List(self, request: ListRequest, context: Any) -> AsyncIterator[JobRecord]:  # noqa: N802
+        """Stream the caller's jobs, newest first, without their texts."""
+        for record in self._journal.store.records(self._caller(context), limit=request.limit):
+            yield _message(record)
 
-    async def Show(self, request: JobRef, context: Any) -> JobRecord:  # noqa: N802
-        """Return one job of the caller."""
-        return _message(self._journal.store.record(request.job_id, analyst=self._caller(context)))
+    async def Show(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
+        """Stream one job of the caller."""
+        for part in self._parts(self._journal.store.record(request.job_id, analyst=self._caller(context))):
+            yield part
 
-    async def Cancel(self, request: JobRef, context: Any) -> JobRecord:  # noqa: N802
-        """Cancel a job of the caller."""
-        return _message(await self._scheduler.cancel(self._caller(context), request.job_id))
+    async def Cancel(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
+        """Cancel a job of the caller, and stream it."""
+        for part in self._parts(await self._scheduler.cancel(self._caller(context), request.job_id)):
+            yield part
+
+    def _parts(self, record: store.JobRecord) -> Iterator[JobPart]:
+        texts = self._journal.store.texts(record.job_id)  # as of the record: nothing has happened since
+        yield JobPart(record=_message(record))
+        for name, piece in texts:
+            part: dict[str, Any] = {name: piece}
+            yield JobPart(**part)
 
     def _caller(self, context: Any) -> str:
         name = peer_identity(context).name
@@ -90,7 +100,7 @@ class CoordinatorService(CoordinatorServicer):
         return name
 
 
-def _message(record: store.JobRecord, *, is_short: bool = False) -> JobRecord:
+def _message(record: store.JobRecord) -> JobRecord:
     return JobRecord(
         job_id=record.job_id,
         analysis=record.analysis,
@@ -101,9 +111,7 @@ def _message(record: store.JobRecord, *, is_short: bool = False) -> JobRecord:
         submitted_by=record.analyst,
         submitted_at_s=record.submitted_at_s,
         ended_at_s=record.ended_at_s,
-        job_json=record.job_json,
-        plan_json="" if is_short else record.plan_json,
-        result_json="" if is_short else record.result_json,
+        title=record.title,
     )
 
 

@@ -8,7 +8,8 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,15 @@ from pathlib import Path
 from algorithms.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
 from transport.errors import AlreadyExistsError, NotFoundError, ServiceError
+
+TEXTS = ("job_json", "plan_json", "result_json")
+"""What a job has of text without a limit: JSON of the job, of its plan, of its result."""
+
+PIECE_BYTES = 1 << 20
+"""A text is read in pieces of so many: a quarter of what gRPC takes in one message."""
+
+MOST_CHARACTERS = 10_000
+"""Of a reason or of an event's text; what is longer is cut. They are told together with other jobs and events."""
 
 _VERSION = 1
 _SCHEMA = """
@@ -67,7 +77,7 @@ class KeyReusedError(AlreadyExistsError):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """All that is known of one job. Times are Unix seconds; `ended_at_s` is 0 while it has not ended."""
+    """What is known of one job but for its TEXTS. Times are Unix seconds; `ended_at_s` is 0 while it has not ended."""
 
     job_id: str
     analyst: str
@@ -78,9 +88,7 @@ class JobRecord:
     stage: str
     submitted_at_s: float
     ended_at_s: float
-    job_json: str
-    plan_json: str
-    result_json: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,10 @@ class Event:
     text: str
 
 
-_SELECT_RECORD = " ".join(("SELECT", ", ".join(JobRecord.__dataclass_fields__), "FROM jobs"))
+# The title is the text of a job's first event: from there it need not be found in megabytes of JSON.
+_TITLE = "(SELECT text FROM events WHERE events.job_id = jobs.job_id AND sequence = 0)"
+_COLUMNS = {name: name for name in JobRecord.__dataclass_fields__} | {"title": _TITLE}
+_SELECT_RECORD = " ".join(("SELECT", ", ".join(_COLUMNS.values()), "FROM jobs"))
 _SELECT_EVENT = " ".join(("SELECT", ", ".join(Event.__dataclass_fields__), "FROM events"))
 
 
@@ -226,7 +237,7 @@ class JobStore:
                 {
                     "job_id": job_id,
                     "state": state,
-                    "reason": reason,
+                    "reason": _cut(reason),
                     "culprit": culprit,
                     "stage": stage,
                     "ended_at_s": now_s if state.has_ended else 0.0,
@@ -279,6 +290,31 @@ class JobStore:
         )
         return [_record(row) for row in rows]
 
+    def texts(self, job_id: str) -> Iterator[tuple[str, str]]:
+        """Return the TEXTS of a job as they stand now, in order and in pieces: (name, at most PIECE_BYTES in UTF-8).
+
+        A piece is read when it is asked for, so that whoever takes them slowly keeps no more than one in memory. What
+        has been written of a text never changes. A text that has not been written has no piece.
+
+        Raises:
+            JobNotFoundError: no such job.
+        """
+        sizes = ", ".join(f"length(CAST({name} AS BLOB))" for name in TEXTS)
+        row = self._db.execute(f"SELECT number, {sizes} FROM jobs WHERE job_id = ?", (job_id,)).fetchone()  # noqa: S608
+        if row is None:
+            raise JobNotFoundError(job_id)
+        return self._pieces(row[0], dict(zip(TEXTS, row[1:], strict=True)))
+
+    def _pieces(self, number: int, sizes_bytes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        for name, size_bytes in sizes_bytes.items():
+            decoder = getincrementaldecoder("utf-8")()  # a piece may end amid a character
+            for start in range(0, size_bytes, PIECE_BYTES):
+                # SQL's substr() would read the whole text for each piece. A blob left open would break with a step.
+                with self._db.blobopen("jobs", name, number, readonly=True) as blob:
+                    blob.seek(start)
+                    data = blob.read(PIECE_BYTES)
+                yield name, decoder.decode(data)
+
     def events(self, job_id: str, *, after: int = -1) -> list[Event]:
         """Return the events of a job whose sequence number is above `after`, in order."""
         rows = self._db.execute(_SELECT_EVENT + " WHERE job_id = ? AND sequence > ? ORDER BY sequence", (job_id, after))
@@ -310,8 +346,12 @@ class JobStore:
         self._db.execute(
             "INSERT INTO events (job_id, sequence, at_s, state, stage, member, percent, text)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (job_id, sequence, at_s, state, stage, member, percent, text),
+            (job_id, sequence, at_s, state, stage, member, percent, _cut(text)),
         )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
 
 
 def _record(row: tuple[str, ...]) -> JobRecord:

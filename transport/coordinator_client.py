@@ -8,16 +8,19 @@ import grpc
 from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
 
-from transport.errors import error_from_call
+from transport.errors import RemoteFailureError, error_from_call
 
 CALL_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 600.0
+"""For answers of megabytes over slow lines. A coordinator that has gone is noticed much earlier, by keepalive."""
+
 WATCH_TIMEOUT_S = 86400.0
 ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
 
 
 @dataclass(frozen=True)
-class JobView:
-    """What the coordinator says of one job.
+class JobSummary:
+    """What the coordinator says of one job in a list.
 
     Attributes:
         job_id: its identifier.
@@ -29,9 +32,7 @@ class JobView:
         submitted_by: the analyst.
         submitted_at_s: Unix time.
         ended_at_s: Unix time; 0 while it runs.
-        job_json: as submitted.
-        plan_json: empty until it is planned.
-        result_json: of a DONE job; left out by `jobs`.
+        title: of the job; may be empty.
     """
 
     job_id: str
@@ -43,14 +44,27 @@ class JobView:
     submitted_by: str
     submitted_at_s: float
     ended_at_s: float
-    job_json: str
-    plan_json: str
-    result_json: str
+    title: str
 
     @property
     def has_ended(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in ENDED_STATES
+
+
+@dataclass(frozen=True)
+class JobView(JobSummary):
+    """All that the coordinator says of one job.
+
+    Attributes:
+        job_json: as submitted.
+        plan_json: empty until it is planned.
+        result_json: of a DONE job, else empty.
+    """
+
+    job_json: str
+    plan_json: str
+    result_json: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,11 @@ class CoordinatorClient:
             idempotency_key: chosen by the caller; repeating a call with the same key is safe.
         """
         request = SubmitRequest(job_json=job_json, idempotency_key=idempotency_key)
-        return str((await self._call("Submit", request, "submit the job")).job_id)
+        try:
+            reply = await self._stub.Submit(request, timeout=CALL_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="submit the job") from error
+        return str(reply.job_id)
 
     async def watch(self, job_id: str) -> AsyncIterator[EventView]:
         """Yield the events of a job from its beginning to its end."""
@@ -99,25 +117,38 @@ class CoordinatorClient:
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from error
 
-    async def jobs(self, limit: int = 0) -> list[JobView]:
-        """Return the analyst's jobs, newest first, without results; `limit` 0 means all."""
-        reply = await self._call("List", ListRequest(limit=limit), "list jobs")
-        return [_view(record) for record in reply.jobs]
+    async def jobs(self, limit: int = 0) -> list[JobSummary]:
+        """Return the analyst's jobs, newest first; `limit` 0 means all."""
+        try:
+            records = self._stub.List(ListRequest(limit=limit), timeout=READ_TIMEOUT_S)
+            return [JobSummary(**_fields(record)) async for record in records]
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="list jobs") from error
 
     async def show(self, job_id: str) -> JobView:
         """Return one job with its plan and result."""
-        return _view(await self._call("Show", JobRef(job_id=job_id), f"show job {job_id}"))
+        return await self._whole_job(self._stub.Show, job_id, f"show job {job_id}")
 
     async def cancel(self, job_id: str) -> JobView:
         """Cancel a job and return how it stands then."""
-        return _view(await self._call("Cancel", JobRef(job_id=job_id), f"cancel job {job_id}"))
+        return await self._whole_job(self._stub.Cancel, job_id, f"cancel job {job_id}")
 
-    async def _call(self, method: str, request: Any, doing: str) -> Any:
+    async def _whole_job(self, method: Any, job_id: str, doing: str) -> JobView:
+        fields: dict[str, Any] = {}
+        pieces: dict[str, list[str]] = {"job_json": [], "plan_json": [], "result_json": []}
         try:
-            return await getattr(self._stub, method)(request, timeout=CALL_TIMEOUT_S)
+            async for part in method(JobRef(job_id=job_id), timeout=READ_TIMEOUT_S):
+                kind = part.WhichOneof("part")
+                if kind == "record":
+                    fields = _fields(part.record)
+                elif kind in pieces:  # else it is of a newer coordinator
+                    pieces[kind].append(getattr(part, kind))
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing=doing) from error
+        if not fields:
+            raise RemoteFailureError(f"cannot {doing} at {self.name}: it ended the stream without an answer")
+        return JobView(**fields | {name: "".join(found) for name, found in pieces.items()})
 
 
-def _view(record: Any) -> JobView:
-    return JobView(**{name: getattr(record, name) for name in JobView.__dataclass_fields__})
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 from mailbox_federation import running_federation
-from moiety.v1.coordinator_pb2 import JobEvent, JobRef, ListReply, ListRequest
+from moiety.v1.coordinator_pb2 import JobEvent, JobRef, SubmitReply, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, CoordinatorStub, add_CoordinatorServicer_to_server
 
 from transport.authorization import Permissions
@@ -12,20 +12,19 @@ from transport.errors import INTERNAL_TEXT, NotFoundError
 from transport.identity import Role
 from transport.server import Server
 
-LIST, WATCH, SHOW = (f"/moiety.v1.Coordinator/{name}" for name in ("List", "Watch", "Show"))
+SUBMIT, WATCH = (f"/moiety.v1.Coordinator/{name}" for name in ("Submit", "Watch"))
 ANALYSTS = frozenset({Role.ANALYST})
 
 
 class Coordinator(CoordinatorServicer):
     """Answers, refuses or breaks, as the request asks."""
 
-    async def List(self, request, context):
-        return ListReply()
-
-    async def Show(self, request, context):
-        if request.job_id == "broken":
+    async def Submit(self, request, context):
+        if request.job_json == "broken":
             raise ValueError("row 7 holds 3.5")
-        raise NotFoundError(f"there is no job {request.job_id}")
+        if request.job_json == "refused":
+            raise NotFoundError("there is no such party")
+        return SubmitReply()
 
     async def Watch(self, request, context):
         yield JobEvent(text="first")
@@ -37,7 +36,7 @@ async def coordinator(tmp_path):
     """A coordinator's server, and stubs for an analyst and a party."""
     async with running_federation(tmp_path, 1) as federation:
         hub = federation.members[0]
-        permissions = Permissions("acme", {LIST: ANALYSTS, WATCH: ANALYSTS, SHOW: ANALYSTS})
+        permissions = Permissions("acme", {SUBMIT: ANALYSTS, WATCH: ANALYSTS})
         server = Server(hub.credentials, permissions, [lambda s: add_CoordinatorServicer_to_server(Coordinator(), s)])
         port = await server.start("127.0.0.1:0")
         members = {"analyst": federation.issue(Role.ANALYST, "ann"), "party": federation.members[1].credentials}
@@ -57,13 +56,13 @@ async def refusal(call):
 
 
 async def test_the_role_in_the_table_gets_its_answer(coordinator):
-    assert await coordinator["analyst"].List(ListRequest()) == ListReply()
+    assert await coordinator["analyst"].Submit(SubmitRequest()) == SubmitReply()
 
 
 async def test_a_party_that_calls_an_analyst_s_method_is_refused(coordinator):
-    status, text = await refusal(coordinator["party"].List(ListRequest()))
+    status, text = await refusal(coordinator["party"].Submit(SubmitRequest()))
     assert status is grpc.StatusCode.PERMISSION_DENIED
-    assert text == f"{LIST} may be called by analyst, not by spiffe://acme/party/party-1"
+    assert text == f"{SUBMIT} may be called by analyst, not by spiffe://acme/party/party-1"
 
 
 async def test_a_stream_of_answers_is_guarded_too(coordinator):
@@ -73,14 +72,14 @@ async def test_a_stream_of_answers_is_guarded_too(coordinator):
 
 
 async def test_a_method_outside_the_table_is_for_nobody(coordinator):
-    status, text = await refusal(coordinator["analyst"].Cancel(JobRef(job_id="x")))
+    status, text = await refusal(coordinator["analyst"].Cancel(JobRef(job_id="x")).read())
     assert status is grpc.StatusCode.PERMISSION_DENIED
     assert "may be called by nobody" in text
 
 
 async def test_an_error_of_the_table_is_answered_with_its_status_and_text(coordinator):
-    answer = await refusal(coordinator["analyst"].Show(JobRef(job_id="x")))
-    assert answer == (grpc.StatusCode.NOT_FOUND, "there is no job x")
+    answer = await refusal(coordinator["analyst"].Submit(SubmitRequest(job_json="refused")))
+    assert answer == (grpc.StatusCode.NOT_FOUND, "there is no such party")
 
 
 async def test_an_error_amid_a_stream_follows_the_answers_before_it(coordinator):
@@ -90,5 +89,5 @@ async def test_an_error_amid_a_stream_follows_the_answers_before_it(coordinator)
 
 
 async def test_an_unforeseen_error_tells_the_caller_nothing(coordinator):
-    answer = await refusal(coordinator["analyst"].Show(JobRef(job_id="broken")))
+    answer = await refusal(coordinator["analyst"].Submit(SubmitRequest(job_json="broken")))
     assert answer == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)

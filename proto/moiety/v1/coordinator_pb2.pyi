@@ -1,7 +1,6 @@
-from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from collections.abc import Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -32,14 +31,8 @@ class ListRequest(_message.Message):
     limit: int
     def __init__(self, limit: _Optional[int] = ...) -> None: ...
 
-class ListReply(_message.Message):
-    __slots__ = ("jobs",)
-    JOBS_FIELD_NUMBER: _ClassVar[int]
-    jobs: _containers.RepeatedCompositeFieldContainer[JobRecord]
-    def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ...) -> None: ...
-
 class JobRecord(_message.Message):
-    __slots__ = ("job_id", "analysis", "state", "reason", "culprit", "stage", "submitted_by", "submitted_at_s", "ended_at_s", "job_json", "plan_json", "result_json")
+    __slots__ = ("job_id", "analysis", "state", "reason", "culprit", "stage", "submitted_by", "submitted_at_s", "ended_at_s", "title")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ANALYSIS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -49,9 +42,7 @@ class JobRecord(_message.Message):
     SUBMITTED_BY_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_AT_S_FIELD_NUMBER: _ClassVar[int]
     ENDED_AT_S_FIELD_NUMBER: _ClassVar[int]
-    JOB_JSON_FIELD_NUMBER: _ClassVar[int]
-    PLAN_JSON_FIELD_NUMBER: _ClassVar[int]
-    RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     analysis: str
     state: str
@@ -61,10 +52,20 @@ class JobRecord(_message.Message):
     submitted_by: str
     submitted_at_s: float
     ended_at_s: float
+    title: str
+    def __init__(self, job_id: _Optional[str] = ..., analysis: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., culprit: _Optional[str] = ..., stage: _Optional[str] = ..., submitted_by: _Optional[str] = ..., submitted_at_s: _Optional[float] = ..., ended_at_s: _Optional[float] = ..., title: _Optional[str] = ...) -> None: ...
+
+class JobPart(_message.Message):
+    __slots__ = ("record", "job_json", "plan_json", "result_json")
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    JOB_JSON_FIELD_NUMBER: _ClassVar[int]
+    PLAN_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
+    record: JobRecord
     job_json: str
     plan_json: str
     result_json: str
-    def __init__(self, job_id: _Optional[str] = ..., analysis: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., culprit: _Optional[str] = ..., stage: _Optional[str] = ..., submitted_by: _Optional[str] = ..., submitted_at_s: _Optional[float] = ..., ended_at_s: _Optional[float] = ..., job_json: _Optional[str] = ..., plan_json: _Optional[str] = ..., result_json: _Optional[str] = ...) -> None: ...
+    def __init__(self, record: _Optional[_Union[JobRecord, _Mapping]] = ..., job_json: _Optional[str] = ..., plan_json: _Optional[str] = ..., result_json: _Optional[str] = ...) -> None: ...
 
 class JobEvent(_message.Message):
     __slots__ = ("at_s", "state", "stage", "member", "percent", "text")

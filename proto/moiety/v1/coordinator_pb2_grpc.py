@@ -45,20 +45,20 @@ class CoordinatorStub:
                 request_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobEvent.FromString,
                 _registered_method=True)
-        self.List = channel.unary_unary(
+        self.List = channel.unary_stream(
                 '/moiety.v1.Coordinator/List',
                 request_serializer=moiety_dot_v1_dot_coordinator__pb2.ListRequest.SerializeToString,
-                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.ListReply.FromString,
+                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
                 _registered_method=True)
-        self.Show = channel.unary_unary(
+        self.Show = channel.unary_stream(
                 '/moiety.v1.Coordinator/Show',
                 request_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
-                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
+                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
                 _registered_method=True)
-        self.Cancel = channel.unary_unary(
+        self.Cancel = channel.unary_stream(
                 '/moiety.v1.Coordinator/Cancel',
                 request_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
-                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
+                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
                 _registered_method=True)
 
 
@@ -80,19 +80,22 @@ class CoordinatorServicer:
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The caller's jobs, newest first.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Show(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """One job: its record, then its texts.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Cancels a job, and answers like Show when it has ended.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -110,20 +113,20 @@ def add_CoordinatorServicer_to_server(servicer, server):
                     request_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.FromString,
                     response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobEvent.SerializeToString,
             ),
-            'List': grpc.unary_unary_rpc_method_handler(
+            'List': grpc.unary_stream_rpc_method_handler(
                     servicer.List,
                     request_deserializer=moiety_dot_v1_dot_coordinator__pb2.ListRequest.FromString,
-                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.ListReply.SerializeToString,
+                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.SerializeToString,
             ),
-            'Show': grpc.unary_unary_rpc_method_handler(
+            'Show': grpc.unary_stream_rpc_method_handler(
                     servicer.Show,
                     request_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.FromString,
-                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.SerializeToString,
+                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.SerializeToString,
             ),
-            'Cancel': grpc.unary_unary_rpc_method_handler(
+            'Cancel': grpc.unary_stream_rpc_method_handler(
                     servicer.Cancel,
                     request_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.FromString,
-                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRecord.SerializeToString,
+                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -202,12 +205,12 @@ class Coordinator:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/moiety.v1.Coordinator/List',
             moiety_dot_v1_dot_coordinator__pb2.ListRequest.SerializeToString,
-            moiety_dot_v1_dot_coordinator__pb2.ListReply.FromString,
+            moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
             options,
             channel_credentials,
             insecure,
@@ -229,12 +232,12 @@ class Coordinator:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/moiety.v1.Coordinator/Show',
             moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
-            moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
+            moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
             options,
             channel_credentials,
             insecure,
@@ -256,12 +259,12 @@ class Coordinator:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/moiety.v1.Coordinator/Cancel',
             moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
-            moiety_dot_v1_dot_coordinator__pb2.JobRecord.FromString,
+            moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
             options,
             channel_credentials,
             insecure,

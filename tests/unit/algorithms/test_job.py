@@ -4,9 +4,9 @@ import sys
 import pytest
 from job_builders import PARTIES, make_job, make_schema
 
-from algorithms.job import Job, JobError
+from algorithms.job import MOST_PROBLEMS, Job, JobError
 from algorithms.plan import check_roster, check_schemas
-from algorithms.registry import analysis_of
+from algorithms.registry import analysis_of, check_parameters
 
 TOML = """
 analysis = "pca"
@@ -51,6 +51,20 @@ def test_a_whole_number_and_the_smallest_normal_one_are_epsilons(written, epsilo
     assert job.privacy.epsilon == epsilon
     assert isinstance(job.privacy.epsilon, float)
     assert Job.from_json(job.canonical_json()) == job
+
+
+def test_an_explanation_names_the_first_problems_counts_the_others_and_stays_short():
+    parameters = {"max_rows": 1000, "edges": [None] * 1000, "x" * 10_000: "y" * 10_000}
+    with pytest.raises(JobError) as caught:
+        check_parameters(make_job(analysis="secure-histogram", parameters=parameters))
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "parameters.edges.0: Input should be a valid number, got None"
+    assert len(lines) == MOST_PROBLEMS
+    assert lines[-1].endswith(f" (and {1001 - MOST_PROBLEMS} more problems)")
+    with pytest.raises(JobError) as caught:
+        check_parameters(make_job(parameters={"max_rows": 1000, "components": 2, "x" * 10_000: "y" * 10_000}))
+    assert str(caught.value).endswith("xxx...")
+    assert len(str(caught.value)) < 600
 
 
 def test_text_that_is_not_toml_is_refused():

@@ -16,6 +16,7 @@ VIEW = JobView(
     submitted_by="ada",
     submitted_at_s=1_700_000_000.0,
     ended_at_s=0.0,
+    title="",
     job_json="{}",
     plan_json="",
     result_json="",

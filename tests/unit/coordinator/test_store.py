@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
-from coordinator.store import JobNotFoundError, JobStore, KeyReusedError, StoreError
+from coordinator.store import MOST_CHARACTERS, PIECE_BYTES, JobNotFoundError, JobStore, KeyReusedError, StoreError
 
 PATHS_TO = {
     State.SUBMITTED: [],
@@ -67,8 +67,48 @@ def test_the_plan_stays_when_the_result_comes(store: JobStore, job: Job) -> None
     store.advance(job_id, State.RUNNING, plan_json='{"n":1}')
     store.advance(job_id, State.OPENING)
     store.advance(job_id, State.DONE, result_json='{"r":2}')
-    record = store.record(job_id)
-    assert (record.plan_json, record.result_json) == ('{"n":1}', '{"r":2}')
+    assert dict(store.texts(job_id)) == {
+        "job_json": job.canonical_json(),
+        "plan_json": '{"n":1}',
+        "result_json": '{"r":2}',
+    }
+
+
+def test_a_record_has_the_job_s_title(store: JobStore, job: Job, other_job: Job) -> None:
+    for number, one in enumerate((job, other_job)):
+        store.advance(store.submit("ada", f"key {number}", one)[0], State.FAILED, reason="no")
+    assert [record.title for record in store.records("ada")] == ["another", ""]
+
+
+def test_a_long_text_comes_in_pieces_that_fit_a_message(store: JobStore, job: Job) -> None:
+    result = "x" + "é" * PIECE_BYTES  # no piece ends where a character does
+    job_id = job_in(store, State.OPENING, job)
+    store.advance(job_id, State.DONE, result_json=result)
+    pieces = list(store.texts(job_id))
+    assert [name for name, _ in pieces] == ["job_json", "result_json", "result_json", "result_json"]
+    assert max(len(piece.encode()) for _, piece in pieces) == PIECE_BYTES
+    assert "".join(piece for name, piece in pieces if name == "result_json") == result
+
+
+def test_texts_are_those_of_the_moment_in_which_they_were_asked_for(store: JobStore, job: Job) -> None:
+    job_id = job_in(store, State.PROPOSED, job)
+    before = store.texts(job_id)
+    store.advance(job_id, State.RUNNING, plan_json='{"n":1}')
+    assert list(before) == [("job_json", job.canonical_json())]
+    amid = store.texts(job_id)
+    next(amid)
+    store.advance(job_id, State.OPENING)
+    assert list(amid) == [("plan_json", '{"n":1}')]
+    with pytest.raises(JobNotFoundError):
+        store.texts("0" * 16)
+
+
+def test_reasons_and_texts_of_events_are_cut_where_they_get_long(store: JobStore, job: Job) -> None:
+    job_id = job_in(store, State.RUNNING, job)
+    store.advance(job_id, State.FAILED, reason="because " * MOST_CHARACTERS)
+    reason = store.record(job_id).reason
+    assert (len(reason), reason[-3:]) == (MOST_CHARACTERS, "...")
+    assert store.events(job_id)[-1].text == reason
 
 
 def test_the_same_submission_twice_is_one_job(store: JobStore, job: Job) -> None:
