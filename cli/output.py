@@ -75,7 +75,10 @@ def fail(text: str, code: ExitCode) -> NoReturn:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Turn the errors that people cause or can mend into a message and an exit code. Bugs pass through."""
+    """Turn the errors that people cause or can mend into a message and an exit code. Bugs pass through.
+
+    A file that cannot be read or written is theirs to mend; other errors of the system name nothing that they could.
+    """
     from algorithms.job import JobError
     from transport.errors import ServiceError
     from transport.settings import SettingsError
@@ -86,6 +89,10 @@ def exit_codes() -> Iterator[None]:
         fail(str(error), ExitCode.USAGE)
     except ServiceError as error:
         fail(str(error), _code_of(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        fail(f"{error.filename}: {error.strerror}", ExitCode.USAGE)
     except KeyboardInterrupt:
         fail("interrupted", ExitCode.INTERRUPTED)
 

@@ -34,13 +34,15 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
     """Open the ledger beside the service that may be using it.
 
     Raises:
+        SettingsError: its folder cannot be made.
         LedgerError: it cannot be used, or was tampered with.
     """
+    from party.installation import Installation
     from party.ledger import open_ledger
 
     url = None if config.ledger.url is None else config.ledger.url.get_secret_value()
     if may_be_new:
-        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Installation.make_folder(config.data_dir)
     elif url is None and not config.ledger_path.exists() and not config.counter_path.exists():
         fail(
             f"{config.name} has no ledger yet: it begins with the service, or with moiety budget set",

@@ -258,7 +258,8 @@ async def run_device(config: DeviceConfig) -> None:
     """Be a member until cancelled.
 
     Raises:
-        SettingsError: the key, the roster or the certificate cannot be used, or states another identity.
+        SettingsError: the key, the roster or the certificate cannot be used, or states another identity; or the data
+            folder cannot be made.
         CredentialsError: the certificate files cannot be used.
         InstallationError: another process is this member already.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
@@ -271,7 +272,7 @@ async def run_device(config: DeviceConfig) -> None:
     identity, policy = read_identity_key(config.identity_file), config.member_policy()
     if policy.pinned.get(config.name) != identity.public_bytes:
         raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
-    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    Installation.make_folder(config.data_dir)
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
     async with AsyncExitStack() as stack:
         installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))

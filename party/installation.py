@@ -8,6 +8,7 @@ from typing import Self
 
 from entropy import Entropy
 from transport.errors import ServiceError
+from transport.settings import SettingsError
 
 _NAME_BYTES = 8
 _NAME = re.compile(r"[0-9a-f]{16}")
@@ -45,6 +46,18 @@ class Installation:
             raise InstallationError(f"another service runs in {data_dir}") from error
         except OSError as error:
             raise InstallationError(f"{path} cannot be used: {error.strerror}") from error
+
+    @staticmethod
+    def make_folder(data_dir: Path) -> None:
+        """Make a data folder where there is none, for its owner only.
+
+        Raises:
+            SettingsError: it cannot be made there.
+        """
+        try:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"data_dir: {data_dir} cannot be made: {error.strerror}") from error
 
     def __enter__(self) -> Self:
         return self

@@ -223,7 +223,7 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
     own = Identity(config.federation, Role.PARTY, config.name)
     if credentials.identity != own:
         raise CredentialsError(f"{tls.certificate} belongs to {credentials.identity}, not to {own}")
-    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    Installation.make_folder(config.data_dir)
     mailboxes = Mailboxes()
     async with AsyncExitStack() as stack:
         installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
