@@ -1,14 +1,18 @@
-"""The gate between an analysis and whoever sees its result: nothing passes before its cost is committed.
+"""The gate between an analysis and whoever sees its result: nothing of a table passes before its cost is committed.
 
 An analysis gets the gated session and no other, so it cannot forget to ask. The first message to the coordinator, or to
 anybody at the opening, closes the books first:
 
-1. this party commits the cost of the job in its own ledger, durably;
-2. it tells the compute parties so, and waits until every owner of a table has said the same;
+1. this party, if it brings a table, commits the cost of the job in its own ledger, durably, and tells the compute
+   parties so;
+2. a compute party waits until every owner of a table has said the same; an owner that holds no shares waits for nobody;
 3. then the message leaves.
 
 Step 2 is what lets a party release a reservation that it never committed. The shares of others could open a result
-without it; but each of them waits for every owner, so nothing was opened, whatever became of the job.
+without it; but each compute party waits for every owner, so nothing of this party's table was opened, whatever became
+of the job. What an owner without shares sends is of its own table, and its own commit pays for that: it may be out, as
+its noisy centres in a clustering, when another owner fails before its commit. To hear from all owners it would need a
+connection to each of them, which nothing else asks of it.
 
 An analysis may commit before that (`commit`), as soon as all that the others need of this party is with them: what may
 vanish from then on is the party, not its word.
@@ -112,13 +116,13 @@ class GatedSession:
             self._has_committed = True
 
     async def open(self) -> None:
-        """Commit, tell, and wait for the others; at once if that was done.
+        """Commit, tell, and wait for the others where this party computes; at once if that was done.
 
         For the end of a party's part too: whoever brings a table and opens nothing itself must let the others.
 
         Raises:
             ChargeError, LedgerError: this party's cost cannot be committed.
-            PeerError: an owner did not say that it committed.
+            PeerError: an owner did not say that it committed; not at an owner without shares, which waits for none.
         """
         async with self._passing:
             if not self._is_open:

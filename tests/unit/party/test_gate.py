@@ -1,4 +1,4 @@
-"""What an analysis may try, and what it gets: nothing leaves before the commit of every owner."""
+"""What an analysis may try, and what it gets: nothing of a table leaves before its owner has committed."""
 
 import asyncio
 
@@ -98,6 +98,28 @@ async def test_an_owner_that_holds_no_shares_lets_the_others_open_and_is_charged
     await setting.gated[3].open()
     await asyncio.gather(*opening)
     assert ("commit", 3) in setting.happened[:3]
+
+
+async def test_an_owner_without_shares_sends_of_its_own_once_it_has_paid_and_keeps_the_others_closed_until_then():
+    setting = Setting(owners=(1, 2, 3), openers=(1, 2), refusing={1})
+    waiting = asyncio.create_task(setting.gated[2].send(COORDINATOR, "centres", RESULT))
+    await asyncio.sleep(0.05)
+    assert setting.happened == [("commit", 2)]
+    await setting.gated[3].send(COORDINATOR, "centres", RESULT)
+    assert setting.happened == [("commit", 2), ("commit", 3), ("centres", 3)]
+    with pytest.raises(ChargeError):  # 1 fails: nothing of its table, nor any share, is out
+        await setting.gated[1].send(COORDINATOR, "centres", RESULT)
+    setting.network.kill(1)
+    with pytest.raises(PeerLostError):
+        await waiting
+    assert [what for what in setting.happened if what[0] == "centres"] == [("centres", 3)]
+
+
+async def test_an_owner_without_shares_pays_before_what_it_sends_of_its_own():
+    setting = Setting(owners=(1, 2, 3), openers=(1, 2), refusing={3})
+    with pytest.raises(ChargeError):
+        await setting.gated[3].send(COORDINATOR, "centres", RESULT)
+    assert setting.happened == []
 
 
 async def test_the_books_are_closed_once_however_much_is_sent_at_once():
