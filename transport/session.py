@@ -62,7 +62,9 @@ class GrpcSession:
         self._inbox = inbox
         self._channels = dict(channels)
         self._on_progress = on_progress
-        self._outlets: dict[tuple[int, str], Outlet] = {}  # least recently used first
+        self._outlets: dict[tuple[int, str], Outlet] = {}
+        self._in_use: dict[int, dict[str, Outlet]] = {member: {} for member in channels}
+        """Those that were not ended since their last use, least recently used first: few, where a job has many."""
         self._calls = asyncio.Semaphore(MOST_CALLS)
         self._stages_per_member = max(1, min(MOST_STAGES_PER_MEMBER, MOST_CALLS // (2 * max(1, len(self._channels)))))
         self._aborted: str | None = None
@@ -203,7 +205,7 @@ class GrpcSession:
 
     async def _outlet(self, to: int, stage: str) -> Outlet:
         """Return the outlet for (to, stage), the least recently used one of this member ended if too many are open."""
-        outlet = self._outlets.pop((to, stage), None) or Outlet(
+        outlet = self._outlets.get((to, stage)) or Outlet(
             self._channels[to],
             self._job_id,
             stage,
@@ -214,12 +216,15 @@ class GrpcSession:
             on_lost=self._inbox.mark_lost,
         )
         self._outlets[to, stage] = outlet
+        in_use = self._in_use[to]
+        in_use.pop(stage, None)
+        in_use[stage] = outlet
         if not outlet.is_open:
-            others = [o for (member, _), o in self._outlets.items() if member == to and o is not outlet and o.is_open]
+            others = [(name, other) for name, other in in_use.items() if other is not outlet and other.is_open]
             if len(others) >= self._stages_per_member:
-                idle = next((other for other in others if not other.is_busy), None)
+                idle = next((name for name, other in others if not other.is_busy), None)
                 if idle is not None:
-                    await idle.end()
+                    await in_use.pop(idle).end()  # out before the wait: whoever uses it meanwhile puts it back
         return outlet
 
     async def _finish_one(self, outlet: Outlet) -> None:

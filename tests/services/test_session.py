@@ -16,6 +16,7 @@ import transport.session
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.session import Session
 from transport.errors import WrongStateError
+from transport.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
 MB = 1 << 20
@@ -111,6 +112,27 @@ async def test_more_stages_than_calls_are_sent_and_come_back_to_an_earlier_one(t
                 await one.send(2, f"round {i}", words(5, seed=i + 100 * again))
             for i in range(40):
                 assert np.array_equal(await two.receive(1, f"round {i}", (5,)), words(5, seed=i + 100 * again))
+        await one.finish()
+
+
+async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkeypatch):
+    looked_at = 0
+
+    class Counted(Outlet):
+        @property
+        def is_open(self):
+            nonlocal looked_at
+            looked_at += 1
+            return super().is_open
+
+    monkeypatch.setattr("transport.session.Outlet", Counted)
+    n_stages = 600
+    async with running_federation(tmp_path, 2) as federation:
+        one, two = federation.session(1), federation.session(2)
+        for step in range(n_stages):
+            await one.send(2, f"step {step}", words(1, seed=step))
+            assert np.array_equal(await two.receive(1, f"step {step}", (1,)), words(1, seed=step))
+        assert looked_at < 3 * transport.session.MOST_STAGES_PER_MEMBER * n_stages
         await one.finish()
 
 
