@@ -27,7 +27,7 @@ DIGEST_BYTES = 32
 
 
 class KeyNameReusedError(LocalFaultError):
-    """A key of this name was asked for before in this job. A second use needs a second name."""
+    """A key of this name was asked for here before. A second use needs a second name."""
 
 
 class HashKey:
@@ -60,7 +60,10 @@ class HashKey:
 
 
 class HashKeys:
-    """One data party's end of all key agreements of a job.
+    """One data party's end of key agreements of a job.
+
+    There may be several over the same secrets, and still each name is agreed once: the secrets refuse to seal anything
+    for it again.
 
     Args:
         session: my end of the job.
@@ -98,7 +101,8 @@ class HashKeys:
             name: the purpose, unique within the job; in error texts and stages, so public.
 
         Raises:
-            KeyNameReusedError: a key of this name was asked for before, whether or not it came about.
+            KeyNameReusedError: a key of this name was asked for here before, whether or not it came about.
+            LocalFaultError: it was asked for elsewhere, with the same secrets.
             PeerViolationError: a party revealed something else than it had committed to, or somebody showed different
                 commitments to different parties, or a message does not open. Names the party.
             PeerError: a party is silent or lost: there is no key then.

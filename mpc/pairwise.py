@@ -62,11 +62,12 @@ class PairwiseSecret:
         members: the two numbers.
     """
 
-    __slots__ = ("_key", "_members")
+    __slots__ = ("_key", "_members", "_sealed")
 
     def __init__(self, key: bytes, members: frozenset[int]) -> None:
         self._key = key
         self._members = members
+        self._sealed: set[tuple[int, str]] = set()
 
     def stream(self, dealer: int, receiver: int, label: str, block: int) -> KeyStream:
         """Return the stream from which the dealer and the receiver both derive the receiver's shares of one block.
@@ -86,6 +87,15 @@ class PairwiseSecret:
             )
         info = f"moiety stream {dealer} {receiver} {label}".encode()
         return KeyStream(derive_key(self._key, salt=b"", info=info), number=block)
+
+    def claim_seal(self, sender: int, stage: str) -> bool:
+        """Say whether a member may seal its one message of a stage with this secret: the first time that it asks.
+
+        Kept here and not by who seals: of those there may be several with one secret.
+        """
+        is_first = (sender, stage) not in self._sealed
+        self._sealed.add((sender, stage))
+        return is_first
 
     def digest(self, label: str, data: bytes) -> bytes:
         """Return HMAC-SHA256 of `data` under a key of its own for `label`: 32 bytes.

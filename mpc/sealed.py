@@ -26,7 +26,8 @@ _NONCE = bytes(12)
 class SealedChannel:
     """Seals messages to, and opens messages from, one other member, with AES-256-GCM.
 
-    Each (sender, receiver, stage) has a key of its own, drawn from the pair's secret, and that key seals one message.
+    Each (sender, receiver, stage) has a key of its own, drawn from the pair's secret, and that key seals one message:
+    the secret keeps count, so this holds for all channels that share it.
     Associated data are job, stage, sender and receiver.
 
     Args:
@@ -37,13 +38,12 @@ class SealedChannel:
         their_name: for error texts.
     """
 
-    __slots__ = ("_job_id", "_sealed_stages", "_secret", "_their_name", "me", "them")
+    __slots__ = ("_job_id", "_secret", "_their_name", "me", "them")
 
     def __init__(self, secret: PairwiseSecret, *, job_id: str, me: int, them: int, their_name: str) -> None:
         self._secret = secret
         self._job_id = job_id
         self._their_name = their_name
-        self._sealed_stages: set[str] = set()
         self.me = me
         self.them = them
 
@@ -51,13 +51,12 @@ class SealedChannel:
         """Seal my one message of a stage; `SEAL_BYTES` longer than the plaintext.
 
         Raises:
-            LocalFaultError: I have sealed a message of this stage before.
+            LocalFaultError: I have sealed a message of this stage before, with this secret through whatever channel.
         """
-        if stage in self._sealed_stages:
+        if not self._secret.claim_seal(self.me, stage):
             raise LocalFaultError(
                 f"a message of stage {stage} to {self._their_name} was sealed before: one key, one use"
             )
-        self._sealed_stages.add(stage)
         return self._cipher(stage, self.me, self.them).encrypt(
             _NONCE, plaintext, self._associated(stage, self.me, self.them)
         )

@@ -83,6 +83,20 @@ async def test_a_second_request_for_the_same_name_is_refused_also_when_the_first
     assert (await network.run({1: twice, 2: only_keys}))[1] == "refused"
 
 
+async def test_the_same_name_over_the_same_secrets_is_refused_also_to_another_agreement():
+    async def two_agreements(session):
+        secrets = await agree_pairwise_secrets(session, (1, 2), 2)
+        await HashKeys(session, (1, 2), secrets).agree("ids")
+        others = HashKeys(session, (1, 2), secrets)
+        with pytest.raises(LocalFaultError, match="one key, one use"):
+            await others.agree("ids")
+        return (await others.agree("rows")).digest(b"x")
+
+    results = await LocalNetwork(local_names(2), deadline_s=2.0).run({1: two_agreements, 2: two_agreements})
+    assert results[1] == results[2]
+    assert isinstance(results[1], bytes)
+
+
 async def test_nobody_reveals_before_it_has_all_commitments():
     _, network = await agree(fault=dropping(COMMITMENT, 3))
     revealing = {m.sender for m in network.transcript if m.stage == REVEAL}

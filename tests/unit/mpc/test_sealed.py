@@ -47,6 +47,17 @@ def test_one_stage_seals_one_message():
         one.seal("a", b"hello")
 
 
+def test_two_channels_over_one_secret_seal_one_message_of_a_stage_together():
+    keys = {m: EphemeralKey(InsecureTestEntropy(f"shared {m}")) for m in (1, 2)}
+    secret = pairwise_secret(keys[1], keys[2].public_bytes, job_id="job", my_number=1, their_number=2)
+    first, second = (SealedChannel(secret, job_id="job", me=1, them=2, their_name="party-2") for _ in range(2))
+    first.seal("a", b"hello")
+    with pytest.raises(LocalFaultError, match="one key, one use"):
+        second.seal("a", b"other")
+    second.seal("b", b"other")
+    SealedChannel(secret, job_id="job", me=2, them=1, their_name="party-1").seal("a", b"the other direction")
+
+
 @pytest.mark.parametrize("position", [0, 4, -1])
 def test_an_altered_message_does_not_open_and_its_sender_is_named(position):
     one, two = channels()
