@@ -139,8 +139,11 @@ class Outlet:
                 self._on_lost(self._member, self._failure)
         finally:
             self._calls.release()
+            self._call = self._ending = None  # kilobytes, and a job has a stage for each of its steps
 
     async def _write(self, frame: Frame) -> None:
+        if self._call is None:
+            raise self._lost(self._failure or "it has ended the job")
         try:
             await self._in_time(self._call.write(frame))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:

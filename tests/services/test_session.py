@@ -136,6 +136,17 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
         await one.finish()
 
 
+async def test_a_stage_that_has_ended_keeps_no_call(tmp_path):
+    async with running_federation(tmp_path, 2) as federation:
+        one, two = federation.session(1), federation.session(2)
+        for step in range(40):
+            await one.send(2, f"step {step}", words(1))
+            await two.receive(1, f"step {step}", (1,))
+        await one.finish()
+        assert len(one._outlets) == 40
+        assert not any(outlet._call or outlet._ending for outlet in one._outlets.values())
+
+
 async def test_a_stage_that_was_ended_for_others_continues_once_it_is_acknowledged(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
