@@ -1,8 +1,13 @@
-"""Running the halves of a protocol together."""
+"""Running the halves of a protocol together, and blocking work beside them."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+import contextvars
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 async def run_together(*halves: Awaitable[Any]) -> list[Any]:
@@ -14,3 +19,26 @@ async def run_together(*halves: Awaitable[Any]) -> list[Any]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_to_its_end(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run work in a thread and come back only when that has ended, however often we are cancelled meanwhile.
+
+    A thread cannot be stopped. `asyncio.to_thread` leaves it behind when its caller is cancelled, and what the caller's
+    lock was to keep apart then overlaps. The cancellation is not lost: it is raised afterwards, instead of the result.
+
+    Raises:
+        CancelledError: we were cancelled. The work was done all the same, unless it failed; that is not told.
+    """
+    call = partial(contextvars.copy_context().run, partial(work, *args, **kwargs))
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    is_cancelled = False
+    while not running.done():
+        try:
+            await asyncio.wait((running,))
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        running.exception()  # or the loop complains that nobody has looked at it
+        raise asyncio.CancelledError
+    return running.result()

@@ -12,6 +12,7 @@ from algorithms.job import Job
 from algorithms.plan import Plan
 from algorithms.schema import BlockSchema, Table
 from dp.views import VIEWS
+from mpc.concurrency import run_to_its_end
 from mpc.session import COORDINATOR
 from party.books import ChargeError, Quote
 from party.config import PartyConfig
@@ -110,7 +111,7 @@ class Admission:
                 await asyncio.to_thread(self._ledger.check_unused, applicant.job_id)
                 self._exact[applicant.job_id] = consent
             elif quote is not None:
-                await _to_its_end(
+                await run_to_its_end(  # whoever calls the job off gives back what is reserved by then
                     self._ledger.reserve,
                     applicant.job_id,
                     dataset=quote.balance.dataset,
@@ -249,16 +250,6 @@ class Admission:
             epsilon=None if quote is None else quote.job_alone,
             analyst_epsilon=None if quote is None else quote.analyst_after,
         )
-
-
-async def _to_its_end(work: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-    """Run in a thread; if we are cancelled, wait for it all the same: what was reserved can be released only then."""
-    running = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait((running,))
-        raise
 
 
 def _policy_text(decision: Decision) -> str:
