@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from algorithms.job import Name
+from transport.identity import Identity, Role
 from transport.logs import LogFormat
 from transport.settings import Address, FilePath, Settings, TlsFiles, load_settings
 
@@ -30,10 +31,12 @@ class SumMember(Settings):
 
     Attributes:
         name: as in its certificate.
+        role: as in its certificate; another member of the same name is a stranger.
         identity: its Ed25519 key, 64 hexadecimal digits: what `moiety device key` prints. Members pin each other's.
     """
 
     name: Name
+    role: Literal["device", "party"] = "device"
     identity: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -102,6 +105,9 @@ class CoordinatorConfig(Settings):
         return {party.name: party.address for party in self.parties}
 
     @property
-    def sum_identities(self) -> dict[str, bytes]:
-        """Name to Ed25519 key of all who may take part in masked sums."""
-        return {member.name: bytes.fromhex(member.identity) for member in self.sum_members}
+    def sum_identities(self) -> dict[Identity, bytes]:
+        """Identity in the certificate to Ed25519 key of all who may take part in masked sums; no two of one name."""
+        return {
+            Identity(self.federation, Role(member.role), member.name): bytes.fromhex(member.identity)
+            for member in self.sum_members
+        }

@@ -8,20 +8,22 @@ no later round is taken for it.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 import structlog
 
+from mpc.concurrency import run_to_its_end
 from mpc.errors import ProtocolError
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers, SumCoordinator
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.stage import Stage
 from mpc.secagg.transcript import RoundId
-from transport.aggregation import RoundStep
+from transport.aggregation import RoundStep, longest_answer_bytes
 from transport.errors import NotAllowedError, NotFoundError, TooMuchError
+from transport.identity import Identity
 from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
 
 MOST_ROUNDS = 16
@@ -63,6 +65,7 @@ class HostedRound:
         self._ended: Ended | None = None
         self._changed = asyncio.Event()
         self._turn = asyncio.Lock()  # the machine works in threads, one step at a time
+        self.longest_answer_bytes = longest_answer_bytes(self.config)
         invitation = Invitation(self.config, self.public_input)
         self._due[RoundStep.INVITATION] = dict.fromkeys(self._numbers.values(), invitation)
 
@@ -122,8 +125,10 @@ class HostedRound:
         """
         if self._numbers.get(name) != message.member:
             raise NotAllowedError(f"{name} is not member {message.member} of {self.config.round_id}")
-        await self._step(self._coordinator.receive, message)
-        self._notify()
+        try:
+            await self._step(self._coordinator.receive, message)
+        finally:  # also when the caller has gone: what it sent was taken all the same
+            self._notify()
 
     def due(self, name: str, step: RoundStep) -> ToMembers | None:
         """Return what is due to a member at a step, or None while it is not known yet."""
@@ -135,6 +140,10 @@ class HostedRound:
             return Ended(f"{name} did not answer in time and counts as vanished")
         return None
 
+    def includes(self, name: str) -> bool:
+        """Say whether a member is in the roster."""
+        return name in self._numbers
+
     def invites(self, name: str) -> bool:
         """Say whether a member may still enter."""
         return name in self._numbers and self._ended is None and RoundStep.MEMBERS not in self._due
@@ -145,7 +154,7 @@ class HostedRound:
 
     async def _step(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         async with self._turn:
-            return await asyncio.to_thread(work, *args, **kwargs)
+            return await run_to_its_end(work, *args, **kwargs)
 
     async def _collect(self, stage: Stage) -> None:
         """Wait until all have answered or the deadline of the stage has passed."""
@@ -170,9 +179,16 @@ class HostedRound:
 
 
 class HostedRounds:
-    """All rounds of one coordinator. Implements `transport.aggregation.Rounds`."""
+    """All rounds of one coordinator. Implements `transport.aggregation.Rounds`.
 
-    def __init__(self) -> None:
+    Rounds know their members by name. Callers are known by role and name, so whoever calls is looked up here first.
+
+    Args:
+        members: who may take part in rounds; no two of one name.
+    """
+
+    def __init__(self, members: Iterable[Identity]) -> None:
+        self._members = frozenset(members)
         self._rounds: dict[RoundId, HostedRound] = {}
         self._places: dict[RoundId, int] = {}
         self._n_hosted = 0
@@ -205,12 +221,22 @@ class HostedRounds:
         for hosted in self._rounds.values():
             hosted.end(reason)
 
-    async def receive(self, name: str, message: FromMembers) -> None:
+    def longest_answer_bytes(self, caller: Identity) -> int:
         """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
+        longest = [hosted.longest_answer_bytes for hosted in self._rounds.values() if hosted.includes(name)]
+        if not longest:
+            raise NotFoundError(f"there is no round of {name} here: it has ended, or the coordinator restarted")
+        return max(longest)
+
+    async def receive(self, caller: Identity, message: FromMembers) -> None:
+        """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
         await self._known(message.round_id, name).receive(name, message)
 
-    async def fetch(self, name: str, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
+    async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
         """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 if step is RoundStep.INVITATION:
@@ -236,13 +262,13 @@ class HostedRounds:
                     return message
             await self._new.wait()
 
+    def _name_of(self, caller: Identity) -> str:
+        if caller not in self._members:
+            raise NotAllowedError(f"{caller} is no member of masked sums of this coordinator (sum_members)")
+        return caller.name
+
     def _known(self, round_id: RoundId, name: str) -> HostedRound:
         hosted = self._rounds.get(round_id)
-        if hosted is None or name not in members_of(hosted):
+        if hosted is None or not hosted.includes(name):
             raise NotFoundError(f"there is no {round_id} of {name} here: it has ended, or the coordinator restarted")
         return hosted
-
-
-def members_of(hosted: HostedRound) -> Collection[str]:
-    """Return the names in a round's roster."""
-    return {entry.name for entry in hosted.config.roster}

@@ -15,6 +15,7 @@ from mpc.errors import ProtocolError
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import TooFewMembersError
 from transport.errors import InvalidRequestError, NotAllowedError
+from transport.identity import Identity
 from transport.sum_codec import StageReport, SumFailure, SumHappening, SumResult, SumRetry
 
 SESSION_BYTES = 16
@@ -26,7 +27,7 @@ class Sums:
     """The masked sums of one coordinator.
 
     Args:
-        identities: of all members that may be asked, name to Ed25519 key.
+        identities: of all members that may be asked: that of the certificate to the Ed25519 key; no two of one name.
         analysts: names of those that may ask.
         entropy: the identifiers of rounds are drawn from it.
 
@@ -34,13 +35,13 @@ class Sums:
         ValueError: the entropy is reproducible: members must never meet an identifier again.
     """
 
-    def __init__(self, identities: Mapping[str, bytes], analysts: frozenset[str], entropy: Entropy) -> None:
+    def __init__(self, identities: Mapping[Identity, bytes], analysts: frozenset[str], entropy: Entropy) -> None:
         if not entropy.is_secure:
             raise ValueError("a service needs secure randomness")
-        self._identities = dict(identities)
+        self._identities = {member.name: key for member, key in identities.items()}
         self._analysts = analysts
         self._entropy = entropy
-        self.rounds = HostedRounds()
+        self.rounds = HostedRounds(identities)
 
     async def run(self, analyst: str, sum_json: str) -> AsyncGenerator[SumHappening, None]:
         """Run one sum; yields how each stage went and at last the result or the failure.

@@ -1,18 +1,23 @@
 """The service through which members of masked sums, who only dial out, fetch what is due to them and answer."""
 
+import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import IntEnum
 from typing import Any, Protocol
 
 from moiety.v1 import aggregation_pb2 as pb
 from moiety.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationServicer_to_server
 
+from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.coordinator.collecting_shares import SEAL_BYTES
+from mpc.secagg.secret_sharing import SHARE_BYTES
 from mpc.secagg.transcript import RoundId
-from transport.errors import InvalidRequestError, TooMuchError
-from transport.identity import peer_identity
+from transport.errors import InvalidRequestError, TimedOutError, TooMuchError
+from transport.identity import Identity, peer_identity
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,
@@ -35,8 +40,22 @@ MOST_CALLS = 500
 MOST_WAITING = 400
 """Of these, so many may wait for something to happen; the others must be free for answers."""
 
+MOST_FETCHES_EACH = 4
+"""Of one caller. A member asks one thing at a time; what it asked over broken connections may still wait here."""
+
+LARGEST_FETCH_BYTES = 1024
+"""Of a `FetchRequest`, which is kept while it waits."""
+
+CALL_S = 60.0
+"""A member gives a call up after so long, and an answer that takes longer to arrive is not waited for."""
+
 PATIENCE_S = 10.0
 RETRY_S = 0.5
+
+_FIXED_BYTES = 1024
+"""More than all of an answer but its vector and its shares."""
+_ENTRY_BYTES = 16
+"""More than what surrounds a share in a map."""
 
 
 class RoundStep(IntEnum):
@@ -53,19 +72,46 @@ class RoundStep(IntEnum):
 class Rounds(Protocol):
     """What hosts the rounds."""
 
-    async def receive(self, name: str, message: FromMembers) -> None:
-        """Take in the message of the member whose certificate says `name`; repetitions change nothing."""
+    def longest_answer_bytes(self, caller: Identity) -> int:
+        """Return the size of the longest message that a caller may have to send now.
 
-    async def fetch(self, name: str, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
-        """Return what is due to a member, or None if it is still unknown after `patience_s`."""
+        Raises:
+            NotAllowedError: it is no member of sums here.
+            NotFoundError: it is member of no round that is known here.
+        """
+
+    async def receive(self, caller: Identity, message: FromMembers) -> None:
+        """Take in the message of a member; repetitions change nothing.
+
+        Raises:
+            NotAllowedError: the caller is no member of sums here, or not the one that the message names.
+        """
+
+    async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
+        """Return what is due to a member, or None if it is still unknown after `patience_s`.
+
+        Raises:
+            NotAllowedError: the caller is no member of sums here.
+        """
+
+
+def longest_answer_bytes(config: RoundConfig) -> int:
+    """Return the size on the wire, at most, of the longest message of a member of a round."""
+    sealed_bytes = (2 + config.n_surplus_seeds) * SHARE_BYTES + SEAL_BYTES
+    # What is released at the end is shorter: at most two shares per neighbour, and of the member's own secrets.
+    shares_bytes = (config.topology.degree + 1) * (sealed_bytes + 2 * _ENTRY_BYTES)
+    vector_bytes = config.group.wire_bytes(config.n_elements)
+    longest = _FIXED_BYTES + len(config.round_id.session.encode()) + max(shares_bytes, vector_bytes)
+    return min(LARGEST_MESSAGE_BYTES, longest)
 
 
 class CallCount:
-    """Counts calls in flight and those among them that wait."""
+    """Counts calls in flight, those among them that wait, and what each caller asks for."""
 
     def __init__(self) -> None:
         self.n_calls = 0
         self.n_waiting = 0
+        self._n_fetches: Counter[Identity] = Counter()
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -92,6 +138,58 @@ class CallCount:
         finally:
             self.n_waiting -= may_wait
 
+    @contextmanager
+    def fetch(self, caller: Identity) -> Iterator[None]:
+        """Count a call that asks for something.
+
+        Raises:
+            TooMuchError: the caller has `MOST_FETCHES_EACH` in flight already.
+        """
+        if self._n_fetches[caller] >= MOST_FETCHES_EACH:
+            raise TooMuchError(f"{caller.name} waits here {MOST_FETCHES_EACH} times already; come again in a moment")
+        self._n_fetches[caller] += 1
+        try:
+            yield
+        finally:
+            self._n_fetches[caller] -= 1
+            if not self._n_fetches[caller]:
+                del self._n_fetches[caller]
+
+
+class AnswerTurns:
+    """Lets each caller bring one answer at a time: a new one takes the place of an earlier one, once that has left.
+
+    The new one has to win. A member calls again because its connection broke, and here the break may be noticed only
+    half a minute later.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[Identity, asyncio.Lock] = {}  # of members only, so there are never many
+        self._latest: dict[Identity, asyncio.Timeout] = {}
+
+    @asynccontextmanager
+    async def turn(self, caller: Identity) -> AsyncIterator[None]:
+        """Take the caller's turn.
+
+        Raises:
+            TooMuchError: a newer call of the same caller has come meanwhile.
+        """
+        if (before := self._latest.get(caller)) is not None:
+            before.reschedule(asyncio.get_running_loop().time())
+        try:
+            async with asyncio.timeout(None) as until_replaced:
+                self._latest[caller] = until_replaced
+                try:
+                    async with self._turns.setdefault(caller, asyncio.Lock()):
+                        yield
+                finally:
+                    if self._latest.get(caller) is until_replaced:
+                        del self._latest[caller]
+        except TimeoutError as error:
+            if not until_replaced.expired():
+                raise
+            raise TooMuchError(f"a newer call of {caller.name} has taken the place of this one") from error
+
 
 class AggregationService(AggregationServicer):
     """`moiety.v1.Aggregation`.
@@ -105,6 +203,7 @@ class AggregationService(AggregationServicer):
         self._rounds = rounds
         self._run_sum = run_sum
         self.calls = CallCount()
+        self._turns = AnswerTurns()
 
     def add_to(self, server: Any) -> None:
         """Register the service."""
@@ -112,12 +211,14 @@ class AggregationService(AggregationServicer):
 
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> AsyncIterator[pb.Chunk]:  # noqa: N802 - gRPC's name
         """Stream what is due to the caller."""
-        name, round_id = peer_identity(context).name, decode_round_id(request.round_id)
+        caller, round_id = peer_identity(context), decode_round_id(request.round_id)
         if int(request.step) not in {int(step) for step in RoundStep}:
             raise InvalidRequestError("there is no such step in a round")
-        with self.calls.call():
+        if request.ByteSize() > LARGEST_FETCH_BYTES:
+            raise InvalidRequestError("the name of a round is not as long as this")
+        with self.calls.call(), self.calls.fetch(caller):
             with self.calls.waiting() as patience_s:
-                message = await self._rounds.fetch(name, round_id, RoundStep(request.step), patience_s)
+                message = await self._rounds.fetch(caller, round_id, RoundStep(request.step), patience_s)
             if message is None:
                 retry_s = RETRY_S * (0.5 + random.random()) if patience_s == 0.0 else 0.0  # noqa: S311 -- spreads calls
                 wire = pb.ToMember(pending=pb.Pending(retry_s=retry_s))
@@ -128,9 +229,12 @@ class AggregationService(AggregationServicer):
 
     async def Answer(self, request_iterator: AsyncIterator[pb.Chunk], context: Any) -> pb.Taken:  # noqa: N802
         """Take the caller's message of one stage."""
+        caller = peer_identity(context)
+        most_bytes = self._rounds.longest_answer_bytes(caller)  # before a byte is read: strangers get no further
         with self.calls.call():
-            data = await gather_chunks(request_iterator, LARGEST_MESSAGE_BYTES)
-            await self._rounds.receive(peer_identity(context).name, decode_from_member(data))
+            async with self._turns.turn(caller):
+                message = await _read_answer(request_iterator, most_bytes)
+                await self._rounds.receive(caller, message)
         return pb.Taken()
 
     async def Sum(self, request: pb.SumRequest, context: Any) -> AsyncIterator[pb.SumEvent]:  # noqa: N802
@@ -139,3 +243,11 @@ class AggregationService(AggregationServicer):
             async for happening in happenings:
                 for event in encode_happening(happening):
                     yield event
+
+
+async def _read_answer(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> FromMembers:
+    try:
+        async with asyncio.timeout(CALL_S):
+            return decode_from_member(await gather_chunks(chunks, most_bytes))
+    except TimeoutError as error:
+        raise TimedOutError(f"the answer did not arrive within {CALL_S:g} s") from error

@@ -11,7 +11,7 @@ from moiety.v1.aggregation_pb2_grpc import AggregationStub
 
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.transcript import RoundId
-from transport.aggregation import PATIENCE_S, RETRY_S, RoundStep
+from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S, RoundStep
 from transport.errors import TimedOutError, TooMuchError, UnreachableError, error_from_call
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
@@ -27,7 +27,6 @@ from transport.sum_codec import (
     parse_to_member,
 )
 
-CALL_S = 60.0
 WATCH_S = 86400.0
 _NO_ROUND = RoundId("", 0, 0)
 

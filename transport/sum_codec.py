@@ -136,13 +136,12 @@ async def gather_chunks(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> byt
     Raises:
         TooMuchError: more than `most_bytes`.
     """
-    parts, n_bytes = [], 0
+    data = bytearray()  # not a list of chunks, which costs memory for each, however small
     async for chunk in chunks:
-        n_bytes += len(chunk.data)
-        if n_bytes > most_bytes:
+        if len(data) + len(chunk.data) > most_bytes:
             raise TooMuchError("a message of a masked sum is longer than its round needs")
-        parts.append(chunk.data)
-    return b"".join(parts)
+        data += chunk.data
+    return bytes(data)
 
 
 def encode_round_id(round_id: RoundId) -> pb.RoundId:

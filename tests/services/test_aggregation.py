@@ -202,7 +202,7 @@ async def test_an_analyst_is_no_member_and_a_member_no_analyst_and_strangers_hea
         asking, _, invitation = await begin(federation)
         with pytest.raises(NotAllowedError):
             await (await federation.client("ada", Role.ANALYST)).fetch(RoundStep.MEMBERS, invitation.config.round_id)
-        with pytest.raises(NotFoundError):
+        with pytest.raises(NotAllowedError, match="walkers/device/stranger is no member"):
             await (await federation.client("stranger")).fetch(RoundStep.MEMBERS, invitation.config.round_id)
         with pytest.raises(NotAllowedError, match="analyst eve is not in the list"):
             await federation.ask(analyst="eve")
@@ -528,7 +528,7 @@ async def test_every_stage_has_a_quorum(tmp_path, kind, stage):
 
 
 async def test_parties_may_be_members_too(tmp_path):
-    async with sum_federation(tmp_path) as federation:
+    async with sum_federation(tmp_path, parties=("walker-2",)) as federation:
         await federation.start_all(without=("walker-2",))
         client = await federation.client("walker-2", Role.PARTY)
         federation.start(await federation.device("walker-2", client=client))

@@ -126,7 +126,7 @@ def reason_of(happening: SumHappening) -> str:
     return happening.reason
 
 
-def coordinator_config(folder: Path, names, listen="127.0.0.1:0") -> CoordinatorConfig:
+def coordinator_config(folder: Path, names, listen="127.0.0.1:0", parties=()) -> CoordinatorConfig:
     return CoordinatorConfig.model_validate(
         {
             "name": "hub",
@@ -136,18 +136,25 @@ def coordinator_config(folder: Path, names, listen="127.0.0.1:0") -> Coordinator
             "tls": tls_in(folder, Role.COORDINATOR, "hub"),
             "parties": [{"name": "nobody", "address": "127.0.0.1:1"}],
             "analysts": {"allowed": ["ada"]},
-            "sum_members": [{"name": n, "identity": identity_key(n).public_bytes.hex()} for n in names],
+            "sum_members": [
+                {
+                    "name": name,
+                    "identity": identity_key(name).public_bytes.hex(),
+                    **({"role": "party"} if name in parties else {}),
+                }
+                for name in names
+            ],
         }
     )
 
 
 @asynccontextmanager
-async def sum_federation(folder: Path, n_members: int = 5) -> AsyncIterator[SumFederation]:
-    """Run a coordinator that knows members walker-1 ..; no member runs yet."""
+async def sum_federation(folder: Path, n_members: int = 5, parties=()) -> AsyncIterator[SumFederation]:
+    """Run a coordinator that knows members walker-1 .., devices but for `parties`; no member runs yet."""
     issue_to = authority_in(folder, FEDERATION)
     names = tuple(f"walker-{i}" for i in range(1, n_members + 1))
     credentials = issue_to(Role.COORDINATOR, "hub")
-    config = coordinator_config(folder, names)
+    config = coordinator_config(folder, names, parties=parties)
     process = CoordinatorProcess(config, credentials)
     address = await process.start()
     async with AsyncExitStack() as stack:

@@ -60,6 +60,9 @@ class SumCoordinator:
     message raises and changes nothing: its sender counts as silent unless it sends a good one. A stage that closes with
     too few answers aborts the round; a retry needs a new attempt.
 
+    `receive` and the methods that close a stage may run in threads, but never two at once: vectors are added up in
+    place, and a message counts as taken only when all of it is.
+
     Args:
         config: of the round.
         public_input: what all members start from.

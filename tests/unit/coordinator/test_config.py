@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.config import CoordinatorConfig
+from transport.identity import Identity, Role
 from transport.settings import SettingsError
 
 TEXT = """
@@ -84,3 +85,37 @@ def test_an_empty_roster_is_refused(file: Path) -> None:
     head, rest = TEXT.split("[[parties]]", 1)
     file.write_text("parties = []\n" + head + "[analysts]" + rest.split("[analysts]")[1])
     assert refusal(file).startswith(f"{file}: parties: ")
+
+
+MEMBERS = """
+[[sum_members]]
+name = "ann"
+identity = "{}"
+
+[[sum_members]]
+name = "north"
+role = "party"
+identity = "{}"
+""".format("0a" * 32, "0b" * 32)
+
+
+def test_members_of_sums_are_devices_unless_the_file_says_parties(file: Path) -> None:
+    file.write_text(TEXT + MEMBERS)
+    assert CoordinatorConfig.load(file).sum_identities == {
+        Identity("hospitals", Role.DEVICE, "ann"): b"\n" * 32,
+        Identity("hospitals", Role.PARTY, "north"): b"\x0b" * 32,
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('role = "party"', 'role = "analyst"', "sum_members.1.role: Input should be 'device' or 'party'"),
+        ('name = "north"\nrole', 'name = "ann"\nrole', "sum_members: 'ann' appears more than once"),
+    ],
+)
+def test_a_member_of_another_role_and_a_name_of_two_roles_are_refused(
+    file: Path, before: str, after: str, words: str
+) -> None:
+    file.write_text(TEXT + MEMBERS.replace(before, after))
+    assert words in refusal(file)

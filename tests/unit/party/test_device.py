@@ -19,6 +19,7 @@ from party.device import PAUSE_S, Device
 from party.device_budget import UNIT
 from party.device_report import describe_sum_report, kept_rounds, read_sum_report
 from transport.aggregation import RoundStep
+from transport.identity import Identity, Role
 from transport.settings import SettingsError
 from transport.sum_codec import Invitation
 
@@ -101,6 +102,7 @@ def test_a_report_that_cannot_be_kept_is_logged_and_shows_nothing(tmp_path, caps
 
 
 NO_ROUND = RoundId("", 0, 0)
+MEMBERS = [Identity("walkers", Role.DEVICE, name) for name in NAMES]
 
 
 class InProcess:
@@ -110,7 +112,7 @@ class InProcess:
         self.rounds, self.seen, self.has_seen = rounds, [], asyncio.Condition()
 
     async def fetch(self, step, last=NO_ROUND):
-        while (message := await self.rounds.fetch(NAMES[0], last, step, 60.0)) is None:
+        while (message := await self.rounds.fetch(MEMBERS[0], last, step, 60.0)) is None:
             pass
         async with self.has_seen:
             self.seen.append(message.config.round_id.session)
@@ -139,7 +141,7 @@ def hosted(session):
 
 
 async def test_a_member_that_refuses_two_open_rounds_hears_of_each_once_and_then_of_the_next(tmp_path):
-    rounds = HostedRounds()
+    rounds = HostedRounds(MEMBERS)
     client = InProcess(rounds)
     with device_in(tmp_path, client=client) as device:  # answers no exact sums
         async with running(rounds.run(hosted("a")), rounds.run(hosted("b")), device.run()):
@@ -150,12 +152,12 @@ async def test_a_member_that_refuses_two_open_rounds_hears_of_each_once_and_then
 
 
 async def test_the_same_question_has_the_same_invitation_and_strangers_to_it_hear_of_all():
-    rounds = HostedRounds()
+    rounds = HostedRounds(MEMBERS)
     async with running(rounds.run(hosted("a")), rounds.run(hosted("b"))):
         await asyncio.sleep(0)
 
         async def after(last):
-            message = await rounds.fetch(NAMES[0], last, RoundStep.INVITATION, 0.05)
+            message = await rounds.fetch(MEMBERS[0], last, RoundStep.INVITATION, 0.05)
             return None if message is None else message.config.round_id.session
 
         for _ in range(2):
