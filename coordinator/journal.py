@@ -1,14 +1,13 @@
 """What happens to jobs, written to the store and told to whoever watches."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
 from typing import Any
 
 import structlog
 
 from coordinator.state import State
-from coordinator.store import Event, JobStore
+from coordinator.store import Event, JobStore, StoreWriteError
 
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +34,7 @@ class Journal:
         """Record progress of a member; see `JobStore.note`. What cannot be written is lost: no job fails for it."""
         try:
             self.store.note(job_id, stage=stage, member=member, percent=percent, text=text)
-        except sqlite3.Error as error:
+        except StoreWriteError as error:
             _log.error("progress cannot be written", job=job_id, member=member, cause=str(error))
         self._wake(job_id)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from coordinator.asking import Asking, JobFailedError, RosterParty
 from coordinator.evidence import NO_FAULT, Evidence, Verdict
 from coordinator.journal import Journal
 from coordinator.state import State
+from coordinator.store import StoreWriteError
 from entropy import Entropy
 from mpc.errors import ProtocolError
 from mpc.session import COORDINATOR
@@ -42,9 +42,9 @@ FINISH_S = 10.0
 SETTLE_S = 2.0
 """After a failure, how long to wait for what the parties say of it."""
 
-WRITE_ATTEMPTS = 30
 WRITE_PAUSE_S = 1.0
-"""How often, and how far apart, to try again to write the end of a job; after that it has ended only at a restart."""
+LONGEST_WRITE_PAUSE_S = 30.0
+"""How long to wait before trying again to write the end of a job: twice as long each time, up to the longest."""
 
 MOST_NOTES = 500
 """Progress of one party beyond so many events is not recorded: its events are its own choice."""
@@ -103,6 +103,8 @@ class JobRunner:
         self._followers: list[asyncio.Task[None]] = []
         self._noted: dict[str, set[tuple[str, int]]] = {name: set() for name in self._names.values()}
         self._log = _log.bind(job=job_id)
+        self.unwritten = asyncio.Event()
+        """Set when the job has ended and `run` goes on only because that cannot be written yet."""
         self.on_waiting: Callable[[], None] = lambda: None
         """Called when the job begins to wait for owners of data."""
 
@@ -226,7 +228,7 @@ class JobRunner:
             case Progressed(stage, percent):
                 evidence.heard(name, stage, self._now_s())
                 if stage == OPENING_STAGE:
-                    with suppress(sqlite3.Error):  # it is told again with the end
+                    with suppress(StoreWriteError):  # it is told again with the end
                         self._open()
                 self._note(name, stage, percent)
             case Finished():
@@ -283,22 +285,23 @@ class JobRunner:
         for follower in self._followers:
             follower.cancel()
         await asyncio.gather(*self._followers, return_exceptions=True)
-        for _ in range(WRITE_ATTEMPTS):
-            if is_written:
-                return
-            await asyncio.sleep(WRITE_PAUSE_S)
+        pause_s = WRITE_PAUSE_S
+        while not is_written:  # a result has been paid for, and people wait for the end
+            self.unwritten.set()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_WRITE_PAUSE_S)
             is_written = self._write_end(ending)
 
     def _write_end(self, ending: _Ending) -> bool:
-        """Write how the job ended. A store that cannot be written keeps nobody waiting: false, and try again later."""
+        """Write how the job ended; return whether that was possible."""
         verdict = ending.verdict
         what = {"reason": verdict.reason, "culprit": verdict.culprit, "stage": verdict.stage}
         try:
             if ending.state is State.DONE:
                 self._open()
             self._step(ending.state, **what, result_json=ending.result_json)
-        except sqlite3.Error:
-            self._log.exception("the end of the job cannot be written", state=ending.state, **what)
+        except StoreWriteError as error:
+            self._log.error("the end of the job cannot be written yet", state=ending.state, cause=str(error), **what)
             return False
         return True
 

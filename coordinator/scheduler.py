@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -13,10 +15,14 @@ from algorithms.registry import analysis_of
 from coordinator.journal import Journal
 from coordinator.runner import JobRunner
 from coordinator.state import State
-from coordinator.store import JobRecord
+from coordinator.store import JobRecord, StoreWriteError
 from transport.errors import InvalidRequestError, TooMuchError, WrongStateError
 
 MOST_WAITING = 1000
+
+MOST_ASKING = 6
+"""While so many jobs wait for owners of data no other is started: a party holds at most 8 jobs at a time."""
+
 MOST_KEY_CHARACTERS = 100
 MOST_JOB_BYTES = 3 << 20
 """Of a job's canonical JSON: parties are sent it in one message, of which gRPC takes 4 MiB."""
@@ -107,6 +113,7 @@ class Scheduler:
         Raises:
             JobNotFoundError: no such job of this analyst.
             WrongStateError: it is DONE or FAILED.
+            StoreWriteError: a job that waits stays where it is; one that runs is stopped, and that is written later.
         """
         record = self._journal.store.record(job_id, analyst=analyst)
         if record.state in (State.DONE, State.FAILED):
@@ -115,13 +122,14 @@ class Scheduler:
         if job_id in self._running:
             runner, running = self._running[job_id]
             runner.stop(State.CANCELLED, reason)
-            ended = asyncio.create_task(self._ended(job_id))
-            await asyncio.wait((ended, running), return_when=asyncio.FIRST_COMPLETED)
-            ended.cancel()
+            await _first_of(self._ended(job_id), runner.unwritten.wait(), asyncio.wait((running,)))
         elif not record.state.has_ended:
-            self._waiting = deque(waiting for waiting in self._waiting if waiting[0] != job_id)
             self._journal.step(job_id, State.CANCELLED, reason=reason)
-        return self._journal.store.record(job_id)
+            self._waiting = deque(waiting for waiting in self._waiting if waiting[0] != job_id)
+        record = self._journal.store.record(job_id)
+        if not record.state.has_ended:
+            raise StoreWriteError(f"the job has ended, but stays {record.state} until that can be written")
+        return record
 
     async def _ended(self, job_id: str) -> None:
         async for event in self._journal.follow(job_id):
@@ -131,18 +139,19 @@ class Scheduler:
     async def stop(self) -> None:
         """End all jobs, because the process ends: those that run are told to their parties. Takes no new ones."""
         self._stopping = True
+        running = list(self._running.values())
+        for runner, _ in running:
+            runner.stop(State.FAILED, "the coordinator was stopped while the job was running")
         waiting, self._waiting = self._waiting, deque()
         for job_id, _ in waiting:
-            self._journal.step(job_id, State.FAILED, reason="the coordinator was stopped before the job started")
-        tasks = []
-        for runner, task in self._running.values():
-            runner.stop(State.FAILED, "the coordinator was stopped while the job was running")
-            tasks.append(task)
-        if tasks:
-            await asyncio.wait(tasks)
+            with suppress(StoreWriteError):  # else the next start says it
+                self._journal.step(job_id, State.FAILED, reason="the coordinator was stopped before the job started")
+        for runner, task in running:
+            await _first_of(runner.unwritten.wait(), asyncio.wait((task,)))
+            task.cancel()
 
     def _start_waiting(self) -> None:
-        while self._waiting and self._n_computing() < self._most_running:
+        while self._waiting and self._has_room():
             job_id, job = self._waiting.popleft()
             runner = self._make_runner(job_id, job)
             runner.on_waiting = self._start_waiting
@@ -150,11 +159,22 @@ class Scheduler:
             self._running[job_id] = (runner, task)
             task.add_done_callback(partial(self._has_ended, job_id))
 
-    def _n_computing(self) -> int:
-        return sum(not runner.waits_for_owners for runner, _ in self._running.values())
+    def _has_room(self) -> bool:
+        n_asking = sum(runner.waits_for_owners for runner, _ in self._running.values())
+        return n_asking < MOST_ASKING and len(self._running) - n_asking < self._most_running
 
     def _has_ended(self, job_id: str, task: "asyncio.Task[None]") -> None:
         del self._running[job_id]
         if not task.cancelled() and task.exception() is not None:
             _log.error("runner broke", job=job_id, exc_info=task.exception())
         self._start_waiting()
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one is over, and give up the others."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from algorithms.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
-from transport.errors import AlreadyExistsError, NotFoundError, ServiceError
+from transport.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError
 
 TEXTS = ("job_json", "plan_json", "result_json")
 """What a job has of text without a limit: JSON of the job, of its plan, of its result."""
@@ -62,6 +62,13 @@ CREATE TABLE events (
 
 class StoreError(ServiceError):
     """The file cannot be used: not ours, of another version, or held by another process."""
+
+
+class StoreWriteError(RemoteFailureError):
+    """Nothing can be written now: the disk is full, or fails. What was written before stands."""
+
+    def __init__(self, cause: object) -> None:
+        super().__init__(f"the job store cannot be written: {cause}")
 
 
 class JobNotFoundError(NotFoundError):
@@ -168,6 +175,14 @@ class JobStore:
             raise
         self._db.execute("COMMIT")
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except sqlite3.Error as error:
+            raise StoreWriteError(error) from error
+
     def submit(self, analyst: str, idempotency_key: str, job: Job) -> tuple[str, bool]:
         """Store a job as SUBMITTED.
 
@@ -176,9 +191,10 @@ class JobStore:
 
         Raises:
             KeyReusedError: the analyst used this key for another job.
+            StoreWriteError: nothing was stored.
         """
         job_json = job.canonical_json()
-        with self._transaction():
+        with self._writing():
             found = self._db.execute(
                 "SELECT job_id, job_json FROM jobs WHERE analyst = ? AND idempotency_key = ?",
                 (analyst, idempotency_key),
@@ -224,8 +240,9 @@ class JobStore:
         Raises:
             IllegalStepError: `coordinator.state.NEXT` does not have this step.
             JobNotFoundError: no such job.
+            StoreWriteError: the job is where it was.
         """
-        with self._transaction():
+        with self._writing():
             before = self._state(job_id)
             if state not in NEXT[before]:
                 raise IllegalStepError(job_id, before, state)
@@ -248,8 +265,12 @@ class JobStore:
             self._append(job_id, state, now_s, stage=stage, member=culprit, text=text or reason)
 
     def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
-        """Record that a member got on within a stage, or what befell it; the job's state stays."""
-        with self._transaction():
+        """Record that a member got on within a stage, or what befell it; the job's state stays.
+
+        Raises:
+            StoreWriteError: nothing was recorded.
+        """
+        with self._writing():
             state = self._state(job_id)
             self._append(job_id, state, self._clock(), stage=stage, member=member, percent=percent, text=text)
 

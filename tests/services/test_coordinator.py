@@ -26,6 +26,7 @@ from coordinator_setup import (
 from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from algorithms.registry import ANALYSES
+from coordinator.scheduler import MOST_ASKING
 from transport.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -310,6 +311,31 @@ async def test_jobs_that_wait_for_owners_do_not_keep_others_from_running(setup: 
         for other in waiting_jobs:
             assert (await client.cancel(other)).state == "CANCELLED"
         await client.cancel(job_id)
+
+
+async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: CoordinatorSetup) -> None:
+    async def ask() -> AsyncIterator[ReserveEvent]:
+        yield waiting("")
+        await wait_forever()
+
+    async def until_proposed(n_jobs: int) -> None:
+        async with asyncio.timeout(20):
+            while len(setup.parties["west"].proposed) < n_jobs:  # noqa: ASYNC110 - what a party hears of
+                await asyncio.sleep(0.01)
+
+    setup.parties["south"].reservation = ask
+    async with setup.client() as client:
+        jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(MOST_ASKING + 3)]
+        await until_proposed(MOST_ASKING)
+        await asyncio.sleep(0.3)
+        n_proposed = len(setup.parties["west"].proposed)
+        assert n_proposed <= MOST_ASKING + 1  # two start at a time
+        assert (await client.show(jobs[-1])).state == "SUBMITTED"
+        for job_id in jobs[:2]:
+            await client.cancel(job_id)
+        await until_proposed(n_proposed + 1)
+        for job_id in jobs[2:]:
+            await client.cancel(job_id)
 
 
 # Runs

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from moiety.v1.party_pb2 import PartyEvent
 from algorithms.registry import ANALYSES
 from coordinator import runner
 from coordinator.store import JobStore
+from transport.errors import RemoteFailureError
 
 
 @pytest.fixture
@@ -24,27 +25,18 @@ async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
 
 
 @contextmanager
-def full(monkeypatch: pytest.MonkeyPatch, what: str = "_transaction") -> Any:
-    def fail(*args: Any, **kwargs: Any) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+def full(monkeypatch: pytest.MonkeyPatch, *, for_notes_only: bool = False) -> Iterator[None]:
+    """Let writes fail as SQLite fails on a full disk."""
+    append = JobStore._append
+
+    def fail(self: JobStore, *args: Any, **what: Any) -> None:
+        if not for_notes_only or what.get("member"):
+            raise sqlite3.OperationalError("database or disk is full")
+        append(self, *args, **what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(JobStore, what, fail)
+        patch.setattr(JobStore, "_append", fail)
         yield
-
-
-def answers_at_once(monkeypatch: pytest.MonkeyPatch, setup: CoordinatorSetup) -> None:
-    async def coordinator(session: Any, plan: Any) -> dict[str, Any]:
-        return {"answer": 42}
-
-    async def done() -> AsyncIterator[PartyEvent]:
-        yield progress("table", 25)
-        yield progress("opening", 100)
-        yield finished()
-
-    monkeypatch.setitem(ANALYSES, "pca", replace(ANALYSES["pca"], coordinator=coordinator))
-    for party in setup.parties.values():
-        party.script = done
 
 
 async def test_progress_that_cannot_be_written_fails_no_job(
@@ -67,7 +59,7 @@ async def test_progress_that_cannot_be_written_fails_no_job(
     monkeypatch.setitem(ANALYSES, "pca", replace(ANALYSES["pca"], coordinator=coordinator))
     for party in setup.parties.values():
         party.script = work
-    with full(monkeypatch, "note"):
+    with full(monkeypatch, for_notes_only=True):
         view = await setup.run(job_for_all())
     assert (view.state, view.result_json) == ("DONE", '{"answer":42}')
 
@@ -115,18 +107,42 @@ async def test_silent_parties_end_the_job_though_nothing_can_be_written(
     assert "no sign of life for 1 s" in view.reason
 
 
-async def test_a_job_whose_end_is_never_written_keeps_neither_its_place_nor_who_cancels_it(
+async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_its_place_until_it_can(
     setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "WRITE_PAUSE_S", 0.05)
-    monkeypatch.setattr(runner, "WRITE_ATTEMPTS", 2)
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
+        waiting = await client.submit(job_for_all(title="next").canonical_json(), "next")
         async for event in client.watch(job_id):
             if event.state == "RUNNING":
                 break
         with full(monkeypatch):
-            assert (await asyncio.wait_for(client.cancel(job_id), 20)).state == "RUNNING"
-        assert (await client.cancel(job_id)).state == "CANCELLED"
-        answers_at_once(monkeypatch, setup)
-        assert (await setup.run(job_for_all(), "another")).state == "DONE"
+            for _ in range(2):
+                with pytest.raises(RemoteFailureError, match="the job has ended, but stays RUNNING until"):
+                    await asyncio.wait_for(client.cancel(job_id), 20)
+            with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
+                await client.cancel(waiting)
+            with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
+                await client.submit(job_for_all().canonical_json(), "another")
+            assert (await client.show(waiting)).state == "SUBMITTED"
+        assert (await setup.end_of(client, job_id)).state == "CANCELLED"
+        async for event in client.watch(waiting):
+            if event.state == "RUNNING":
+                break
+        assert (await client.cancel(waiting)).state == "CANCELLED"
+
+
+async def test_a_coordinator_that_stops_tells_the_parties_though_it_can_write_nothing(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with setup.client() as client:
+        job_id = await client.submit(job_for_all().canonical_json(), "key")
+        await client.submit(job_for_all(title="next").canonical_json(), "next")
+        async for event in client.watch(job_id):
+            if event.state == "RUNNING":
+                break
+    with full(monkeypatch):
+        await asyncio.wait_for(setup.process.stop(), 20)
+    for party in setup.parties.values():
+        assert party.cancelled == ["the coordinator was stopped while the job was running"]
