@@ -5,6 +5,8 @@
     python -m bench.report --render                 none; the page anew from what is kept
     python -m bench.report --full                   also sums of 1000 members, and of 50 over Flower services
 
+Flower starts a process per member and message: 50 members over its services are too many for two cores and 24 GB.
+
 Each measurement is a program of its own, run with the command that the page shows, one after another. What it returns
 is kept in `bench/results/`, one file each, and the page is made from these files. One that fails does not lose the
 rest, nor its own numbers of an earlier run: the page says that it failed, and of what day the numbers are. A program to
