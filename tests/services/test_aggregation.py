@@ -8,7 +8,16 @@ import struct
 import numpy as np
 import pytest
 from masked_sums import RecordingEntropy, all_bytes
-from sum_federation import answer_of, coordinator_config, exact_sum, question, reason_of, sum_federation
+from sum_federation import (
+    answer_of,
+    begin,
+    coordinator_config,
+    exact_sum,
+    member_of,
+    question,
+    reason_of,
+    sum_federation,
+)
 
 from algorithms.secure_sum import Record, reference
 from coordinator import rounds, sums
@@ -16,7 +25,6 @@ from coordinator.server import CoordinatorProcess
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError, RoundReusedError
-from mpc.secagg.member import SumMember
 from mpc.secagg.messages import Advertisement, MaskedInput, SealedShares, SurvivorSignature, UnmaskingShares
 from mpc.secagg.policy import MemberPolicy
 from party.budget import Budget
@@ -150,27 +158,6 @@ async def test_two_sums_at_once_do_not_disturb_each_other(tmp_path):
         assert (
             answer_of(one)["sum_in_units"] == answer_of(two)["sum_in_units"] == exact_sum(federation, federation.names)
         )
-
-
-async def begin(federation, name="walker-1", **params):
-    """A sum in progress, and one device with the invitation to it."""
-    asking = asyncio.create_task(federation.ask(**params))
-    device = await federation.device(name)
-    invitation = await device.client.fetch(RoundStep.INVITATION)
-    assert isinstance(invitation, Invitation)
-    return asking, device, invitation
-
-
-def member_of(device, invitation, number=1):
-    return SumMember(
-        invitation.config,
-        number,
-        identity=device.identity,
-        policy=device.policy,
-        journal=device.journal,
-        public_input=invitation.public_input,
-        entropy=device.entropy,
-    )
 
 
 async def test_repeated_answers_and_questions_change_nothing(tmp_path):

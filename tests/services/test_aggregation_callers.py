@@ -6,10 +6,9 @@ import grpc
 import pytest
 from moiety.v1.aggregation_pb2_grpc import AggregationStub
 from slow_additions import PATIENCE_S, SlowAdditions
-from sum_federation import answer_of, exact_sum, sum_federation
+from sum_federation import answer_of, begin, exact_sum, member_of, sum_federation
 
 from coordinator import rounds, sums
-from mpc.secagg.member import SumMember
 from mpc.secagg.messages import MaskedInput
 from transport import aggregation
 from transport.aggregation import RoundStep
@@ -68,24 +67,6 @@ async def test_a_vector_whose_call_breaks_off_at_the_coordinator_is_in_the_sum_o
         assert not any(report.missing for report in reports)
 
 
-async def begun(federation):
-    """A sum that waits for its members' keys, walker-1's client, the round, and walker-1's first message."""
-    asking = asyncio.create_task(federation.ask())
-    device = await federation.device("walker-1")
-    invitation = await device.client.fetch(RoundStep.INVITATION)
-    config = invitation.config
-    member = SumMember(
-        config,
-        1,
-        identity=device.identity,
-        policy=device.policy,
-        journal=device.journal,
-        public_input=invitation.public_input,
-        entropy=device.entropy,
-    )
-    return asking, device.client, config.round_id, member.advertise()
-
-
 def stub_of(federation, name, role=Role.DEVICE):
     channel = federation.channel(role, name)
     federation.stack.push_async_callback(channel.close)
@@ -99,14 +80,15 @@ async def never():
 
 async def test_a_party_that_has_the_name_of_a_device_is_a_stranger(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, client, round_id, advertisement = await begun(federation)
+        asking, device, invitation = await begin(federation)
+        advertisement = member_of(device, invitation).advertise()
         impostor = await federation.client("walker-1", Role.PARTY)
         with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is no member"):
             await impostor.answer(advertisement)
         for step in (RoundStep.INVITATION, RoundStep.MEMBERS):
             with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is no member"):
-                await impostor.fetch(step, round_id)
-        await client.answer(advertisement)
+                await impostor.fetch(step, invitation.config.round_id)
+        await device.client.answer(advertisement)
         asking.cancel()
 
 
@@ -127,12 +109,12 @@ async def test_who_is_member_of_no_round_is_refused_before_its_message_has_come(
 
 async def test_a_member_sends_no_more_than_its_round_needs(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, client, round_id, advertisement = await begun(federation)
-        too_long = MaskedInput(round_id, 1, bytes(100_000))
+        asking, device, invitation = await begin(federation)
+        too_long = MaskedInput(invitation.config.round_id, 1, bytes(100_000))
         with pytest.raises(grpc.aio.AioRpcError, match="longer than its round needs") as refused:
             await stub_of(federation, "walker-1").Answer(chunks_of(encode_from_member(too_long)), timeout=PATIENCE_S)
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        await client.answer(advertisement)
+        await device.client.answer(member_of(device, invitation).advertise())
         asking.cancel()
 
 
@@ -145,11 +127,11 @@ async def test_a_member_that_calls_again_is_heard_though_its_first_call_still_ha
 
     monkeypatch.setattr(aggregation, "gather_chunks", gather_chunks)
     async with sum_federation(tmp_path) as federation:
-        asking, client, _, advertisement = await begun(federation)
+        asking, device, invitation = await begin(federation)
         hanging = stub_of(federation, "walker-1").Answer(never(), timeout=PATIENCE_S)
         async with asyncio.timeout(PATIENCE_S):
             await reading.wait()
-        await client.answer(advertisement)
+        await device.client.answer(member_of(device, invitation).advertise())
         with pytest.raises(grpc.aio.AioRpcError, match="a newer call of walker-1") as replaced:
             await hanging
         assert replaced.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -122,20 +122,13 @@ async def test_the_key_has_a_length(setup: CoordinatorSetup, key: str) -> None:
 async def test_jobs_beyond_the_limit_wait_their_turn(tmp_path: Path) -> None:
     async with running_coordinator(tmp_path, max_running_jobs=1) as setup, setup.client() as client:
         ids = [await client.submit(job_for_all().canonical_json(), f"key {i}") for i in range(3)]
-        await until_running(setup, ids[0])
+        await setup.until_running(ids[0])
         states = {view.job_id: view.state for view in await client.jobs()}
         assert states == {ids[0]: "RUNNING", ids[1]: "SUBMITTED", ids[2]: "SUBMITTED"}
         assert (await client.cancel(ids[1])).state == "CANCELLED"
         await client.cancel(ids[0])
-        await until_running(setup, ids[2])
+        await setup.until_running(ids[2])
         assert setup.parties["north"].proposed == [ids[0], ids[2]]
-
-
-async def until_running(setup: CoordinatorSetup, job_id: str) -> None:
-    async with setup.client() as client, asyncio.timeout(20):
-        async for event in client.watch(job_id):
-            if event.state == "RUNNING" and event.member:
-                return
 
 
 # Proposals
@@ -234,7 +227,7 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
         for name in ("north", "west"):
             assert setup.parties[name].holds == {job_id}
         approved.set()
-        await until_running(setup, job_id)
+        await setup.until_running(job_id)
         await client.cancel(job_id)
 
 
@@ -307,7 +300,7 @@ async def test_jobs_that_wait_for_owners_do_not_keep_others_from_running(setup: 
         waiting_jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(3)]
         await asyncio.wait_for(all_wait.wait(), 20)
         job_id = await client.submit(job_for_all().canonical_json(), "another")  # two run at a time
-        await until_running(setup, job_id)
+        await setup.until_running(job_id)
         for other in waiting_jobs:
             assert (await client.cancel(other)).state == "CANCELLED"
         await client.cancel(job_id)
@@ -344,7 +337,7 @@ async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: Coordinator
 async def test_a_running_job_has_its_plan_and_says_who_may_vanish(setup: CoordinatorSetup) -> None:
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
-        await until_running(setup, job_id)
+        await setup.until_running(job_id)
         view = await client.show(job_id)
         assert json.loads(view.plan_json)["job"]["analysis"] == "pca"
         events = []
@@ -383,7 +376,7 @@ async def test_who_sent_wrong_shares_is_named_in_the_log_and_among_the_events(
 async def test_a_cancelled_job_is_told_to_all_parties(setup: CoordinatorSetup) -> None:
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
-        await until_running(setup, job_id)
+        await setup.until_running(job_id)
         view = await client.cancel(job_id)
         assert (view.state, view.reason, view.culprit) == ("CANCELLED", "cancelled by ada", "")
         assert (await client.cancel(job_id)).state == "CANCELLED"
@@ -456,7 +449,7 @@ async def test_a_party_that_dies_is_named_with_its_stage(setup: CoordinatorSetup
     others_suffer(setup, "west", after_s=2.0)
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
-        await until_running(setup, job_id)
+        await setup.until_running(job_id)
         await setup.servers["west"].stop(0)
         view = await setup.end_of(client, job_id)
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "multiply")
@@ -508,7 +501,7 @@ async def test_a_stop_ends_jobs_with_their_reason_and_tells_parties_and_watchers
     async with running_coordinator(tmp_path, max_running_jobs=1) as setup:
         async with setup.client() as client:
             ids = [await client.submit(job_for_all().canonical_json(), f"key {i}") for i in range(2)]
-            await until_running(setup, ids[0])
+            await setup.until_running(ids[0])
             watching = asyncio.create_task(collect_last(client, ids[0]))
             await asyncio.sleep(0.1)
             await setup.process._scheduler.stop()

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import os
 import re
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import time
 
 import pytest
+from child_processes import child_environ
 from federation import pca_job, random_values, tables_of
 from typer.testing import CliRunner
 
@@ -163,14 +163,13 @@ def test_the_certificate_of_another_authority_does_not_let_one_in(moiety, deploy
 def test_an_interrupted_watch_ends_with_130_and_the_job_goes_on(moiety, deployment, job_file):
     deployment.send_signal("telco", signal.SIGSTOP)
     try:
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         command = [sys.executable, "-m", "cli.main", "job", "submit", str(job_file), "--client"]
         watching = subprocess.Popen(
             [*command, str(deployment.client_config)],
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environ,
+            env=child_environ(),
         )
         job_id = watching.stderr.readline().split()[2]
         time.sleep(0.5)

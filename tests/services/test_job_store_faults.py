@@ -114,9 +114,7 @@ async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
         waiting = await client.submit(job_for_all(title="next").canonical_json(), "next")
-        async for event in client.watch(job_id):
-            if event.state == "RUNNING":
-                break
+        await setup.until_running(job_id)
         with full(monkeypatch):
             for _ in range(2):
                 with pytest.raises(RemoteFailureError, match="the job has ended, but stays RUNNING until"):
@@ -127,9 +125,7 @@ async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_
                 await client.submit(job_for_all().canonical_json(), "another")
             assert (await client.show(waiting)).state == "SUBMITTED"
         assert (await setup.end_of(client, job_id)).state == "CANCELLED"
-        async for event in client.watch(waiting):
-            if event.state == "RUNNING":
-                break
+        await setup.until_running(waiting)
         assert (await client.cancel(waiting)).state == "CANCELLED"
 
 
@@ -139,9 +135,7 @@ async def test_a_coordinator_that_stops_tells_the_parties_though_it_can_write_no
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
         await client.submit(job_for_all(title="next").canonical_json(), "next")
-        async for event in client.watch(job_id):
-            if event.state == "RUNNING":
-                break
+        await setup.until_running(job_id)
     with full(monkeypatch):
         await asyncio.wait_for(setup.process.stop(), 20)
     for party in setup.parties.values():

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from certificates import tls_in
+from child_processes import child_environ
 from coordinator_setup import (
     COORDINATOR,
     FEDERATION,
     PARTIES,
     CoordinatorSetup,
+    accepts,
     finished,
     job_for_all,
     progress,
@@ -28,7 +29,7 @@ from moiety.v1.party_pb2 import PartyEvent, ProposalReply
 
 from algorithms.job import Job
 from algorithms.registry import ANALYSES
-from algorithms.schema import BlockSchema, ColumnSchema
+from cli.loopback import toml
 from coordinator.scheduler import MOST_JOB_BYTES
 from transport.errors import InvalidRequestError, TooMuchError, WrongStateError
 from transport.identity import Role
@@ -69,11 +70,8 @@ def answer_at_once(setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch, res
 
 
 def one_column(name: str) -> Any:
-    columns = (ColumnSchema(name="x0", lower=0.0, upper=1.0),)
-    schema = BlockSchema(party=name, columns=columns, rows=(10, 1000))
-
     async def accept() -> ProposalReply:
-        return ProposalReply(accepted=True, schema_json=schema.canonical_json())
+        return accepts(name, n_columns=1)
 
     return accept
 
@@ -81,20 +79,18 @@ def one_column(name: str) -> Any:
 def config_of(setup: CoordinatorSetup, folder: Path) -> Path:
     """Write the `client.toml` of ada."""
     setup.issue(Role.ANALYST, "ada")
-    files = tls_in(setup.folder, Role.ANALYST, "ada")
-    lines = [f'federation = "{FEDERATION}"', "[coordinator]", f'name = "{COORDINATOR.name}"']
-    lines += [f'address = "{setup.address}"', "[tls]", *(f'{name} = "{path}"' for name, path in files.items())]
+    files = {name: str(path) for name, path in tls_in(setup.folder, Role.ANALYST, "ada").items()}
+    coordinator = {"name": COORDINATOR.name, "address": setup.address}
     path = folder / "client.toml"
-    path.write_text("\n".join(lines))
+    path.write_text(toml({"federation": FEDERATION}, {"coordinator": coordinator, "tls": files}))
     return path
 
 
 async def moiety(*arguments: object) -> Any:
     """Run a command in a process of its own, as gRPC wants one event loop per process, and return its JSON."""
     command = ["-m", "cli.main", "job", *map(str, arguments), "--format", "json"]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        sys.executable, *command, env=child_environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     out, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()[-1000:]

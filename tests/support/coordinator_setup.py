@@ -77,8 +77,8 @@ async def wait_forever() -> None:
     await asyncio.Event().wait()
 
 
-def accepts(name: str) -> ProposalReply:
-    columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(2))
+def accepts(name: str, n_columns: int = 2) -> ProposalReply:
+    columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(n_columns))
     schema = BlockSchema(party=name, columns=columns, rows=(10, 1000))
     return ProposalReply(accepted=True, schema_json=schema.canonical_json())
 
@@ -173,6 +173,13 @@ class CoordinatorSetup:
             async for _ in client.watch(job_id):
                 pass
         return await client.show(job_id)
+
+    async def until_running(self, job_id: str) -> None:
+        """Wait until a job of ada runs and a party has told of it."""
+        async with self.client() as client, asyncio.timeout(20):
+            async for event in client.watch(job_id):
+                if event.state == "RUNNING" and event.member:
+                    return
 
 
 @asynccontextmanager

@@ -15,15 +15,17 @@ from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.keys import IdentityKey
+from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
 from party.budget import Budget
 from party.device import Device
 from party.device_budget import UNIT, DeviceBudget
 from party.sum_journal import SqliteSumJournal
+from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient, watch_sum
 from transport.channel import open_channel
 from transport.identity import Identity, Role
-from transport.sum_codec import StageReport, SumFailure, SumHappening, SumResult
+from transport.sum_codec import Invitation, StageReport, SumFailure, SumHappening, SumResult
 
 FEDERATION = "walkers"
 AMPLE = Budget(UNIT, "2026", 100.0, 1e-6)
@@ -174,3 +176,25 @@ async def sum_federation(folder: Path, n_members: int = 5, parties=()) -> AsyncI
 
 def exact_sum(federation: SumFederation, names) -> list[int]:
     return sum(federation.records[name].values for name in names).astype(int).tolist()
+
+
+async def begin(federation: SumFederation, name="walker-1", **params) -> tuple[asyncio.Task, Device, Invitation]:
+    """A sum in progress, and one device with the invitation to it."""
+    asking = asyncio.create_task(federation.ask(**params))
+    device = await federation.device(name)
+    invitation = await device.client.fetch(RoundStep.INVITATION)
+    assert isinstance(invitation, Invitation)
+    return asking, device, invitation
+
+
+def member_of(device: Device, invitation: Invitation, number=1) -> SumMember:
+    """The part of a round that a device plays, to be played by hand."""
+    return SumMember(
+        invitation.config,
+        number,
+        identity=device.identity,
+        policy=device.policy,
+        journal=device.journal,
+        public_input=invitation.public_input,
+        entropy=device.entropy,
+    )

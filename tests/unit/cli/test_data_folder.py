@@ -1,12 +1,12 @@
 """A data folder that cannot be made, or read, is one line and exit code 2 from whatever command wants it."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import typer
+from child_processes import child_environ
 
 from cli.loopback import tls_files, toml, write_certificates
 from cli.output import exit_codes
@@ -23,9 +23,8 @@ SET_BUDGET = ["visits", "--epsilon", "4", "--delta", "1e-6", "--period", "2026",
 
 
 def moiety(*arguments: str) -> tuple[int, str]:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments], capture_output=True, text=True, env=environ, timeout=60
+        [sys.executable, "-m", "cli.main", *arguments], capture_output=True, text=True, env=child_environ(), timeout=60
     )
     return done.returncode, done.stderr
 

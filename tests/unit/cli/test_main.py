@@ -1,9 +1,9 @@
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from child_processes import child_environ
 from typer.testing import CliRunner
 
 from cli.main import SUBCOMMANDS, app, load_subcommand
@@ -33,8 +33,7 @@ def test_an_unknown_subcommand_is_a_usage_error() -> None:
 
 
 def run_python(code: str) -> str:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=child_environ(), check=True)
     return done.stdout
 
 

@@ -1,6 +1,5 @@
 import json
 import multiprocessing
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from child_processes import child_environ
 from ledgers import UNIT, budget, event, ledger_in, reserve
 
 from dp.accounting import epsilon
@@ -409,9 +409,8 @@ except Exception as error:
 
 
 def in_process(code: str, *arguments: str) -> str:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, env=child_environ(), check=True).stdout
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error_and_nothing_is_lost(tmp_path):
