@@ -194,9 +194,10 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     shape = tuple(column.n_values for column in integer_columns(job, schemas))
     if len(shape) > MAX_PARTIES:
         raise JobError(f"inputs: patterns of {len(shape)} parties; at most {MAX_PARTIES} can be counted")
-    if prod(shape) > MAX_CELLS:
-        n_patterns = prod(shape) if prod(shape) < 1 << 60 else f"some 2^{prod(shape).bit_length() - 1}"
-        raise JobError(f"inputs: {n_patterns} patterns; at most {MAX_CELLS} are counted. Use coarser categories")
+    n_cells = prod(shape)
+    if n_cells > MAX_CELLS:
+        shown = n_cells if n_cells < 1 << 60 else f"some 2^{n_cells.bit_length() - 1}"
+        raise JobError(f"inputs: {shown} patterns; at most {MAX_CELLS} are counted. Use coarser categories")
     try:
         made = _calibrated(job, tuple(schemas), params, shape)
     except CalibrationError as error:

@@ -124,12 +124,13 @@ class Asking:
             JobFailedError: a party refuses, does not answer, or is lost before all have agreed.
         """
         schemas_json = [schema.canonical_json() for schema in plan.schemas]
-        agreed = {party.identity.name: asyncio.Event() for party in self._parties}
+        digest = plan.digest()
+        agreed = [asyncio.Event() for _ in self._parties]
         holding = [
-            asyncio.create_task(self._reserve_at(party, schemas_json, plan.digest(), agreed[party.identity.name]))
-            for party in self._parties
+            asyncio.create_task(self._reserve_at(party, schemas_json, digest, event))
+            for party, event in zip(self._parties, agreed, strict=True)
         ]
-        everybody = asyncio.create_task(_all_set(agreed.values()))
+        everybody = asyncio.create_task(_all_set(agreed))
         try:
             await asyncio.wait((everybody, *holding), return_when=asyncio.FIRST_COMPLETED)
             if not everybody.done():

@@ -146,7 +146,7 @@ class HostedRound:
 
     def invites(self, name: str) -> bool:
         """Say whether a member may still enter."""
-        return name in self._numbers and self._ended is None and RoundStep.MEMBERS not in self._due
+        return self.includes(name) and self._ended is None and RoundStep.MEMBERS not in self._due
 
     async def change(self) -> None:
         """Wait until something has happened."""

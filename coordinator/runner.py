@@ -25,12 +25,7 @@ from transport.errors import ServiceError
 from transport.identity import Identity
 from transport.inbox import Inbox
 from transport.mailbox import Mailboxes
-from transport.party_client import (
-    Failed,
-    Finished,
-    PartyEvent,
-    Progressed,
-)
+from transport.party_client import Failed, Finished, PartyEvent, Progressed
 from transport.session import GrpcSession
 
 CANCEL_S = 3.0

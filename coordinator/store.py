@@ -16,7 +16,7 @@ from pathlib import Path
 
 from algorithms.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
-from transport.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError
+from transport.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError, shortened
 
 TEXTS = ("job_json", "plan_json", "result_json")
 """What a job has of text without a limit: JSON of the job, of its plan, of its result."""
@@ -254,7 +254,7 @@ class JobStore:
                 {
                     "job_id": job_id,
                     "state": state,
-                    "reason": _cut(reason),
+                    "reason": shortened(reason, MOST_CHARACTERS),
                     "culprit": culprit,
                     "stage": stage,
                     "ended_at_s": now_s if state.has_ended else 0.0,
@@ -367,12 +367,8 @@ class JobStore:
         self._db.execute(
             "INSERT INTO events (job_id, sequence, at_s, state, stage, member, percent, text)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (job_id, sequence, at_s, state, stage, member, percent, _cut(text)),
+            (job_id, sequence, at_s, state, stage, member, percent, shortened(text, MOST_CHARACTERS)),
         )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
 
 
 def _record(row: tuple[str, ...]) -> JobRecord:

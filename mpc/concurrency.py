@@ -31,6 +31,7 @@ async def run_to_its_end(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
         CancelledError: we were cancelled. The work was done all the same, unless it failed; that is not told.
     """
     call = partial(contextvars.copy_context().run, partial(work, *args, **kwargs))
+    # No task, as `asyncio.to_thread` would need: a loop that ends cancels its tasks, and leaves their threads behind.
     running = asyncio.get_running_loop().run_in_executor(None, call)
     is_cancelled = False
     while not running.done():

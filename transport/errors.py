@@ -150,5 +150,9 @@ def connection_cause(details: str) -> str:
 
 def public(text: str) -> str:
     """Return a peer's text fit for a log line or a terminal: printable, one line, of limited length."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= PUBLIC_TEXT_CHARACTERS else line[: PUBLIC_TEXT_CHARACTERS - 3] + "..."
+    return shortened(" ".join("".join(c if c.isprintable() else " " for c in text).split()), PUBLIC_TEXT_CHARACTERS)
+
+
+def shortened(text: str, n_characters: int) -> str:
+    """Return a text of at most so many characters; one that was cut ends in dots."""
+    return text if len(text) <= n_characters else text[: n_characters - 3] + "..."
