@@ -12,11 +12,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := algorithms bench cli coordinator deploy dp entropy examples mpc party tests transport
+SOURCES     := analyses bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
 PYTEST      := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check vectors bench bench-analyses compose-test proto lock clean
+.PHONY: help demo test test-slow check vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ bench: $(VENV)/dev.stamp ## Measure and write docs/benchmarks.md; nothing is ass
 
 bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes docs/analyses/README.md
 	$(BIN)/python -m bench.analyses
+
+bench-audit: $(VENV)/dev.stamp ## Measure the power of all audits; writes the table of docs/audit.md
+	$(BIN)/python -m bench.audit
 
 compose-test: $(VENV)/dev.stamp ## Build the image, start the federation in containers, crash one party (needs Docker)
 	$(PYTEST) -m compose -s tests/compose

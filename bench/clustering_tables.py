@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.datasets import read
 
 Bounds = tuple[float, float]

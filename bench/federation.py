@@ -12,11 +12,11 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from bench.machine import ONE_THREAD, peak_resident_bytes
 from bench.wire import bytes_by_socket, sent_between
 from cli.client import ClientConfig, connect
-from cli.local_deployment import LocalDeployment, LocalTable
+from demo.local_deployment import LocalDeployment, LocalTable
 from transport.coordinator_client import CoordinatorClient
 
 REPORT_WAIT_S = 10.0

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from algorithms.job import Job, JobInput, PrivacyTarget
-from algorithms.pca import PcaPlan, plan
+from analyses.job.job import Job, JobInput, PrivacyTarget
+from analyses.pca.protocol import PcaPlan, plan
 from bench.federation import JobRun, running_federation
 from bench.machine import describe_machine
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError

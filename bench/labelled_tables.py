@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.datasets import read
-from cli.kdd import CATEGORICAL as KDD_CATEGORICAL
-from cli.kdd import CATEGORIES as KDD_CATEGORIES
-from cli.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
-from cli.kdd import NUMERIC as KDD_NUMERIC
+from demo.kdd import CATEGORICAL as KDD_CATEGORICAL
+from demo.kdd import CATEGORIES as KDD_CATEGORIES
+from demo.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
+from demo.kdd import NUMERIC as KDD_NUMERIC
 
 Bounds = tuple[float, float]
 
@@ -115,7 +115,7 @@ def adult() -> LabelledTables:
 
 
 def nsl_kdd() -> LabelledTables:
-    """Return network connections: is one an attack? 25,192 and 22,544 rows; bounds as in `cli.kdd`."""
+    """Return network connections: is one an attack? 25,192 and 22,544 rows; bounds as in `demo.kdd`."""
 
     def split(name: str) -> list[Table]:
         rows = read(name)

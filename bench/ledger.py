@@ -7,7 +7,7 @@
 A job is one `reserve` and one `commit`, each on disk when it returns: the transaction of the database and after it the
 counter. With one thread that is four waits for the disk per job; threads share them. What one wait costs here is
 measured beside it, as it depends on the disk alone. The accounting composes 10,000 releases of five kinds, each with
-another cost, in Renyi divergences, from their records to epsilon, once with nothing cached.
+another cost, in Renyi divergences of both views, from their records to epsilon, once with nothing cached.
 """
 
 import argparse
@@ -22,15 +22,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import attr
+
 from bench.machine import describe_machine
-from dp.accounting import Adjacency, SkellamDpEvent
-from dp.event_record import record_of
-from dp.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
-from dp.gram_mechanism import NoisyGram
-from dp.views import UNIT
-from party.books import Spending, cost_of
-from party.budget import Budget
-from party.ledger import Ledger, open_ledger
+from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.event_record import record_of
+from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
+from dp.cost.job_cost import JobCost
+from dp.cost.views import ADJACENCY, UNIT, VIEWS
+from dp.mechanism.gram import NoisyGram
+from party.ledger.budget import Budget
+from party.ledger.entry import Reserved
+from party.ledger.ledger import Ledger, open_ledger
+from party.ledger.spending import Spending, spending_of
 
 N_EVENTS = 10_000
 TABLE = "people"
@@ -53,14 +57,13 @@ def jobs_per_second(folder: Path, n_threads: int, n_jobs: int) -> float:
     folder.mkdir()
     ledger = open_ledger("bench", path=folder / "ledger", url=None, counter=folder / "counter", holder="bench")
     ledger.set_budget(TABLE, Budget(UNIT, "bench", 1e6, 1e-6), "measurement")
-    event = NoisyGram(50, 4096**2, 3, 1, 10**20).event("coalition")
+    release = NoisyGram(50, 4096**2, 3, 1, 10**20)
+    cost = JobCost.of(lambda view: (release.event(view),), UNIT, 1)
 
     def work(thread: int) -> None:
         for i in range(n_jobs // n_threads):
             job_id = f"job-{thread}-{i}"
-            ledger.reserve(
-                job_id, dataset=TABLE, unit=UNIT, analyst="ada", analysis="pca", consent="policy", events=[event]
-            )
+            ledger.reserve(job_id, dataset=TABLE, analyst="ada", analysis="pca", consent="policy", cost=cost)
             ledger.commit(job_id)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(n_threads)]
@@ -94,11 +97,17 @@ def accounting_s() -> tuple[float, float]:
             DiscreteLaplaceDpEvent(1, Fraction(mu), Adjacency.REPLACE_ONE),
             RandomizedResponseDpEvent(4, Fraction(mu + 1, 4 * mu)),
         ]
-    records = [record_of(event) for event in events]
+    jobs = [
+        Reserved(
+            str(number), TABLE, "ada", "pca", "bench", "policy", UNIT,
+            {view: (record_of(attr.evolve(event, adjacency=ADJACENCY[view])),) for view in VIEWS}, 1,
+        )
+        for number, event in enumerate(events)
+    ]  # fmt: skip
     started_s = time.process_time()
     total = Spending()
-    for record in records:
-        total.add(cost_of((record,)))
+    for job in jobs:
+        total += spending_of(job)
     epsilon = total.epsilon(1e-6)
     return time.process_time() - started_s, epsilon
 

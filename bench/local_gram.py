@@ -20,8 +20,8 @@ from scipy.linalg.blas import dsyrk
 
 from bench.machine import describe_machine
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.field import ResidueField
-from mpc.gram import GramAccumulator, upper_triangle_indices
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.gram import GramAccumulator, upper_triangle_indices
 
 BLOCK_ROWS = 4096
 N_DEALERS = 3

@@ -4,21 +4,20 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from algorithms.job import Job
-from algorithms.schema import Table
+from analyses.job.job import Job
+from analyses.job.schema import Table
+from analyses.run_locally import local_network, run_plan
 from bench.analyses.table import Spent
 from bench.federation import JobRun, running_federation
-from cli.demo_job import example_job
-from cli.kdd import KddParties, write_kdd_parties
-from entropy import SystemEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR, Session
+from demo.job import example_job
+from demo.kdd import KddParties, write_kdd_parties
+from mpc.protocol.session import COORDINATOR
 
 DELTA = 1e-6
 METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -58,30 +57,22 @@ def plan_of(
     return module.plan(job, [t.schema for t in tables])
 
 
-def run_in_process(module: ModuleType, plan: Any, tables: Sequence[Table]) -> LocalRun:
+def run_in_process(plan: Any, tables: Sequence[Table]) -> LocalRun:
     """Run the real parts of all members over an in-process network; members without a table only compute.
 
     Raises:
         ProtocolError: what a member failed with.
     """
     by_party = {t.schema.party: t for t in tables}
-    names = {COORDINATOR: "coordinator", **dict(enumerate(plan.job.members, start=1))}
-    network = LocalNetwork(names, entropy_of=lambda _: SystemEntropy(), deadline_s=300.0)
+    network = local_network(plan)
     network.transcript = _Forgetful()
-
-    def party(name: str) -> Callable[[Session], Awaitable[Any]]:
-        return lambda session: module.party(session, plan, by_party.get(name))
-
-    work = {number: party(name) for number, name in names.items() if number != COORDINATOR}
-    work[COORDINATOR] = lambda session: module.coordinator(session, plan)
     started_s = time.perf_counter()
-    results = asyncio.run(network.run(work))
+    run = asyncio.run(run_plan(plan, by_party, network))
     seconds = time.perf_counter() - started_s
-    for result in results.values():
-        if isinstance(result, Exception):
-            raise result
+    if run.failures:
+        raise run.failures[0]
     sent = max(size for number, size in network.sent_bytes.items() if number != COORDINATOR)
-    return LocalRun(results[COORDINATOR], Spent(seconds, sent))
+    return LocalRun(run.result, Spent(seconds, sent))
 
 
 class _Forgetful(list[Any]):
@@ -109,7 +100,7 @@ def example_over_services(
 
     Args:
         name: of the example.
-        changes: of each run, as `cli.demo_job.example_job` takes them.
+        changes: of each run, as `demo.job.example_job` takes them.
         rows: of the demo's tables; all where absent.
 
     Returns:

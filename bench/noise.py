@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.local_gram import medians_s
 from bench.machine import describe_machine
-from dp.noise import sample_discrete_gaussian, sample_discrete_laplace
-from dp.skellam import sample_skellam
+from dp.draw.noise import sample_discrete_gaussian, sample_discrete_laplace
+from dp.draw.skellam import sample_skellam
 from entropy import SystemEntropy
 
 MUS = (1 << 3, 1 << 10, 10**6, 1 << 30, 1 << 60, 1 << 71, 1 << 100)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from party.config import load_party_config
 from party.server import running_party
-from transport.logs import configure_logs
-from transport.memory import limit_heaps
+from service.logs import configure_logs
+from service.memory import limit_heaps
 
 
 async def serve(paths: list[Path]) -> None:

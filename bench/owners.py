@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.job import Job, JobInput, PrivacyTarget
-from algorithms.pca import plan
-from algorithms.schema import BlockSchema
+from analyses.job.job import Job, JobInput, PrivacyTarget
+from analyses.job.schema import BlockSchema
+from analyses.pca.protocol import plan
 from bench.federation import Federation
 from bench.gram import DELTA, GAMMA, Blocks, check_result
 from bench.machine import ONE_THREAD, describe_machine
 from bench.tables import Tables, synthetic_tables
 from cli.client import ClientConfig, connect
-from cli.local_deployment import LocalDeployment
+from demo.local_deployment import LocalDeployment
 
 
 @dataclass

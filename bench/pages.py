@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bench.targets import target_rows
-from mpc.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE
+from mpc.protocol.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE
 
 INTRODUCTION = """\
 # Benchmarks
@@ -40,8 +40,9 @@ above. Bytes per product and party: payload, and what left the sockets.
 REDUCTION = """\
 ## Which way products are reduced
 
-One party's part in a batch: processor time, and bytes and rounds as the rule of `mpc/double_sharing.py` prices them
-({link:g} ns a byte, {rounds_ms:g} ms for three more rounds). The rule knows N, t, and the number of elements and words.
+One party's part in a batch: processor time, and bytes and rounds as the rule of `mpc/protocol/double_sharing.py`
+prices them ({link:g} ns a byte, {rounds_ms:g} ms for three more rounds). The rule knows N, t, and the number of
+elements and words.
 """
 
 OWNERS = """\

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import pattern_count
-from algorithms.count_rivals import reported_counts
-from algorithms.job import Job
-from algorithms.pattern_reports import PatternReports
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.pattern_count import protocol as pattern_count
+from analyses.pattern_count.baseline import reported_counts
+from analyses.pattern_count.reports import PatternReports
 from bench.machine import describe_machine, peak_resident_bytes
 from bench.moment_runs import run_in_process
-from dp.randomized_bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from entropy import InsecureTestEntropy, SystemEntropy
 
 PARTIES = ("one", "two", "three")
@@ -80,7 +80,7 @@ def measure(method: str, rows: int, n_categories: int, epsilon: float) -> dict[s
     before = peak_resident_bytes("self")
     started_s = time.perf_counter()
     if method == "mpc":
-        run = run_in_process(pattern_count, plan, tables)
+        run = run_in_process(plan, tables)
         found, sent = np.array(run.result["counts"]), run.spent.sent_bytes
     else:
         found, sent = reported_counts(categories, plan.reports, SystemEntropy()).counts, None

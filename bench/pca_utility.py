@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.job import Job, PrivacyTarget
-from algorithms.pca import PcaPlan, clipped_rows, leading_components, plan, reference
-from algorithms.pca_rivals import captured_variance, central_components, local_noise_components
-from algorithms.schema import Table
+from analyses.job.job import Job, PrivacyTarget
+from analyses.job.schema import Table
+from analyses.pca.baseline import captured_variance, central_components, local_noise_components
+from analyses.pca.protocol import PcaPlan, clipped_rows, leading_components, plan, reference
 from bench.tables import kdd_tables
 from entropy import SystemEntropy
-from mpc.gram import expand_triangle
+from mpc.arithmetic.gram import expand_triangle
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pca.toml"
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -27,7 +27,7 @@ from bench.machine import ONE_THREAD, describe_machine
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
 from bench.products_member import operand
-from cli.local_mesh import write_mesh
+from demo.local_mesh import write_mesh
 
 TIMEOUT_S = 300.0
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.machine import peak_resident_bytes
 from bench.wire import bytes_by_socket, sent_between
-from mpc.computation import Computation
-from mpc.field import ResidueField
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.computation import Computation
 from transport.mesh import MeshConfig, join_mesh
 
 BOUND = 1 << 29

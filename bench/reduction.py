@@ -5,7 +5,8 @@
 
 All parties run in one thread over the in-process network, with t = (N - 1) / 2, so the processor time of
 the whole, divided by N, is that of one party without its sockets. The two ways take turns. The constants of
-`mpc.double_sharing.double_sharings_win` are from here; docs/decisions/007 has the figures. To the processor time come
+`mpc.protocol.double_sharing.double_sharings_win` are from here; docs/decisions/007 has the figures. To the processor
+time come
 the bytes and the rounds of the network that the rule assumes: the way with the lesser sum is the measured winner, and
 stands beside what the rule chooses.
 """
@@ -29,16 +30,21 @@ import numpy as np
 
 from bench.machine import describe_machine
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.agreement import DealerAgreement
-from mpc.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE, double_sharings_win, reduce_with_double_sharings
-from mpc.exchange import ShareExchange, agree_pairwise_secrets
-from mpc.field import ResidueField
-from mpc.kernels import Words
-from mpc.local_network import LocalNetwork, Message, local_names
-from mpc.product_check import ProductCheck
-from mpc.reduction import reduce_degree
-from mpc.session import Session
-from mpc.shamir import ShamirScheme
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.shamir import ShamirScheme
+from mpc.local.network import LocalNetwork, Message, local_names
+from mpc.protocol.agreement import DealerAgreement
+from mpc.protocol.double_sharing import (
+    EXTRA_ROUNDS_S,
+    LINK_NS_PER_BYTE,
+    double_sharings_win,
+    reduce_with_double_sharings,
+)
+from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
+from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.reduction import reduce_degree
+from mpc.protocol.session import Session
 
 Multiply = Callable[[ShareExchange, Words, Words], Coroutine[Any, Any, Words]]
 

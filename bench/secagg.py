@@ -32,24 +32,26 @@ from typing import Any
 import numpy as np
 import structlog
 
-from algorithms.secure_sum import Record, SumParams
+from analyses.sums.records import DeclaredRecord, Record
+from analyses.sums.secure_sum import SumParams
 from bench.machine import describe_machine, peak_resident_bytes
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.flower_secagg import ensure_flower, run_in_memory, run_services
 from cli.client import ClientConfig, open_coordinator
-from cli.local_deployment import COORDINATOR_NAME, LocalDeployment
+from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+from device.device import Device
+from device.records import KeptRecord
 from entropy import SystemEntropy
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.journal import MemoryJournal
 from mpc.secagg.keys import IdentityKey
 from mpc.secagg.messages import MaskedInput
 from mpc.secagg.policy import MemberPolicy
-from party.device import Device
+from service.identity import Identity, Role
+from service.tls import load_credentials
 from transport.aggregation_client import AggregationClient, watch_sum
 from transport.channel import open_channel
-from transport.identity import Identity, Role
 from transport.sum_codec import StageReport, SumFailure, SumResult, encode_from_member
-from transport.tls import load_credentials
 
 RECORD = "gradient"
 LARGEST = 1000
@@ -132,7 +134,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
                 key,
                 policy,
                 MemoryJournal(),
-                lambda _, r=record: r,
+                {RECORD: KeptRecord(DeclaredRecord(question.length), lambda r=record: r)},
                 SystemEntropy(),
                 exact_sums=True,
             )

@@ -31,7 +31,7 @@ from mpc.secagg.keys import IdentityKey
 from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.simulation import Meter, run_locally
 from mpc.secagg.stage import Stage
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 LARGEST_VALUE = 1000
 
@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--vanish", type=float, default=0.3, help="fraction that vanishes after sharing keys")
     parser.add_argument("--corrupt", type=float, default=0.0, help="fraction that may collude with the coordinator")
     parser.add_argument(
-        "--ring", type=int, default=1000, help="members on the simulated ring, 10 % corrupt and vanishing"
+        "--ring", type=int, default=1000, help="members on the simulated ring, 10 %% corrupt and vanishing"
     )
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--format", choices=("text", "json"), default="text")

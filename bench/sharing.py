@@ -21,9 +21,9 @@ import numpy as np
 from bench.local_gram import medians_s
 from bench.machine import describe_machine
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.field import ResidueField
-from mpc.opening import open_shares
-from mpc.shamir import ShamirScheme
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.opening import open_shares
+from mpc.arithmetic.shamir import ShamirScheme
 
 ROSTERS = ((3, 1), (5, 2), (7, 3))
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bench.analyses.logistic_regression import LEARNING, WEIGHT_NORM, run_over_services
 from bench.labelled_tables import LabelledTables, adult
+from bench.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
 from bench.machine import describe_machine
 
 BATCH = 300

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from algorithms.schema import BlockSchema, ColumnSchema, Table
-from cli.kdd import write_kdd_parties
-from cli.local_deployment import LocalTable
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from demo.kdd import write_kdd_parties
+from demo.local_deployment import LocalTable
 
 Tables = list[tuple[LocalTable, Table]]
 """Per party, in the order of the joint table's columns: the file, and the same in memory."""
@@ -34,7 +34,7 @@ def synthetic_tables(folder: Path, *, rows: int, columns: int, parties: int, see
 
 
 def kdd_tables(folder: Path, *, rows: int | None = None) -> Tables:
-    """Write the tables of the demo's three parties; `rows` as in `cli.kdd.write_kdd_parties`."""
+    """Write the tables of the demo's three parties; `rows` as in `demo.kdd.write_kdd_parties`."""
     made = write_kdd_parties(folder, rows=rows)
     widths = np.cumsum([len(table.usual_bounds) for table in made.tables.values()])[:-1]
     blocks = np.split(made.pooled, widths, axis=1)

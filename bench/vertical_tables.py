@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.datasets import read
 
 Bounds = tuple[float, float]

@@ -1,6 +1,5 @@
 """`moiety budget`: what a party's tables may tell, and what they have told. For the owner, beside the ledger."""
 
-import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ from cli.party_config import Config, opened_ledger, read_config
 
 if TYPE_CHECKING:
     from party.config import PartyConfig
-    from party.ledger_entry import Entry
+    from party.ledger.entry import Entry
 
 budget_app = typer.Typer(
     name="budget", help="See and set a party's privacy budgets; check its ledger.", no_args_is_help=True
@@ -23,7 +22,7 @@ Reason = Annotated[str, typer.Option(help="Why; kept in the ledger for ever.")]
 
 @budget_app.command()
 def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
-    """Show every table's budget: what was spent, what is held by running jobs, what remains."""
+    """Show every table's budget: against whom it holds, what was spent, what running jobs hold, what remains."""
     with exit_codes():
         loaded = read_config(config)
         with opened_ledger(loaded) as ledger:
@@ -64,7 +63,7 @@ def verify(
 ) -> None:
     """Check that the ledger was neither edited, nor truncated, nor put back from an old copy."""
     with exit_codes():
-        from party.ledger_counter import Head
+        from party.ledger.counter import Head
 
         anchor = None
         if noted is not None:
@@ -93,8 +92,8 @@ def set_budget(
 ) -> None:
     """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so."""
     with exit_codes():
-        from dp.views import UNIT
-        from party.budget import Budget, BudgetError
+        from dp.cost.views import UNIT
+        from party.ledger.budget import Budget, BudgetError
 
         loaded = read_config(config)
         try:
@@ -132,11 +131,13 @@ def adopt(config: Config, reason: Reason, output: OutputFormat = Format.TEXT) ->
 
 
 def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
-    from party.table import TableError, count_rows
+    from party.tables.table import TableError, UnusableTableError, count_rows
 
     declared = {one.name: one.rows for one in config.tables}.get(table)
     try:
         most_rows = count_rows(config, table) if declared is None else declared[1]
+    except UnusableTableError as error:
+        fail(f"table {table!r}: {error.detail}", ExitCode.USAGE)
     except TableError as error:
         fail(str(error), ExitCode.USAGE)
     if delta >= 1 / max(1, most_rows):
@@ -145,25 +146,12 @@ def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
 
 
 def _lines_of(balance: dict[str, Any]) -> list[str]:
-    """Return the lines of one budget; every epsilon rounded so that it promises no more than is there."""
-    remaining = max(0.0, math.floor(balance["remaining_epsilon"] * 1e4) / 1e4)
-    exact = balance["exact_results"]
-    return [
-        f"{balance['dataset']}: period {balance['period']!r}, per {balance['unit']} ({balance['adjacency']})",
-        f"  budget     epsilon {balance['epsilon']:g} at delta {balance['delta']:g}, against the worst coalition",
-        f"  spent      epsilon {_up(balance['spent_epsilon'])} by {balance['committed_jobs']} jobs",
-        *(
-            [f"  with held  epsilon {_up(balance['held_epsilon'])}, {balance['reserved_jobs']} jobs not yet opened"]
-            if balance["reserved_jobs"]
-            else []
-        ),
-        f"  remaining  epsilon {remaining:g}, or somewhat more: jobs are composed together",
-        *([f"  exact      {exact} results were opened without noise; no epsilon counts them"] if exact else []),
-    ]
+    """Return the lines of one budget."""
+    from party.ledger.standing import lines_of
 
-
-def _up(epsilon: float) -> str:
-    return f"{math.ceil(epsilon * 1e4) / 1e4:g}"
+    relations = ", ".join(f"{view}: {adjacency}" for view, adjacency in balance["adjacency"].items())
+    heading = f"{balance['dataset']}: period {balance['period']!r}, per {balance['unit']} ({relations})"
+    return [heading, *lines_of(balance)]
 
 
 def _entry_as_dict(entry: "Entry") -> dict[str, Any]:
@@ -174,7 +162,7 @@ def _entry_as_dict(entry: "Entry") -> dict[str, Any]:
 
 
 def _told(entry: "Entry") -> str:
-    from party.ledger_entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
+    from party.ledger.entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
 
     match entry.what:
         case BudgetSet(dataset, budget, reason):
@@ -182,8 +170,9 @@ def _told(entry: "Entry") -> str:
                 f"{dataset}: epsilon {budget.epsilon:g} at delta {budget.delta:g} per {budget.unit}, "
                 f"period {budget.period!r}: {reason}"
             )
-        case Reserved(job_id, dataset, analyst, analysis, _, consent):
-            return f"job {job_id}: {analysis} on {dataset} for {analyst}, by consent of the {consent}"
+        case Reserved(job_id, dataset, analyst, analysis, _, consent, colluding=colluding):
+            withstands = "" if colluding is None else f", withstands {colluding} colluding"
+            return f"job {job_id}: {analysis} on {dataset} for {analyst}, by consent of the {consent}{withstands}"
         case ExactRelease(job_id, dataset, analyst, analysis, consent):
             return f"job {job_id}: {analysis} on {dataset} for {analyst}, without noise, by consent of the {consent}"
         case Committed(job_id):

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from algorithms.job import Name
-from transport.channel import open_channel
+from analyses.job.job import Name
+from service.identity import Identity, Role
+from service.settings import Address, Settings, SettingsError, TlsFiles, load_settings
+from service.tls import load_credentials
+from transport.channel import check_certificate, open_channel
 from transport.coordinator_client import CoordinatorClient
-from transport.identity import Identity, Role
-from transport.settings import Address, Settings, SettingsError, TlsFiles, load_settings
-from transport.tls import load_credentials
 
 ENVIRONMENT_PREFIX = "MOIETY_CLIENT"
 
@@ -57,6 +57,7 @@ async def connect(config: ClientConfig) -> AsyncIterator[CoordinatorClient]:
     Raises:
         CredentialsError: the certificate files cannot be used.
         SettingsError: the certificate is of another federation.
+        UnauthenticatedError: the coordinator's certificate is not accepted.
     """
     async with open_coordinator(config) as (name, channel):
         yield CoordinatorClient(name, channel)
@@ -74,4 +75,5 @@ async def open_coordinator(config: ClientConfig) -> AsyncIterator[tuple[str, Any
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
     address = config.coordinator.address
     async with open_channel(address, coordinator, credentials) as channel:
+        await check_certificate(channel)
         yield f"{coordinator.name} ({address})", channel

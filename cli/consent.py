@@ -3,6 +3,7 @@
 import json
 import math
 import time
+import unicodedata
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,9 @@ from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_tex
 from cli.party_config import Config, read_config
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
+COLUMNS = 66
+"""Of a field's text: what a terminal of 80 columns has beside the label."""
+
 OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 
 
@@ -98,20 +102,24 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _lines_of(question: dict[str, Any]) -> list[str]:
-    """Return who asks, what, about which columns, both epsilons, and what would be left."""
+    """Return who asks, what, about which columns, both epsilons, and what would be left.
+
+    What others wrote stands in its own field, and where it is long it goes on under itself: nothing of it ever begins a
+    line, nor is broken by the terminal, so that it cannot pass for a field of ours.
+    """
     budget = question["budget"]
     asked = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(question["asked_at_s"]))
-    title = f" ({question['title']})" if question["title"] else ""
     lines = [
-        f"job {question['job_id']}: {question['analysis']}{title}",
+        f"job {question['job_id']}: {question['analysis']}",
+        *(_field("title", json.dumps(question["title"], ensure_ascii=False)) if question["title"] else []),
         f"  asked by   {question['analyst']} at {asked}; waits for {question['deadline_s']:g} s",
-        f"  members    {', '.join(question['members'])}; withstands {question['colluding']} colluding",
-        f"  parameters {json.dumps(question['parameters'])}",
+        *_field("members", f"{', '.join(question['members'])}; withstands {question['colluding']} colluding"),
+        *_field("parameters", json.dumps(question["parameters"])),
     ]
     if question["table"] is None:
         lines.append("  data       none of this party's: it only computes")
     else:
-        lines.append(f"  data       table {question['table']}: {', '.join(question['columns'])}")
+        lines += _field("data", f"table {question['table']}: {', '.join(question['columns'])}")
     epsilon = question["epsilon"]
     lines += (
         ["  epsilon    NONE: the result is exact, nothing protects anybody in it, and no budget counts it"]
@@ -124,16 +132,29 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
         ]
     )
     if budget is not None:
-        left = math.floor(max(0.0, budget["epsilon"] - budget["held_after"]) * 1e4) / 1e4
+        left = math.floor(max(0.0, 1 - budget["part_after"]) * 1e4) / 1e2
         lines.append(
             f"  budget     epsilon {budget['epsilon']:g} at delta {budget['delta']:g} in period {budget['period']!r}: "
-            f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} left"
+            f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} % left"
         )
-    return [*lines, *(f"  asked as   {reason}" for reason in question["why_asked"])]
+    return [*lines, *(line for reason in question["why_asked"] for line in _field("asked as", reason))]
+
+
+def _field(label: str, text: str) -> list[str]:
+    """Return a labelled text in lines of a terminal of 80 columns; wide characters take two."""
+    pieces, width = [""], 0
+    for character in text:
+        takes = 2 if unicodedata.east_asian_width(character) in "WFA" else 1
+        if width + takes > COLUMNS:
+            pieces.append("")
+            width = 0
+        pieces[-1] += character
+        width += takes
+    return [f"  {name:10} {piece}" for name, piece in zip([label, *[""] * len(pieces)], pieces, strict=False)]
 
 
 def _up(epsilon: float) -> str:
     """Return an epsilon in four digits or so that never promise more than it does."""
-    from dp.report import ceil_to_digits
+    from dp.cost.report import ceil_to_digits
 
     return ceil_to_digits(epsilon)

@@ -1,7 +1,6 @@
 """`moiety device`: a member of masked sums, and its key."""
 
 import asyncio
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,11 +24,13 @@ def run(
 ) -> None:
     """Wait for sums and take part in those that the configuration allows, until SIGTERM or Ctrl-C."""
     with exit_codes():
-        from mpc.concurrency import run_together
-        from party.device import run_device
-        from party.device_config import DeviceConfig
-        from transport.logs import configure_logs
+        from device.config import DeviceConfig
+        from device.device import run_device
+        from mpc.protocol.concurrency import run_together
+        from service.logs import configure_logs
+        from service.secrecy import forbid_core_files
 
+        forbid_core_files()
         members = [DeviceConfig.load(path) for path in config]
         configure_logs(members[0].log_format)
 
@@ -46,8 +47,8 @@ def key(
 ) -> None:
     """Make this member's signing key. Prints the public half, which goes into everybody's roster."""
     with exit_codes():
+        from device.config import write_identity_key
         from entropy import SystemEntropy
-        from party.device_config import write_identity_key
 
         try:
             public = write_identity_key(out, SystemEntropy())
@@ -69,7 +70,7 @@ def budget(
 ) -> None:
     """Show what masked sums may still learn of this member, and what they have. Also while it runs."""
     with exit_codes():
-        from party.device_config import DeviceConfig
+        from device.config import DeviceConfig
 
         found = DeviceConfig.load(config).read_ledger()
         if output is Format.JSON:
@@ -86,8 +87,8 @@ def report(
 ) -> None:
     """Show what this member clipped of its own record for a sum. It tells of the record: keep it to yourself."""
     with exit_codes():
-        from party.device_config import DeviceConfig
-        from party.device_report import describe_sum_report, kept_rounds, read_sum_report
+        from device.config import DeviceConfig
+        from device.report import describe_sum_report, kept_rounds, read_sum_report
 
         data_dir = DeviceConfig.load(config).data_dir
         if not sum_round:
@@ -103,22 +104,35 @@ def report(
             print_text("\n".join(describe_sum_report(found)))
 
 
+@device_app.command()
+def check(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """Say which records are what the configuration declares. Others count as zeros, and nobody but you is told so."""
+    with exit_codes():
+        from device.config import DeviceConfig
+
+        found = {name: kept.why_unusable() or None for name, kept in DeviceConfig.load(config).kept_records().items()}
+        if output is Format.JSON:
+            print_json(found)
+        else:
+            for name, why in found.items():
+                print_text(f"{name}: is what is declared" if why is None else f"{name}: would count as zeros: {why}")
+        if any(found.values()):
+            raise typer.Exit(ExitCode.FAILED)
+
+
 def _lines_of(found: dict[str, Any]) -> list[str]:
     """Return what the owner of a member reads of its budget; epsilons promise no more than is there."""
-    from dp.report import ceil_to_digits
+    from party.ledger.standing import lines_of
 
     standing, lines = found["budget"], []
     if standing is None:
         lines.append("no privacy budget was ever used here: no noisy sum was answered")
     else:
-        remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
-        spent = ceil_to_digits(standing["spent_epsilon"])
-        lines += [
-            f"period {standing['period']!r}, per {standing['unit']}, against the worst coalition",
-            f"  budget     epsilon {standing['epsilon']:g} at delta {standing['delta']:g}",
-            f"  spent      epsilon {spent} by {standing['committed_jobs']} sums",
-            f"  remaining  epsilon {remaining:g}, or somewhat more: sums are composed together",
-        ]
+        told = lines_of(standing | {"exact_results": 0}, jobs="sums", members="members")
+        lines += [f"period {standing['period']!r}, per {standing['unit']}", *told]
     if found["exact_sums"]:
         lines.append(f"  exact      {found['exact_sums']} sums without noise, which no epsilon counts")
     return lines

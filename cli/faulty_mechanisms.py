@@ -1,6 +1,7 @@
 """FOR AUDITS ONLY: mechanisms with known faults. `moiety audit` must catch every one of them; nothing else uses them.
 
-Each is the fault of a published protocol or of a common library, or a deliberate one, with the claim that goes with it.
+Each is the fault of a published protocol or of a common library, with the claim that goes with it. Sound mechanisms
+with too little noise are made by `cli.audit_targets.less_noise`.
 """
 
 import math
@@ -10,29 +11,12 @@ import numpy as np
 from dp_accounting import get_epsilon_gaussian
 from numpy.typing import NDArray
 
-from dp.audit import Claim, Statistics
-from dp.noise import sample_discrete_gaussian, sample_discrete_laplace
+from dp.audit.audit import Claim, Statistics
+from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
 DELTA = 1e-3
-
-
-@dataclass(frozen=True)
-class TooLittleLaplace:
-    """A count with discrete Laplace noise of scale 80 where 100 are claimed: 20 % too little."""
-
-    sensitivity: int = 100
-
-    @property
-    def claim(self) -> Claim:
-        """That of the full scale."""
-        return Claim(1.0, 0.0)
-
-    def statistics(self, world: int, n_runs: int, entropy: Entropy) -> Statistics:
-        """Return the noisy count."""
-        noise = sample_discrete_laplace(entropy, self.sensitivity * 4 // 5, n_runs)
-        return {"count": (noise + self.sensitivity * world).astype(np.float64)}
 
 
 @dataclass(frozen=True)

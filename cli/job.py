@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from algorithms.job import Job, JobError
+from analyses.job.job import Job, JobError
 from cli.client import ClientConfig, connect
 from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.result import summary_of
@@ -132,11 +132,11 @@ def cancel(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT) ->
 
 
 def _read_job(path: Path) -> Job:
-    from algorithms.registry import check_parameters
+    from analyses.registry import analysis_of
 
     try:
         job = Job.from_toml(path.read_text(encoding="utf-8"))
-        check_parameters(job)
+        analysis_of(job).check_parameters(job)
     except FileNotFoundError as error:
         raise JobError(f"{path}: there is no such file") from error
     except OSError as error:

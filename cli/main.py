@@ -16,7 +16,7 @@ class _Subcommand(NamedTuple):
 
 
 SUBCOMMANDS = {
-    "demo": _Subcommand("cli.demo", "demo_app", "Run a whole federation on this machine, on real data."),
+    "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
     "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),

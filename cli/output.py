@@ -79,9 +79,9 @@ def exit_codes() -> Iterator[None]:
 
     A file that cannot be read or written is theirs to mend; other errors of the system name nothing that they could.
     """
-    from algorithms.job import JobError
-    from transport.errors import ServiceError
-    from transport.settings import SettingsError
+    from analyses.job.job import JobError
+    from service.errors import ServiceError
+    from service.settings import SettingsError
 
     try:
         yield
@@ -98,7 +98,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _code_of(error: Exception) -> ExitCode:
-    from transport import errors, tls
+    from service import errors, tls
 
     codes: dict[type[Exception], ExitCode] = {
         tls.CredentialsError: ExitCode.USAGE,

@@ -11,7 +11,7 @@ from cli.output import ExitCode, fail
 
 if TYPE_CHECKING:
     from party.config import PartyConfig
-    from party.ledger import Ledger
+    from party.ledger.ledger import Ledger
 
 Config = Annotated[
     Path, typer.Option("--config", envvar="MOIETY_PARTY_CONFIG", help="The party's configuration, party.toml.")
@@ -38,7 +38,7 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         LedgerError: it cannot be used, or was tampered with.
     """
     from party.installation import Installation
-    from party.ledger import open_ledger
+    from party.ledger.ledger import open_ledger
 
     url = None if config.ledger.url is None else config.ledger.url.get_secret_value()
     if may_be_new:

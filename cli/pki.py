@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from cli.output import ExitCode, Format, fail, print_json, print_text
-from transport.identity import Role, check_name, role_named
-from transport.pki import KeyPair, create_authority, issue_all
+from service.identity import Role, check_name, role_named
+from service.pki import KeyPair, create_authority, issue_all
 
 AUTHORITY_CERTIFICATE = "ca.pem"
 AUTHORITY_KEY = "ca.key"

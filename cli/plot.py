@@ -19,14 +19,17 @@ def plot_pca(result: dict[str, Any], path: Path, *, exact_eigenvalues: Sequence[
     """Draw the eigenvalue spectrum and the leading component of a PCA result as a PNG.
 
     Args:
-        result: of `algorithms.pca.coordinator`.
+        result: of `analyses.pca.protocol.coordinator`.
         path: the file to write.
         exact_eigenvalues: where somebody holds all data, as in the demo: drawn beside the private ones.
 
     Raises:
         PlotError: matplotlib is not installed, or the result is not of a PCA.
     """
-    if result.get("analysis") != "pca":
+    from analyses.registry import ANALYSES
+
+    analysis = ANALYSES.get(result.get("analysis", ""))
+    if analysis is None or not analysis.has_plot:
         raise PlotError("only results of a PCA can be drawn")
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

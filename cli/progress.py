@@ -59,9 +59,9 @@ class BarPrinter:
 
     def __init__(self) -> None:
         columns = (
-            TextColumn("{task.fields[member]}"),
+            TextColumn("{task.fields[member]}", markup=False),
             BarColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
         )
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)

@@ -44,7 +44,7 @@ def serve_party(
         _limit_process(config, "MOIETY_PARTY")
         from party.config import load_party_config
         from party.server import serve_party as serve
-        from transport.memory import release_compiler
+        from service.memory import release_compiler
 
         release_compiler()
         asyncio.run(serve(load_party_config(config, {"listen": listen})))
@@ -60,7 +60,7 @@ def serve_coordinator(
         _limit_process(config, "MOIETY_COORDINATOR")
         from coordinator.config import CoordinatorConfig
         from coordinator.server import serve_coordinator as serve
-        from transport.memory import release_compiler
+        from service.memory import release_compiler
 
         release_compiler()
         asyncio.run(serve(CoordinatorConfig.load(config, {"listen": listen})))
@@ -70,9 +70,11 @@ def _limit_process(path: Path, prefix: str) -> None:
     """Set the number of threads of the linear algebra library, read from the configuration like every other field."""
     from pydantic import BaseModel
 
-    from transport.memory import limit_heaps
-    from transport.settings import load_settings
+    from service.memory import limit_heaps
+    from service.secrecy import forbid_core_files
+    from service.settings import load_settings
 
+    forbid_core_files()
     limit_heaps()
 
     class Threads(BaseModel):

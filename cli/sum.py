@@ -11,7 +11,7 @@ import typer
 from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
-    from algorithms.secure_sum import SumParams
+    from analyses.sums.secure_sum import SumParams
     from cli.client import ClientConfig
     from transport.sum_codec import StageReport
 
@@ -25,8 +25,8 @@ def ask(
 ) -> None:
     """Ask for a secure-sum, secure-mean or secure-histogram; nobody learns what one member contributed."""
     with exit_codes():
-        from algorithms.job import JobError
-        from algorithms.secure_sum import SumParams
+        from analyses.job.job import JobError
+        from analyses.sums.secure_sum import SumParams
         from cli.client import ClientConfig
 
         try:
@@ -59,8 +59,8 @@ async def run_sum(
         ServiceError: the coordinator cannot be reached, or refuses.
     """
     from cli.client import open_coordinator
+    from service.errors import RemoteFailureError
     from transport.aggregation_client import watch_sum
-    from transport.errors import RemoteFailureError
     from transport.sum_codec import StageReport, SumFailure, SumRetry
 
     async with open_coordinator(config) as (name, channel):
@@ -87,9 +87,9 @@ def line_of(report: "StageReport") -> str:
 
 def text_of(answer: dict[str, Any]) -> str:
     """Return an answer for people, with what it costs whom."""
-    from dp.report import describe
+    from dp.cost.report import describe
 
-    key = {"secure-sum": "sum", "secure-mean": "mean", "secure-histogram": "counts"}[answer["analysis"]]
+    key = next(key for key in ("sum", "mean", "counts") if key in answer)
     value = answer[key]
     shown = "none: the weights add up to 0" if value is None else ", ".join(f"{entry:.12g}" for entry in value)
     lines = [f"{key} of {answer['record']} over {len(answer['survivors'])} members: {shown}"]

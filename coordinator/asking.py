@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from algorithms.job import Job
-from algorithms.plan import Plan
-from algorithms.schema import BlockSchema
+from analyses.job.job import Job
+from analyses.job.plan import Plan
+from analyses.job.schema import BlockSchema
 from coordinator.evidence import Verdict
+from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SCHEMA_BYTES
+from service.errors import ServiceError
+from service.identity import Identity
 from transport.channel import wait_until_reachable
-from transport.errors import ServiceError
-from transport.identity import Identity
 from transport.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
 
 REACH_S = 8.0
@@ -75,6 +76,11 @@ class Asking:
         """Whether all that is missing is the word of people."""
         return bool(self._waiting)
 
+    @property
+    def waiting_parties(self) -> frozenset[str]:
+        """Names of the parties whose owners are being asked."""
+        return frozenset(self._waiting)
+
     async def propose(self) -> list[BlockSchema]:
         """Offer the job to all parties and return their schemas by number.
 
@@ -106,6 +112,8 @@ class Asking:
         return self._schema_of(name, answer)
 
     def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
+        if len(answer.schema_json) > MOST_SCHEMA_BYTES:
+            return Verdict(f"party {name} accepted, but its schema has more than {MOST_SCHEMA_BYTES} bytes", name)
         try:
             schema = BlockSchema.model_validate_json(answer.schema_json)
         except ValidationError:
@@ -143,10 +151,14 @@ class Asking:
         self, party: RosterParty, schemas_json: Sequence[str], digest: bytes, agreed: asyncio.Event
     ) -> Verdict:
         """Ask one party, and listen on once it has agreed. Returns why it holds no budget, or no longer."""
-        name = party.identity.name
+        name, n_messages = party.identity.name, 0
         try:
             async with asyncio.timeout(self._job.deadline_s) as silence:
                 async for answer in party.client.reserve(self._job_id, schemas_json, digest):
+                    n_messages += 1
+                    if n_messages > MOST_RESERVE_MESSAGES:
+                        what = f"sent more than {MOST_RESERVE_MESSAGES} messages instead of an answer to the plan"
+                        return Verdict(f"party {name} {what}", name)
                     match answer:
                         case Waiting(text):
                             silence.reschedule(None)  # a lost connection ends the stream

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from algorithms.job import Name
-from transport.identity import Identity, Role
-from transport.logs import LogFormat
-from transport.settings import Address, FilePath, Settings, TlsFiles, load_settings
+from analyses.job.job import Finite, Name
+from service.identity import Identity, Role
+from service.logs import LogFormat
+from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
 
@@ -60,7 +60,9 @@ class CoordinatorConfig(Settings):
         store: the SQLite file of jobs and their events.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
-        max_running_jobs: more than these wait in the order in which they came.
+        max_running_jobs: more than these wait. Analysts take turns.
+        max_job_s: a job that runs for longer is broken off.
+        turn_s: a job that has run for so long keeps its place only as long as no other wants it: see `Scheduler`.
         tls: this coordinator's certificate, its key, the authority.
         parties: the roster of jobs.
         sum_members: who may take part in masked sums.
@@ -74,6 +76,8 @@ class CoordinatorConfig(Settings):
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
     max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
+    max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
+    turn_s: Annotated[Finite, Field(gt=0, le=604_800)] = 300.0
     tls: TlsFiles
     parties: tuple[RosterEntry, ...] = ()
     sum_members: tuple[SumMember, ...] = ()

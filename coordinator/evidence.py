@@ -26,6 +26,7 @@ NO_FAULT = Verdict("")
 class _Party:
     stage: str = ""
     heard_at_s: float = 0.0
+    waits_for: str = ""
     has_finished: bool = False
     own_failure: str | None = None
     broken: str | None = None
@@ -56,7 +57,8 @@ class Evidence:
     When one party dies, the others fail as well, each telling whom it waited for, and some of them wait for one that
     itself waits for the dead one. So first-hand signs count before accusations (a broken connection first: it has no
     other cause), what a party was caught at counts before its absence (who aborts is missed by the others), and the
-    remaining accusations are followed to their end.
+    remaining accusations are followed to their end. A party that is accused, accuses nobody, but has said that it waits
+    for a third is a victim of that one: who is kept waiting by a slow party keeps others waiting.
 
     Args:
         names: of the parties.
@@ -70,10 +72,12 @@ class Evidence:
     def __post_init__(self) -> None:
         self._parties = {name: _Party(heard_at_s=self.now_s) for name in self.names}
 
-    def heard(self, name: str, stage: str, now_s: float) -> None:
-        """The party told how far it is: it lives."""
-        self._parties[name].stage = stage
-        self._parties[name].heard_at_s = now_s
+    def heard(self, name: str, stage: str, now_s: float, waits_for: str = "") -> None:
+        """The party told how far it is: it lives. It may also tell for whom it has waited long."""
+        party = self._parties[name]
+        party.stage = stage
+        party.heard_at_s = now_s
+        party.waits_for = waits_for if waits_for in self._parties and waits_for != name else ""
 
     def finished(self, name: str, now_s: float) -> None:
         """The party did its part."""
@@ -81,11 +85,17 @@ class Evidence:
         self._parties[name].heard_at_s = now_s
 
     def failed(self, name: str, stage: str, reason: str, culprit: str, *, is_finding: bool = False) -> None:
-        """The party gave up, because of itself (no or unknown culprit) or of another, caught or missed."""
+        """The party gave up, because of itself (no or unknown culprit) or of another, caught or missed.
+
+        A party that was caught, as it says, and is none of those in this job is the coordinator itself, which is no
+        judge of that: the accusation is told as it stands, with nobody as the culprit.
+        """
         party = self._parties[name]
         party.stage = stage or party.stage
         if culprit in self._parties and culprit != name:
             party.blamed = _Blame(culprit, stage, reason, is_finding)
+        elif culprit and culprit != name and is_finding:
+            party.blamed = _Blame("", stage, reason, is_finding)
         else:
             party.own_failure = reason
 
@@ -100,6 +110,11 @@ class Evidence:
     def silent_since(self, before_s: float) -> list[str]:
         """Return the parties that were last heard before a time and have not ended."""
         return [name for name, p in self._parties.items() if not p.has_ended and p.heard_at_s < before_s]
+
+    @property
+    def running(self) -> list[str]:
+        """The parties that have not ended."""
+        return [name for name, party in self._parties.items() if not party.has_ended]
 
     def is_out(self, name: str) -> bool:
         """Whether the party failed in any way."""
@@ -131,16 +146,37 @@ class Evidence:
         accuser = next((name for name, party in self._parties.items() if party.blamed is not None), None)
         return None if accuser is None else self._last_accusation(accuser)
 
+    def slow_party(self) -> str:
+        """Return the party for whom another waits now, and which itself waits for nobody; empty where there is none."""
+        waiting = next((name for name, party in self._parties.items() if party.waits_for), None)
+        if waiting is None:
+            return ""
+        asked: set[str] = set()
+        while (next_one := self._parties[waiting].waits_for) and waiting not in asked:
+            asked.add(waiting)
+            waiting = next_one
+        return waiting
+
     def _last_accusation(self, accuser: str) -> Verdict:
         """Follow accusations from one party until somebody is accused who accuses nobody, or the circle closes."""
         asked: set[str] = set()
-        while True:
-            blame = self._parties[accuser].blamed
-            assert blame is not None
+        verdict: Verdict | None = None
+        while accuser not in asked:
             asked.add(accuser)
-            if blame.culprit in asked or self._parties[blame.culprit].blamed is None:
-                return Verdict(f"party {accuser} reports: {blame.reason}", blame.culprit, blame.stage)
-            accuser = blame.culprit
+            party = self._parties[accuser]
+            if party.blamed is not None:
+                blame = party.blamed
+                verdict = Verdict(f"party {accuser} reports: {blame.reason}", blame.culprit, blame.stage)
+            elif party.waits_for:
+                what = f"party {accuser} waits for {party.waits_for}{_in(party.stage)}, and others wait for {accuser}"
+                verdict = Verdict(what, party.waits_for, party.stage)
+            else:
+                break
+            if verdict.culprit in asked:
+                break
+            accuser = verdict.culprit
+        assert verdict is not None, "the first accuser accuses somebody"
+        return verdict
 
 
 def _in(stage: str) -> str:

@@ -9,20 +9,21 @@ from typing import Any
 
 import structlog
 
-from algorithms.job import Job, JobError
-from algorithms.plan import OPENING_STAGE, Plan
-from algorithms.registry import analysis_of
-from algorithms.schema import BlockSchema
+from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE, Plan
+from analyses.job.schema import BlockSchema
+from analyses.registry import analysis_of
 from coordinator.asking import Asking, JobFailedError, RosterParty
 from coordinator.evidence import NO_FAULT, Evidence, Verdict
 from coordinator.journal import Journal
+from coordinator.said import Allowance, Pace
 from coordinator.state import State
 from coordinator.store import StoreWriteError
 from entropy import Entropy
 from mpc.errors import ProtocolError
-from mpc.session import COORDINATOR
-from transport.errors import ServiceError
-from transport.identity import Identity
+from mpc.protocol.session import COORDINATOR
+from service.errors import ServiceError
+from service.identity import Identity
 from transport.inbox import Inbox
 from transport.mailbox import Mailboxes
 from transport.party_client import Failed, Finished, PartyEvent, Progressed
@@ -41,8 +42,7 @@ WRITE_PAUSE_S = 1.0
 LONGEST_WRITE_PAUSE_S = 30.0
 """How long to wait before trying again to write the end of a job: twice as long each time, up to the longest."""
 
-MOST_NOTES = 500
-"""Progress of one party beyond so many events is not recorded: its events are its own choice."""
+MAX_JOB_S = 14_400.0
 
 _NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch_silence
 
@@ -70,6 +70,7 @@ class JobRunner:
         journal: where its life is written.
         mailboxes: where parties deliver.
         entropy: the coordinator's randomness; the protocols give it little to do.
+        max_job_s: a job that runs for longer is broken off.
     """
 
     def __init__(
@@ -83,20 +84,25 @@ class JobRunner:
         journal: Journal,
         mailboxes: Mailboxes,
         entropy: Entropy,
+        max_job_s: float = MAX_JOB_S,
     ) -> None:
         self.job_id = job_id
         self._job = job
+        self._analyst = analyst
         self._asking = Asking(job_id, job, analyst=analyst, parties=parties, on_waiting=self._wait_for_owner)
         self._parties = dict(parties)
         self._names = {COORDINATOR: identity.name, **{number: p.identity.name for number, p in parties.items()}}
         self._journal = journal
         self._mailboxes = mailboxes
         self._entropy = entropy
+        self._max_job_s = max_job_s
+        self._running_since_s: float | None = None
+        self._slow = ("", float("-inf"))  # a party that is slow, and when it was last said to be
         self._state = State.SUBMITTED
         self._stopped: asyncio.Future[_Ending] = asyncio.get_running_loop().create_future()
         self._session: GrpcSession | None = None
         self._followers: list[asyncio.Task[None]] = []
-        self._noted: dict[str, set[tuple[str, int]]] = {name: set() for name in self._names.values()}
+        self._said = {name: Allowance() for name in self._names.values()}
         self._log = _log.bind(job=job_id)
         self.unwritten = asyncio.Event()
         """Set when the job has ended and `run` goes on only because that cannot be written yet."""
@@ -107,6 +113,27 @@ class JobRunner:
     def waits_for_owners(self) -> bool:
         """Whether all that the job needs is the word of people: nothing computes."""
         return self._asking.waits_for_owners
+
+    @property
+    def members(self) -> frozenset[str]:
+        """Names of the job's parties."""
+        return frozenset(self._job.members)
+
+    @property
+    def asked_parties(self) -> frozenset[str]:
+        """Names of the parties whose owners are being asked."""
+        return self._asking.waiting_parties
+
+    @property
+    def slow_party(self) -> str:
+        """Name of the party for which the others have waited lately; empty where there is none."""
+        name, seen_at_s = self._slow
+        return name if self._now_s() - seen_at_s <= 2 * self._job.deadline_s else ""
+
+    @property
+    def runs_for_s(self) -> float:
+        """Seconds since the parties were told to run; 0 before."""
+        return 0.0 if self._running_since_s is None else self._now_s() - self._running_since_s
 
     def stop(self, state: State, reason: str) -> None:
         """Break the job off; `run` returns soon after.
@@ -153,20 +180,28 @@ class JobRunner:
 
     async def _compute(self, plan: Plan) -> str:
         """Run all parties and the coordinator's part; return the result as JSON."""
+        survival = analysis_of(self._job).survival(self._job)
         self._step(
             State.RUNNING,
             plan_json=plan.canonical_json(),
-            text=f"{plan.n_parties} compute parties, of which {self._job.t} may collude; {plan.survival}",
+            text=f"{plan.n_parties} compute parties, of which {self._job.t} may collude; {survival.in_words}",
         )
         inbox = self._mailboxes.open(self.job_id, {p.identity: number for number, p in self._parties.items()})
-        session = self._session = self._open_session(inbox)
+        session = self._session = self._open_session(inbox, plan.terms(self._analyst))
+        self._running_since_s = self._now_s()
         evidence = Evidence(tuple(self._names[number] for number in self._parties), self._now_s())
         self._followers = [asyncio.create_task(self._follow(number, session, evidence)) for number in self._parties]
         watching = asyncio.create_task(self._watch_silence(session, evidence))
         for task in (*self._followers, watching):
             task.add_done_callback(self._stop_if_broken)
+        limit = asyncio.timeout(self._max_job_s)
         try:
-            result = await analysis_of(self._job).coordinator(session, plan)
+            async with limit:
+                result = await analysis_of(self._job).coordinator(session, plan)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise JobFailedError(self._overtime(evidence)) from error
         except (JobError, ProtocolError, ServiceError) as error:
             await self._settle(evidence)
             raise JobFailedError(evidence.verdict() or self._verdict_of(error)) from error
@@ -175,19 +210,28 @@ class JobRunner:
         self._name_liars(result.get("wrong_shares_from", ()))
         return json.dumps(result, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
+    def _overtime(self, evidence: Evidence) -> Verdict:
+        """Judge a job that ran too long: by for whom parties wait, or by who alone has not ended."""
+        running = evidence.running
+        culprit = evidence.slow_party() or (running[0] if len(running) == 1 else "")
+        what = f"the job ran longer than this coordinator allows ({self._max_job_s:g} s, max_job_s)"
+        return Verdict(f"{what}; the others waited for party {culprit}" if culprit else what, culprit)
+
     def _name_liars(self, names: Sequence[str]) -> None:
         """Write down whose shares were corrected: the job goes on, but its people should know."""
         for name in names:
             self._log.warning("party sent wrong shares, which were corrected", party=name, stage=OPENING_STAGE)
             self._note(name, OPENING_STAGE, text=f"party {name} sent wrong shares, which were corrected")
 
-    def _open_session(self, inbox: Inbox) -> GrpcSession:
+    def _open_session(self, inbox: Inbox, terms: bytes) -> GrpcSession:
         return GrpcSession(
             job_id=self.job_id,
+            terms=terms,
             me=COORDINATOR,
             names=self._names,
             entropy=self._entropy,
             deadline_s=_NEVER_S,
+            transfer_s=self._job.deadline_s,
             inbox=inbox,
             channels={number: party.channel for number, party in self._parties.items()},
             on_progress=lambda stage, done, total: self._note(
@@ -197,10 +241,12 @@ class JobRunner:
 
     async def _follow(self, number: int, session: GrpcSession, evidence: Evidence) -> None:
         """Read what one party tells of its run until it ends."""
-        name = self._names[number]
+        name, pace = self._names[number], Pace(self._now_s())
         try:
             async for event in self._parties[number].client.run(self.job_id):
                 self._hear(name, event, evidence)
+                if pause_s := pace.pause_s(self._now_s()):
+                    await asyncio.sleep(pause_s)
                 if isinstance(event, Failed):
                     self._lose(name, event.reason, session, evidence)
         except ServiceError as error:
@@ -220,8 +266,10 @@ class JobRunner:
 
     def _hear(self, name: str, event: PartyEvent, evidence: Evidence) -> None:
         match event:
-            case Progressed(stage, percent):
-                evidence.heard(name, stage, self._now_s())
+            case Progressed(stage, percent, waits_for):
+                evidence.heard(name, stage, self._now_s(), waits_for)
+                if waits_for and (slow := evidence.slow_party()):
+                    self._slow = (slow, self._now_s())
                 if stage == OPENING_STAGE:
                     with suppress(StoreWriteError):  # it is told again with the end
                         self._open()
@@ -327,10 +375,8 @@ class JobRunner:
         )
 
     def _note(self, name: str, stage: str, percent: int = 0, *, text: str = "") -> None:
-        noted = self._noted[name]
-        if self._state.has_ended or (not text and ((stage, percent) in noted or len(noted) >= MOST_NOTES)):
+        if self._state.has_ended or not self._said[name].admits(stage, percent, text):
             return
-        noted.add((stage, percent))
         self._journal.note(self.job_id, stage=stage, member=name, percent=percent, text=text)
 
     @staticmethod

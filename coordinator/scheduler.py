@@ -1,37 +1,64 @@
-"""Which jobs run now and which wait: first come, first served, a bounded number at a time."""
+"""Which jobs run now and which wait: analysts take turns, so many at a time, and nobody slow stops the rest."""
 
 import asyncio
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import structlog
 
-from algorithms.job import Job, JobError
-from algorithms.plan import check_roster
-from algorithms.registry import analysis_of
+from analyses.job.job import Job, JobError
+from analyses.job.plan import check_roster
+from analyses.registry import analysis_of
 from coordinator.journal import Journal
 from coordinator.runner import JobRunner
 from coordinator.state import State
 from coordinator.store import JobRecord, StoreWriteError
-from transport.errors import InvalidRequestError, TooMuchError, WrongStateError
+from service.errors import InvalidRequestError, TooMuchError, WrongStateError
 
 MOST_WAITING = 1000
 
+MOST_WAITING_EACH = 200
+"""Of one analyst."""
+
+MOST_HELD = 8
+"""A party holds so many jobs at a time (`party.jobs.MAX_JOBS`); a job that names one which does is not started."""
+
 MOST_ASKING = 6
-"""While so many jobs wait for owners of data no other is started: a party holds at most 8 jobs at a time."""
+"""While so many jobs wait for a party's owner no other that names it is started."""
+
+MOST_SLOW = 2
+"""While so many jobs have had their turn and wait for one slow party, no other that names it is started."""
+
+TICK_S = 1.0
+"""How often to look whether a job has had its turn, while others wait."""
 
 MOST_KEY_CHARACTERS = 100
 MOST_JOB_BYTES = 3 << 20
-"""Of a job's canonical JSON: parties are sent it in one message, of which gRPC takes 4 MiB."""
+"""Of a job's canonical JSON: parties are sent it in one request, which has 4 MiB at most."""
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    job_id: str
+    job: Job
+    analyst: str
+
+
 class Scheduler:
     """Takes jobs from analysts and runs them.
+
+    Of the jobs that wait the next is one of the analyst who has the fewest running, and of those the one who was served
+    longest ago; an analyst's own jobs keep their order, but one whose parties have no room lets the next pass.
+
+    A job that has run for `turn_s` has had its turn. If the others wait for a slow party in it, it keeps nobody else
+    waiting any more: it computes nothing. Up to `most_running` other such jobs go on beside those that take their
+    places. So at most twice `most_running` jobs compute at a time.
 
     Args:
         journal: of all jobs.
@@ -39,6 +66,7 @@ class Scheduler:
         roster: names of the parties that jobs may name.
         most_running: so many run at a time. Jobs that wait for owners of data do not count; a moment after they were
             approved there may be more.
+        turn_s: see above.
     """
 
     def __init__(
@@ -48,13 +76,19 @@ class Scheduler:
         make_runner: Callable[[str, Job], JobRunner],
         roster: frozenset[str],
         most_running: int,
+        turn_s: float = 300.0,
     ) -> None:
         self._journal = journal
         self._make_runner = make_runner
         self._roster = roster
         self._most_running = most_running
-        self._waiting: deque[tuple[str, Job]] = deque()
+        self._turn_s = turn_s
+        self._waiting: list[_Waiting] = []
+        self._served: Counter[str] = Counter()  # analyst to the number of the start that was last theirs
+        self._n_started = 0
+        self._tick: asyncio.TimerHandle | None = None
         self._running: dict[str, tuple[JobRunner, asyncio.Task[None]]] = {}
+        self._analysts: dict[str, str] = {}  # of the jobs that run
         self._stopping = False
 
     def submit(self, analyst: str, idempotency_key: str, job_json: str) -> str:
@@ -77,10 +111,12 @@ class Scheduler:
         job = self._checked(job_json)
         if len(self._waiting) >= MOST_WAITING:
             raise TooMuchError(f"{MOST_WAITING} jobs are waiting; try again later")
+        if sum(waiting.analyst == analyst for waiting in self._waiting) >= MOST_WAITING_EACH:
+            raise TooMuchError(f"{MOST_WAITING_EACH} jobs of {analyst} are waiting; try again later")
         job_id, is_new = self._journal.store.submit(analyst, idempotency_key, job)
         if is_new:
             _log.info("job is SUBMITTED", job=job_id, analyst=analyst, analysis=job.analysis)
-            self._waiting.append((job_id, job))
+            self._waiting.append(_Waiting(job_id, job, analyst))
             self._start_waiting()
         return job_id
 
@@ -125,7 +161,7 @@ class Scheduler:
             await _first_of(self._ended(job_id), runner.unwritten.wait(), asyncio.wait((running,)))
         elif not record.state.has_ended:
             self._journal.step(job_id, State.CANCELLED, reason=reason)
-            self._waiting = deque(waiting for waiting in self._waiting if waiting[0] != job_id)
+            self._waiting = [waiting for waiting in self._waiting if waiting.job_id != job_id]
         record = self._journal.store.record(job_id)
         if not record.state.has_ended:
             raise StoreWriteError(f"the job has ended, but stays {record.state} until that can be written")
@@ -142,29 +178,66 @@ class Scheduler:
         running = list(self._running.values())
         for runner, _ in running:
             runner.stop(State.FAILED, "the coordinator was stopped while the job was running")
-        waiting, self._waiting = self._waiting, deque()
-        for job_id, _ in waiting:
+        waiting, self._waiting = self._waiting, []
+        if self._tick is not None:
+            self._tick.cancel()
+        for one in waiting:
             with suppress(StoreWriteError):  # else the next start says it
-                self._journal.step(job_id, State.FAILED, reason="the coordinator was stopped before the job started")
+                self._journal.step(
+                    one.job_id, State.FAILED, reason="the coordinator was stopped before the job started"
+                )
         for runner, task in running:
             await _first_of(runner.unwritten.wait(), asyncio.wait((task,)))
             task.cancel()
 
     def _start_waiting(self) -> None:
-        while self._waiting and self._has_room():
-            job_id, job = self._waiting.popleft()
-            runner = self._make_runner(job_id, job)
+        while (waiting := self._next()) is not None:
+            self._waiting.remove(waiting)
+            self._n_started += 1
+            self._served[waiting.analyst] = self._n_started
+            runner = self._make_runner(waiting.job_id, waiting.job)
             runner.on_waiting = self._start_waiting
             task = asyncio.create_task(runner.run())
-            self._running[job_id] = (runner, task)
-            task.add_done_callback(partial(self._has_ended, job_id))
+            self._running[waiting.job_id] = (runner, task)
+            self._analysts[waiting.job_id] = waiting.analyst
+            task.add_done_callback(partial(self._has_ended, waiting.job_id))
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+        if self._waiting and not self._stopping:
+            self._tick = asyncio.get_running_loop().call_later(min(TICK_S, self._turn_s), self._start_waiting)
+
+    def _next(self) -> "_Waiting | None":
+        """Return the job that may start now; None where none may."""
+        if not self._waiting or not self._has_room():
+            return None
+        full = self._full_parties()
+        n_running = Counter(self._analysts.values())
+        fit = [waiting for waiting in self._waiting if full.isdisjoint(waiting.job.members)]
+        # Of equals, min takes the first: the analyst's own jobs keep their order.
+        return min(fit, key=lambda one: (n_running[one.analyst], self._served[one.analyst]), default=None)
 
     def _has_room(self) -> bool:
-        n_asking = sum(runner.waits_for_owners for runner, _ in self._running.values())
-        return n_asking < MOST_ASKING and len(self._running) - n_asking < self._most_running
+        computing = [runner for runner, _ in self._running.values() if not runner.waits_for_owners]
+        had_turn = [runner for runner in computing if runner.runs_for_s >= self._turn_s]
+        n_held_up = sum(bool(runner.slow_party) for runner in had_turn)
+        n_beside = min(len(had_turn) - n_held_up, self._most_running)
+        return len(computing) - n_held_up - n_beside < self._most_running
+
+    def _full_parties(self) -> set[str]:
+        """Return the parties that no further job may name now."""
+        held, asked, slow = Counter[str](), Counter[str](), Counter[str]()
+        for runner, _ in self._running.values():
+            held.update(runner.members)
+            asked.update(runner.asked_parties)
+            if runner.slow_party and runner.runs_for_s >= self._turn_s:
+                slow[runner.slow_party] += 1
+        limits = ((held, MOST_HELD), (asked, MOST_ASKING), (slow, MOST_SLOW))
+        return {party for counts, most in limits for party, n in counts.items() if n >= most}
 
     def _has_ended(self, job_id: str, task: "asyncio.Task[None]") -> None:
         del self._running[job_id]
+        del self._analysts[job_id]
         if not task.cancelled() and task.exception() is not None:
             _log.error("runner broke", job=job_id, exc_info=task.exception())
         self._start_waiting()

@@ -5,28 +5,31 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import structlog
+from moiety.v1.aggregation_pb2 import Chunk
 from moiety.v1.coordinator_pb2 import JobEvent, JobPart, JobRecord, JobRef, ListRequest, SubmitReply, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from coordinator import store
 from coordinator.asking import RosterParty
 from coordinator.config import CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
-from coordinator.sums import Sums
+from coordinator.sums.questions import Sums
 from entropy import SystemEntropy
+from service.authorization import Permissions
+from service.errors import NotAllowedError
+from service.identity import Identity, Role, peer_identity
+from service.job_id import check_job_id
+from service.logs import configure_logs
+from service.server import Server
+from service.settings import SettingsError
+from service.tls import Credentials, load_credentials
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
-from transport.authorization import Permissions
 from transport.channel import open_channel
-from transport.errors import NotAllowedError
-from transport.identity import Identity, Role, peer_identity
-from transport.logs import configure_logs
+from transport.chunks import gather_request
 from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.server import Server
-from transport.settings import SettingsError
-from transport.tls import Credentials, load_credentials
 
 GRACE_S = 2.0
 ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")
@@ -52,15 +55,16 @@ class CoordinatorService(CoordinatorServicer):
         """Register the service."""
         add_CoordinatorServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
-    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitReply:  # noqa: N802 - gRPC's name
+    async def Submit(self, request_iterator: AsyncIterator[Chunk], context: Any) -> SubmitReply:  # noqa: N802 - gRPC's name
         """Take a job."""
+        request = await gather_request(request_iterator, SubmitRequest)
         return SubmitReply(
             job_id=self._scheduler.submit(self._caller(context), request.idempotency_key, request.job_json)
         )
 
     async def Watch(self, request: JobRef, context: Any) -> AsyncIterator[JobEvent]:  # noqa: N802
         """Stream the events of a job from its beginning to its end."""
-        self._journal.store.record(request.job_id, analyst=self._caller(context))
+        self._journal.store.record(check_job_id(request.job_id), analyst=self._caller(context))
         async for event in self._journal.follow(request.job_id):
             yield JobEvent(
                 at_s=event.at_s,
@@ -78,12 +82,14 @@ class CoordinatorService(CoordinatorServicer):
 
     async def Show(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
         """Stream one job of the caller."""
-        for part in self._parts(self._journal.store.record(request.job_id, analyst=self._caller(context))):
+        for part in self._parts(
+            self._journal.store.record(check_job_id(request.job_id), analyst=self._caller(context))
+        ):
             yield part
 
     async def Cancel(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
         """Cancel a job of the caller, and stream it."""
-        for part in self._parts(await self._scheduler.cancel(self._caller(context), request.job_id)):
+        for part in self._parts(await self._scheduler.cancel(self._caller(context), check_job_id(request.job_id))):
             yield part
 
     def _parts(self, record: store.JobRecord) -> Iterator[JobPart]:
@@ -93,11 +99,18 @@ class CoordinatorService(CoordinatorServicer):
             part: dict[str, Any] = {name: piece}
             yield JobPart(**part)
 
-    def _caller(self, context: Any) -> str:
-        name = peer_identity(context).name
-        if name not in self._analysts:
-            raise NotAllowedError(f"analyst {name} is not in the list of this coordinator (analysts.allowed)")
-        return name
+    def check_caller(self, caller: Identity) -> None:
+        """Refuse analysts that are not in the list.
+
+        Raises:
+            NotAllowedError: names the analyst.
+        """
+        if caller.name not in self._analysts:
+            raise NotAllowedError(f"analyst {caller.name} is not in the list of this coordinator (analysts.allowed)")
+
+    @staticmethod
+    def _caller(context: Any) -> str:
+        return peer_identity(context).name
 
 
 def _message(record: store.JobRecord) -> JobRecord:
@@ -138,6 +151,7 @@ class CoordinatorProcess:
             make_runner=self._make_runner,
             roster=frozenset(config.roster),
             most_running=config.max_running_jobs,
+            turn_s=config.turn_s,
         )
         service = CoordinatorService(self._scheduler, self._journal, frozenset(config.analysts.allowed))
         allowed = {f"/moiety.v1.Coordinator/{method}": frozenset({Role.ANALYST}) for method in ANALYST_METHODS}
@@ -145,7 +159,11 @@ class CoordinatorProcess:
         self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
         allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
         allowed[SUM] = frozenset({Role.ANALYST})
-        permissions = Permissions(config.federation, allowed)
+        checks = dict.fromkeys(
+            (*(method for method in allowed if Role.ANALYST in allowed[method]),), service.check_caller
+        )
+        checks |= dict.fromkeys((FETCH, ANSWER), self._sums.rounds.check_caller)
+        permissions = Permissions(config.federation, allowed, checks)
         sums = AggregationService(self._sums.rounds, self._sums.run)
         services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to]
         self._server = Server(credentials, permissions, services)
@@ -194,6 +212,7 @@ class CoordinatorProcess:
             journal=self._journal,
             mailboxes=self._mailboxes,
             entropy=SystemEntropy(),
+            max_job_s=self._config.max_job_s,
         )
 
 

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
-from transport.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError, shortened
+from mpc.public_text import shortened
+from service.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError
 
 TEXTS = ("job_json", "plan_json", "result_json")
 """What a job has of text without a limit: JSON of the job, of its plan, of its result."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from mpc.computation import Computation, OpenedArray
-from mpc.field import ResidueField
-from mpc.shared import concatenate, stack
-from mpc.simulation import run_locally
+from mpc.arithmetic.field import ResidueField
+from mpc.local.simulation import run_locally
+from mpc.protocol.computation import Computation, OpenedArray
+from mpc.protocol.shared import concatenate, stack
 from transport.mesh import MeshConfig, join_mesh
 
 SALARIES = {1: [4100, 3800, 5200], 2: [3900, 6100], 3: [4500, 4700, 3600, 5000]}  # each row known to one party only

@@ -55,6 +55,10 @@ class PeerSilentError(PeerError):
     """A member sent nothing within the deadline."""
 
 
+class PeerSlowError(PeerSilentError):
+    """A member began to send an array, and did not end it at the least rate."""
+
+
 class PeerViolationError(PeerError):
     """A member sent something that the protocol does not allow."""
 

@@ -4,21 +4,24 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
 
-from algorithms.job import Job
-from algorithms.plan import Plan
-from algorithms.schema import BlockSchema, Table
-from dp.views import VIEWS
-from mpc.concurrency import run_to_its_end
-from mpc.session import COORDINATOR
-from party.books import ChargeError, Quote
+from analyses.job.job import Job, JobInput
+from analyses.job.plan import Plan
+from analyses.job.schema import BlockSchema, Table
+from dp.cost.job_cost import CostError, JobCost
+from dp.cost.views import VIEWS
+from mpc.protocol.concurrency import run_to_its_end
+from mpc.protocol.session import COORDINATOR
 from party.config import PartyConfig
 from party.consent import ConsentBox
-from party.ledger import Ledger
-from party.ledger_entry import LedgerError
+from party.ledger.books import ChargeError, Quote
+from party.ledger.entry import LedgerError
+from party.ledger.ledger import Ledger
+from party.ledger.spending import Cover, Spending, cover_of, spending_of_one
 from party.policy import Answer, Decision, Request
 
 log = structlog.get_logger()
@@ -36,13 +39,13 @@ class Applicant:
         job_id: of the job.
         analyst: who submitted it, as the coordinator says.
         job: what is asked for.
-        table: of this party, None where it only computes.
+        brought: the columns of this party's table that it is about; None where the party only computes.
     """
 
     job_id: str
     analyst: str
     job: Job
-    table: Table | None
+    brought: JobInput | None
 
 
 class Admission:
@@ -72,9 +75,15 @@ class Admission:
     def check_proposal(self, job: Job, analyst: str, schema: BlockSchema) -> None:
         """Refuse what the limits exclude already before the job is planned.
 
+        A deadline that is shorter than it takes to read a table would tell, by whether the job fails, how long that
+        takes. Such jobs cost nothing, so it could be found by bisection.
+
         Raises:
             RefusalError: names the rules.
         """
+        least_s, me = self._config.least_deadline_s, self._config.name
+        if job.deadline_s < least_s and any(brought.party == me for brought in job.inputs):
+            raise RefusalError(f"deadline_s: {job.deadline_s:g} is below {least_s:g}, the least of {me}")
         decision = self._config.policy.decide(self._request(job, analyst, schema, (COORDINATOR,)))
         if decision.answer is Answer.REFUSE:
             raise RefusalError(_policy_text(decision))
@@ -88,13 +97,27 @@ class Admission:
         Raises:
             RefusalError: with the reason.
         """
-        schema = plan.schema_of(applicant.job.members.index(self._config.name) + 1)
+        schema = plan.schema_of(self._number_in(applicant.job))
         if plan.is_exact != (applicant.job.target is None):
             raise RefusalError("privacy: the analysis adds no noise though the job asks for some, or the other way")
         try:
             quote = await self._quote(applicant, plan)
+            epsilon: float | None = None
+            of_analyst: Callable[[float], Cover] | None = None
+            if quote is not None:
+                epsilon, of_analyst = quote.job_alone, quote.analyst_cover
+            elif not plan.is_exact:
+                alone = await asyncio.to_thread(self._spending_without_budget, applicant, plan)
+                epsilon = alone.epsilon(applicant.job.privacy.delta)
+                of_analyst = partial(cover_of, alone, delta=applicant.job.privacy.delta)
             request = self._request(
-                applicant.job, applicant.analyst, schema, plan.receivers, quote, withstands=plan.withstands
+                applicant.job,
+                applicant.analyst,
+                schema,
+                plan.receivers,
+                epsilon=epsilon,
+                analyst_cover=of_analyst,
+                withstands=plan.withstands,
             )
             decision = self._config.policy.decide(request)
             if decision.answer is Answer.REFUSE:
@@ -107,7 +130,7 @@ class Admission:
                 yield f"{self._config.name} waits for its owner's approval, for at most {deadline_s:g} s"
                 await self._ask(applicant, plan, schema, quote, decision)
                 consent = "owner"
-            if applicant.table is not None and plan.is_exact:
+            if applicant.brought is not None and plan.is_exact:
                 await asyncio.to_thread(self._ledger.check_unused, applicant.job_id)
                 self._exact[applicant.job_id] = consent
             elif quote is not None:
@@ -115,12 +138,11 @@ class Admission:
                     self._ledger.reserve,
                     applicant.job_id,
                     dataset=quote.balance.dataset,
-                    unit=plan.privacy_unit,
                     analyst=applicant.analyst,
                     analysis=applicant.job.analysis,
                     consent=consent,
-                    events=plan.privacy_events("coalition"),
-                    most_epsilon_of_analyst=decision.max_epsilon_per_analyst,
+                    cost=_cost_of(plan),
+                    most_epsilons_of_analyst=decision.max_epsilons_per_analyst,
                 )
         except ChargeError as error:
             raise RefusalError(str(error)) from error
@@ -136,7 +158,7 @@ class Admission:
             ChargeError: it holds no reservation, or was not admitted; the text is public.
             LedgerError: it cannot be written.
         """
-        if applicant.table is None:
+        if applicant.brought is None:
             return
         if applicant.job.target is not None:
             self._ledger.commit(applicant.job_id)
@@ -144,10 +166,9 @@ class Admission:
         consent = self._exact.pop(applicant.job_id, None)
         if consent is None:
             raise ChargeError(f"job {applicant.job_id} was not allowed an exact result: nothing may be opened")
-        brought = next(i for i in applicant.job.inputs if i.party == self._config.name)
         self._ledger.note_exact(
             applicant.job_id,
-            dataset=brought.table,
+            dataset=applicant.brought.table,
             analyst=applicant.analyst,
             analysis=applicant.job.analysis,
             consent=consent,
@@ -164,29 +185,50 @@ class Admission:
         except LedgerError as error:
             log.error("reservation kept", job=job_id, reason=str(error))
 
+    def warn_of_rows(self, brought: JobInput, table: Table) -> None:
+        """Tell the owner, in the log, that the budget's delta is not below 1 / (rows) of a table that was read.
+
+        The job goes on: if it did not, others would learn something of the number of rows. Only where no rows are
+        declared can this happen; else `admit` has compared delta with the most that there can be.
+        """
+        balance = self._ledger.balance(brought.table) if table.schema.rows is None else None
+        if balance is not None and balance.budget.delta >= 1 / max(1, table.n_rows):
+            log.warning("the budget's delta is not below 1 / (rows of the table): set another", table=brought.table)
+
     def explain(self, error: LedgerError) -> str:
         """Return what an analyst may know of a failure of the ledger; the owner finds the rest in the log."""
         log.error("ledger failed", reason=str(error))
         return f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
 
     async def _quote(self, applicant: Applicant, plan: Plan) -> Quote | None:
-        if applicant.table is None or plan.is_exact:
+        if applicant.brought is None or plan.is_exact:
             return None
-        brought = next(i for i in applicant.job.inputs if i.party == self._config.name)
-        quote = await asyncio.to_thread(
-            self._ledger.quote,
-            brought.table,
-            plan.privacy_unit,
-            applicant.analyst,
-            plan.privacy_events("coalition"),
-        )
-        # Both bounds come from the owner: nobody learns the number of rows by trying other jobs, nor from any one job
-        # where the most rows are declared.
-        allowed, declared = quote.balance.budget.delta, applicant.table.schema.rows
-        most_rows = applicant.table.n_rows if declared is None else declared[1]
-        if applicant.job.privacy.delta > allowed or allowed >= 1 / max(1, most_rows):
+        brought = applicant.brought
+        quote = await asyncio.to_thread(self._ledger.quote, brought.table, applicant.analyst, _cost_of(plan))
+        # Both bounds come from the owner, not from the table, which nobody has read yet. Where no rows are declared,
+        # `warn_of_rows` tells the owner what it finds, and nobody else.
+        allowed, declared = quote.balance.budget.delta, plan.schema_of(self._number_in(applicant.job)).rows
+        if applicant.job.privacy.delta > allowed or (declared is not None and allowed >= 1 / declared[1]):
             raise RefusalError(f"delta is too large for table {brought.table!r} of {self._config.name}")
         return quote
+
+    def _spending_without_budget(self, applicant: Applicant, plan: Plan) -> Spending:
+        """Return what a noisy job costs where this party keeps no budget for it.
+
+        A party that only computes has no table, no budget and no period; its rules judge each job alone, at the job's
+        delta. The analyst chooses that delta, and a larger one makes epsilon smaller, so it must be below
+        1 / (most rows) of every table of the job, as far as owners declare them: a job that all owners can admit meets
+        that.
+
+        Raises:
+            RefusalError: delta is too large.
+            ChargeError: the plan states no cost, or one that no ledger could charge.
+        """
+        delta = applicant.job.privacy.delta
+        for schema in plan.schemas:
+            if schema.rows is not None and delta >= 1 / schema.rows[1]:
+                raise RefusalError(f"delta is too large for the table of {schema.party}, which may have so many rows")
+        return spending_of_one(_cost_of(plan))
 
     async def _ask(
         self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
@@ -209,8 +251,7 @@ class Admission:
         self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
     ) -> dict[str, Any]:
         """Return what the owner has to know: who asks, what, which columns, both epsilons, what would be left."""
-        job, report = applicant.job, plan.privacy_report()
-        brought = next((i.table for i in job.inputs if i.party == self._config.name), None)
+        job, report, brought = applicant.job, plan.privacy_report(), applicant.brought
         return {
             "job_id": applicant.job_id,
             "analyst": applicant.analyst,
@@ -219,13 +260,18 @@ class Admission:
             "parameters": dict(job.parameters),
             "members": list(job.members),
             "colluding": plan.withstands,
-            "table": brought,
+            "table": None if brought is None else brought.table,
             "columns": [column.name for column in schema.columns],
             "delta": None if job.target is None else job.target.delta,
             "epsilon": None if plan.is_exact else {view: report["views"][view]["epsilon"] for view in VIEWS},
-            "budget": None if quote is None else quote.balance.as_dict() | {"held_after": quote.held_after},
+            "budget": None
+            if quote is None
+            else quote.balance.as_dict() | {"held_after": quote.held_after, "part_after": quote.after.used},
             "why_asked": list(decision.objections),
         }
+
+    def _number_in(self, job: Job) -> int:
+        return job.members.index(self._config.name) + 1
 
     def _request(
         self,
@@ -233,8 +279,9 @@ class Admission:
         analyst: str,
         schema: BlockSchema,
         receivers: tuple[int, ...],
-        quote: Quote | None = None,
         *,
+        epsilon: float | None = None,
+        analyst_cover: Callable[[float], Cover] | None = None,
         withstands: int | None = None,
     ) -> Request:
         names: Mapping[int, str] = dict(enumerate(job.members, start=1)) | {COORDINATOR: self._config.coordinator.name}
@@ -247,9 +294,16 @@ class Admission:
             colluding=job.t if withstands is None else withstands,
             receivers=(analyst, *(names[number] for number in receivers)),
             is_exact=job.target is None,
-            epsilon=None if quote is None else quote.job_alone,
-            analyst_epsilon=None if quote is None else quote.analyst_after,
+            epsilon=epsilon,
+            analyst_cover=analyst_cover,
         )
+
+
+def _cost_of(plan: Plan) -> JobCost:
+    try:
+        return plan.cost()
+    except CostError as error:
+        raise ChargeError(str(error)) from error
 
 
 def _policy_text(decision: Decision) -> str:

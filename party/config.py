@@ -11,12 +11,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, StrictFloat, ValidationError, model_validator
 
-from algorithms.job import Finite, Name
-from algorithms.schema import ColumnSchema, RowRange
-from party.budget import Budget, BudgetError
+from analyses.job.job import Finite, Name
+from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
+from party.ledger.budget import Budget, BudgetError
 from party.policy import Policy
-from transport.logs import LogFormat
-from transport.settings import Address, FilePath, Settings, TlsFiles, explain_fields, load_settings
+from service.logs import LogFormat
+from service.settings import Address, FilePath, Settings, TlsFiles, explain_fields, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_PARTY"
 
@@ -89,6 +89,10 @@ class TableConfig(Settings):
             order; it is read as text and never shared.
         rows: the least and the most rows that it may have, public like the bounds. A table outside of that serves no
             job; one that says nothing serves only jobs that need no row to be the same at every party.
+        person_column: the column that names the person whose row it is, for jobs that protect persons; read as text and
+            never shared. In jobs about a joint table it must say the same at all owners.
+        most_rows_per_person: so many rows of one person count in such jobs; public, and never a count: the noise grows
+            with it. Which ones of more rows count, a keyed hash says (`analyses.rows.surplus`).
         bounds: column to its public lower and upper bound. Bounds are published before any noise protects them: they
             come from what the column means, never from a look at the data. A column without bounds cannot be used.
         on_request: columns with bounds that a job gets only if it names them, such as labels and codes of categories.
@@ -99,6 +103,8 @@ class TableConfig(Settings):
     path: FilePath
     id_column: Annotated[str, Field(min_length=1)] | None = None
     rows: RowRange | None = None
+    person_column: Annotated[str, Field(min_length=1)] | None = None
+    most_rows_per_person: RowsPerPerson | None = None
     bounds: Annotated[dict[str, tuple[Finite, Finite]], Field(min_length=1)]
     on_request: tuple[str, ...] = ()
     first_budget: FirstBudget | None = None
@@ -107,6 +113,12 @@ class TableConfig(Settings):
     def _rows_are_ordered(self) -> Self:
         if self.rows is not None and self.rows[0] > self.rows[1]:
             raise ValueError(f"rows: the least, {self.rows[0]}, is above the most, {self.rows[1]}")
+        return self
+
+    @model_validator(mode="after")
+    def _persons_are_bounded(self) -> Self:
+        if (self.person_column is None) != (self.most_rows_per_person is None):
+            raise ValueError("person_column, most_rows_per_person: one needs the other")
         return self
 
     @model_validator(mode="after")
@@ -124,12 +136,19 @@ class TableConfig(Settings):
                 raise ValueError("; ".join(explain_fields(error))) from error
         if self.id_column in self.bounds:
             raise ValueError(f"column {self.id_column!r} is the id column: it cannot have bounds")
+        if self.person_column in self.bounds:
+            raise ValueError(f"column {self.person_column!r} is the person column: it cannot have bounds")
         unknown = [name for name in self.on_request if name not in self.bounds]
         if unknown:
             raise ValueError(f"on_request: column {unknown[0]!r} has no bounds")
         if not self.usual_columns:
             raise ValueError("on_request: at least one column must be for jobs that name none")
         return self
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that are read as text: they name rows and persons, which may be one column."""
+        return tuple(dict.fromkeys(name for name in (self.id_column, self.person_column) if name is not None))
 
     @property
     def usual_columns(self) -> tuple[str, ...]:
@@ -160,6 +179,10 @@ class PartyConfig(Settings):
         coordinator: whom it obeys.
         peers: party to address: the parties that this owner agrees to compute with; a job with any other is refused.
         tables: what jobs may ask for; a party that only computes has none.
+        max_job_s: a job that runs here for longer is broken off, whoever is slow.
+        least_deadline_s: a job with a shorter `deadline_s` gets no table of this party. Well above the time that the
+            largest table takes to be read: else an analyst's deadline, and not the table, would decide whether jobs
+            fail that cost nothing.
         policy: which jobs are accepted, asked about, refused; by default the owner is asked about every job.
         ledger: where the privacy ledger lies.
     """
@@ -174,6 +197,8 @@ class PartyConfig(Settings):
     coordinator: CoordinatorPin
     peers: dict[Name, Address]
     tables: tuple[TableConfig, ...] = ()
+    max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
+    least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
     policy: Policy = Policy()
     ledger: LedgerConfig = LedgerConfig()
 

@@ -7,14 +7,14 @@ the party's own folder, readable by the owner only, and whoever can write there 
 import asyncio
 import json
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from service.job_id import is_job_id
+
 POLL_S = 0.2
-JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class ConsentError(ValueError):
@@ -86,7 +86,7 @@ class ConsentBox:
             path.unlink(missing_ok=True)
 
     def _paths(self, job_id: str) -> tuple[Path, Path]:
-        if not JOB_ID.fullmatch(job_id):
+        if not is_job_id(job_id):
             raise ConsentError("a job id is made of letters, digits, '_' and '-'")
         return self._folder / f"{job_id}.json", self._folder / f"{job_id}.answer"
 

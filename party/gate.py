@@ -1,6 +1,12 @@
-"""The gate between an analysis and whoever sees its result: nothing of a table passes before its cost is committed.
+"""The gate between an analysis and all others: nothing passes before they mean the same job, nor before it is paid for.
 
-An analysis gets the gated session and no other, so it cannot forget to ask. The first message to the coordinator, or to
+An analysis gets the gated session and no other, so it cannot forget either.
+
+Nothing but greetings (`mpc.protocol.greeting`) leaves this party before each member that it deals with has shown that
+it computed the same plan, in the same job, with the same members. What a member shows comes from itself, over a
+connection on which it has proven its name; nobody takes the coordinator's word.
+
+The first message to the coordinator, or to
 anybody at the opening, closes the books first:
 
 1. this party, if it brings a table, commits the cost of the job in its own ledger, durably, and tells the compute
@@ -19,17 +25,18 @@ vanish from then on is the party, not its word.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.plan import OPENING_STAGE
+from analyses.job.plan import OPENING_STAGE
 from entropy import Entropy
 from mpc.errors import LocalFaultError
-from mpc.exchange import send_unless_lost
-from mpc.session import COORDINATOR, Array, Session
+from mpc.protocol.exchange import send_unless_lost
+from mpc.protocol.greeting import GREETING_STAGE
+from mpc.protocol.session import COORDINATOR, Array, Session
 
 COMMIT_STAGE = "budget"
 """Stage of the messages "my cost is committed" between parties. No analysis may use it."""
@@ -41,7 +48,7 @@ _COMMITTED = np.ones(1, dtype=np.uint8)
 
 
 class GatedSession:
-    """A session whose way out opens with the commit. Implements `mpc.session.Session`.
+    """A session whose way out opens with the commit. Implements `mpc.protocol.session.Session`.
 
     Args:
         session: the real one.
@@ -49,6 +56,7 @@ class GatedSession:
         owners: member numbers of those that bring tables.
         openers: member numbers of the compute parties: those that hold shares of the result.
         receivers: member numbers that the plan lets have the result.
+        must_greet: member numbers that have to show the same binding as ours before anything else leaves.
     """
 
     def __init__(
@@ -59,6 +67,7 @@ class GatedSession:
         owners: Sequence[int],
         openers: Sequence[int],
         receivers: Sequence[int],
+        must_greet: Collection[int],
     ) -> None:
         async def commit_and_tell() -> None:
             await asyncio.to_thread(commit)
@@ -77,6 +86,7 @@ class GatedSession:
         self._commit_and_tell = commit_and_tell
         self._hear_others = hear_others
         self._receivers = frozenset(receivers)
+        self._not_greeted = set(must_greet)
         self._has_committed = False
         self._is_open = False
         self._passing = asyncio.Lock()
@@ -85,6 +95,11 @@ class GatedSession:
     def job_id(self) -> str:
         """See `Session`."""
         return self._session.job_id
+
+    @property
+    def binding(self) -> bytes:
+        """See `Session`."""
+        return self._session.binding
 
     @property
     def me(self) -> int:
@@ -105,6 +120,7 @@ class GatedSession:
         """Commit and tell the others, without waiting for them; at once if that was done. See `Session.commit`.
 
         Raises:
+            LocalFaultError: not all members have shown yet that they mean the same job.
             ChargeError, LedgerError: this party's cost cannot be committed.
         """
         async with self._passing:
@@ -112,6 +128,7 @@ class GatedSession:
 
     async def _commit_once(self) -> None:
         if not self._has_committed:
+            self._check_greeted("the cost is not committed")
             await self._commit_and_tell()
             self._has_committed = True
 
@@ -134,9 +151,12 @@ class GatedSession:
         """See `Session.send`; what opens something waits for the gate.
 
         Raises:
-            LocalFaultError: to a member that the plan does not let have the result, or in the gate's own stage.
+            LocalFaultError: to a member that the plan does not let have the result, or in the gate's own stage, or
+                before all members have shown that they mean the same job.
         """
         self._check_stage(stage)
+        if stage != GREETING_STAGE:
+            self._check_greeted(f"a message of stage {stage!r}")
         if stage == OPENING_STAGE and to not in self._receivers:
             raise LocalFaultError(f"the plan does not let {self.names.get(to, to)} have the result")
         if stage == OPENING_STAGE or to == COORDINATOR:
@@ -159,6 +179,11 @@ class GatedSession:
         """See `Session.compute`."""
         return await self._session.compute(work, *args, **kwargs)
 
+    def trust_binding(self, members: Collection[int]) -> None:
+        """See `Session.trust_binding`."""
+        self._not_greeted -= set(members)
+        self._session.trust_binding(members)
+
     def accuse(self, member: int, stage: str, what: str) -> None:
         """See `Session.accuse`."""
         self._session.accuse(member, stage, what)
@@ -166,6 +191,11 @@ class GatedSession:
     def progress(self, stage: str, done: int, total: int) -> None:
         """See `Session.progress`."""
         self._session.progress(stage, done, total)
+
+    def _check_greeted(self, what: str) -> None:
+        if self._not_greeted:
+            unknown = ", ".join(self.names[member] for member in sorted(self._not_greeted))
+            raise LocalFaultError(f"{what} before {unknown} confirmed the plan")
 
     @staticmethod
     def _check_stage(stage: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from entropy import Entropy
-from transport.errors import ServiceError
-from transport.settings import SettingsError
+from service.errors import ServiceError
+from service.settings import SettingsError
 
 _NAME_BYTES = 8
 _NAME = re.compile(r"[0-9a-f]{16}")

@@ -3,30 +3,39 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
 
-from algorithms.job import Job, JobError, JobInput
-from algorithms.plan import Plan, check_roster
-from algorithms.registry import analysis_of
-from algorithms.schema import BlockSchema, LocalReport, Table
-from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, ProtocolError
-from mpc.session import COORDINATOR, Session
+from analyses.job.job import Job, JobError, JobInput
+from analyses.job.plan import Plan, check_roster
+from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.registry import analysis_of
+from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
+from mpc.protocol.session import COORDINATOR, Session
 from party.admission import Admission, Applicant, RefusalError
-from party.books import ChargeError
 from party.config import PartyConfig
 from party.gate import GatedSession
-from party.ledger_entry import LedgerError
-from party.table import TableError
+from party.ledger.books import ChargeError
+from party.ledger.entry import LedgerError
+from party.reading import TableReading
+from party.tables.table import TableError, UnusableTableError
+from service.errors import AlreadyExistsError
 
 HEARTBEATS_PER_DEADLINE = 8
+READ_STAGE = "reading"
+"""The stage in which a party reads its table: the first of a job that runs."""
+
 MAX_JOBS = 8
 """Jobs that may be proposed or running at once; further proposals are refused."""
 
 log = structlog.get_logger()
+
+
+class OverLimitError(Exception):
+    """A job runs longer than our owner allows, by our own work; the text is public."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class ProgressEvent:
 
     stage: str
     percent: int
+    waits_for: str = ""
+    """The member for whom we have waited for half of the deadline; who waits for us should blame it and not us."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +78,23 @@ JobEvent = ProgressEvent | FinishedEvent | FailedEvent
 
 
 class JobSession(Session, Protocol):
-    """A session that can be ended."""
+    """A session that can be ended, and says for whom it waits."""
+
+    def waits_for(self, least_s: float) -> int | None:
+        """Return the member for whom we have waited longest without a break; None if for nobody so long."""
+
+    def waited_most_for(self) -> int | None:
+        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
 
     async def finish(self) -> None:
         """Wait until every message was received."""
 
     async def abort(self, reason: str) -> None:
         """Stop at once."""
+
+
+SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
+"""Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
 
 
 @dataclass
@@ -86,6 +107,7 @@ class _AcceptedJob:
     left: asyncio.Event = field(default_factory=asyncio.Event)  # it runs, or has ended
     plan: Plan | None = None  # once budget is reserved for it
     task: asyncio.Task[None] | None = None
+    session: JobSession | None = None  # while it runs
     failure: str | None = None
     events: asyncio.Queue[JobEvent] = field(default_factory=asyncio.Queue)
 
@@ -100,9 +122,10 @@ class PartyJobs:
     Args:
         config: the owner's file: who we are, with whom we compute, our tables.
         admission: decides about jobs and keeps the privacy budget.
-        load_table: reads the columns of one of our tables; may take seconds and runs off the event loop.
-        open_session: makes our end of a job's session (job id, my number, names by number, deadline, progress
-        callback).
+        describe_table: says what is public about columns of one of our tables; reads no file.
+        load_table: reads the columns of one of our tables; may take seconds and runs off the event loop. Called only
+            for a job that policy, plan, budget and, if need be, the owner have admitted.
+        open_session: makes our end of a job's session.
         close_session: forgets everything about a job's messages.
         write_report: keeps the party-local report of a job.
     """
@@ -112,15 +135,17 @@ class PartyJobs:
         config: PartyConfig,
         admission: Admission,
         *,
+        describe_table: Callable[[JobInput], BlockSchema],
         load_table: Callable[[JobInput], Table],
         accept_messages: Callable[[str, Mapping[int, str]], None],
-        open_session: Callable[[str, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession],
+        open_session: SessionOpener,
         close_session: Callable[[str, str | None], None],
         write_report: Callable[[str, Plan, LocalReport, float], None],
     ) -> None:
         self._config = config
         self._admission = admission
-        self._load_table = load_table
+        self._describe_table = describe_table
+        self._tables = TableReading(config, admission, load_table)
         self._accept_messages = accept_messages
         self._open_session = open_session
         self._close_session = close_session
@@ -129,7 +154,7 @@ class PartyJobs:
         self._releases: set[asyncio.Task[None]] = set()
 
     async def propose(self, job_id: str, job_json: str, roster: Mapping[int, str], analyst: str) -> BlockSchema:
-        """Look at a job; from then on its messages are accepted. `reserve` is next.
+        """Look at a job, and at no table; from then on its messages are accepted. `reserve` is next.
 
         Args:
             job_id: chosen by the coordinator.
@@ -153,17 +178,17 @@ class PartyJobs:
             check_roster(job)
             self._check_members(job, roster)
             brought = next((i for i in job.inputs if i.party == self._config.name), None)
-            table = None if brought is None else await asyncio.to_thread(self._load_table, brought)
+            schema = BlockSchema(party=self._config.name) if brought is None else self._describe_table(brought)
         except (JobError, TableError) as error:
             raise RefusalError(str(error)) from error
-        if job_id in self._jobs or len(self._jobs) >= MAX_JOBS:  # another proposal arrived while the table was read
-            raise RefusalError(f"{self._config.name} already holds job {job_id} or {MAX_JOBS} others")
-        schema = BlockSchema(party=self._config.name) if table is None else table.schema
         self._admission.check_proposal(job, analyst, schema)
         names = {COORDINATOR: self._config.coordinator.name, **roster}
-        applicant = Applicant(job_id, analyst, job, table)
+        applicant = Applicant(job_id, analyst, job, brought)
+        try:
+            self._accept_messages(job_id, names)  # first: an id that was used before must leave nothing behind
+        except AlreadyExistsError as error:
+            raise RefusalError(str(error)) from error
         self._jobs[job_id] = _AcceptedJob(applicant, names, schema, self._expire(job_id, job))
-        self._accept_messages(job_id, names)
         log.info("job accepted", job=job_id, analysis=job.analysis, stage="propose")
         return schema
 
@@ -261,14 +286,22 @@ class PartyJobs:
                         event = await accepted.events.get()
                 except TimeoutError:
                     event = latest  # a long computation is no silence
-                yield event
                 if not isinstance(event, ProgressEvent):
+                    yield event
                     return
+                yield replace(event, waits_for=self._whom_it_waits_for(accepted))
                 latest = event
         finally:  # also when the coordinator went away in the middle
             accepted.task.cancel()
             await asyncio.gather(accepted.task, return_exceptions=True)
             self.end(job_id, accepted.failure)
+
+    @staticmethod
+    def _whom_it_waits_for(accepted: _AcceptedJob) -> str:
+        """Return the member for whom we have waited for half of the deadline; empty where there is none."""
+        session = accepted.session
+        member = None if session is None else session.waits_for(accepted.job.deadline_s / 2)
+        return "" if member is None else accepted.roster[member]
 
     def _known(self, job_id: str) -> _AcceptedJob:
         accepted = self._jobs.get(job_id)
@@ -302,20 +335,33 @@ class PartyJobs:
                 reported = (stage, quarter)
                 accepted.events.put_nowait(ProgressEvent(stage, quarter))
 
-        session = self._open_session(job_id, number, accepted.roster, accepted.job.deadline_s, on_progress)
         bound = log.bind(job=job_id)
         try:
-            gated = GatedSession(
-                session,
-                commit=lambda: self._admission.commit(accepted.applicant),
-                owners=plan.owners,
-                openers=range(1, plan.n_parties + 1),
-                receivers=plan.receivers,
-            )
-            report = await analysis_of(accepted.job).party(gated, plan, accepted.applicant.table)
-            await gated.open()
-            await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
-            await self._finish(session, job_id)
+            terms = plan.terms(accepted.applicant.analyst)
+            session = self._open_session(job_id, terms, number, accepted.roster, accepted.job.deadline_s, on_progress)
+        except Exception as error:  # whoever reads the events waits for the last one
+            accepted.failure = text = self._public_text(error, bound.bind(stage=stage))
+            accepted.events.put_nowait(FailedEvent(stage, text))
+            return
+        accepted.session = session
+        try:
+            async with self._within_limit(session, accepted.roster):
+                gated = GatedSession(
+                    session,
+                    commit=lambda: self._admission.commit(accepted.applicant),
+                    owners=plan.owners,
+                    openers=range(1, plan.n_parties + 1),
+                    receivers=plan.receivers,
+                    must_greet=plan.peers_of(number),
+                )
+                table = None
+                if accepted.applicant.brought is not None:
+                    on_progress(READ_STAGE, 0, 1)
+                    table = await self._tables.read(accepted.applicant.brought)
+                report = await analysis_of(accepted.job).party(gated, plan, table)
+                await gated.open()
+                await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
+                await self._finish(session, job_id)
         except asyncio.CancelledError:
             await session.abort("the job was cancelled")
             raise
@@ -325,31 +371,53 @@ class PartyJobs:
             bound.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
             accepted.failure = error.what
             await session.abort(error.what)
-            is_finding = not isinstance(error, PeerLostError | PeerSilentError)
+            is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
             accepted.events.put_nowait(FailedEvent(error.stage, error.what, member, is_finding))
-        except LocalFaultError:
-            # Its text may state shapes, and with them the number of rows: it stays in this party's log.
-            bound.exception("job failed by our own fault", stage=stage)
-            accepted.failure = text = f"the protocol was misused; the log of {self._config.name} has the details"
-            await session.abort(text)
-            accepted.events.put_nowait(FailedEvent(stage, text))
-        except (ProtocolError, JobError, ChargeError, LedgerError) as error:
-            text = self._admission.explain(error) if isinstance(error, LedgerError) else str(error)
-            bound.warning("job failed", stage=stage, reason=text)
-            accepted.failure = text
-            await session.abort(text)
-            accepted.events.put_nowait(FailedEvent(stage, text))
         except Exception as error:
-            # An unforeseen error may quote data: its text stays in this party's log.
-            bound.exception("job failed unexpectedly", stage=stage)
-            await session.abort("internal error")
-            accepted.failure = text = (
-                f"internal error ({type(error).__name__}); the log of {self._config.name} has the details"
-            )
+            accepted.failure = text = self._public_text(error, bound.bind(stage=stage))
+            await session.abort(text)
             accepted.events.put_nowait(FailedEvent(stage, text))
         else:
             bound.info("job finished", stage=stage)
             accepted.events.put_nowait(FinishedEvent())
+
+    @asynccontextmanager
+    async def _within_limit(self, session: JobSession, names: Mapping[int, str]) -> AsyncIterator[None]:
+        """End a job that runs longer than our owner allows.
+
+        Raises:
+            PeerSilentError: it does, and we waited most of the time for one member: that one is slow.
+            OverLimitError: it does, and that is our own work.
+        """
+        limit = asyncio.timeout(self._config.max_job_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            me = self._config.name
+            what = f"the job ran longer than the owner of {me} allows ({self._config.max_job_s:g} s, max_job_s)"
+            slow = session.waited_most_for()
+            if slow is None:
+                raise OverLimitError(what) from error
+            raise PeerSilentError(slow, "", f"{what}; {me} waited most of the time for {names[slow]}") from error
+
+    def _public_text(self, error: Exception, bound: structlog.stdlib.BoundLogger) -> str:
+        """Log why a job failed here, and return what others may read of it.
+
+        What nobody foresaw, and shapes that do not fit, may depend on data, even by the kind of error.
+        """
+        if isinstance(error, LedgerError):
+            return self._admission.explain(error)
+        if isinstance(error, UnusableTableError):
+            bound.warning("table cannot be used", reason=error.detail)
+            return str(error)
+        if isinstance(error, ProtocolError | ChargeError | OverLimitError) and not isinstance(error, LocalFaultError):
+            bound.warning("job failed", reason=str(error))
+            return str(error)
+        bound.error("job failed unexpectedly", exc_info=error)
+        return f"internal error; the log of {self._config.name} has the details"
 
     async def _finish(self, session: JobSession, job_id: str) -> None:
         """Wait until the others have taken all. A party that has vanished meanwhile needs nothing more of us."""

@@ -8,16 +8,17 @@ Two sets of rules, each a list of conditions that a job must meet; what a set do
 What lies between waits for `moiety party approve`. Without `[policy.automatic]` every job does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from algorithms.job import Epsilon, Finite, Name
-from algorithms.registry import ANALYSES
-from transport.settings import Settings
+from analyses.job.job import Epsilon, Finite, Name
+from analyses.registry import ANALYSES
+from party.ledger.spending import Cover
+from service.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,11 @@ class Request:
         n_compute_parties: N.
         colluding: t, how large a coalition the job withstands.
         receivers: names of those that get the result.
-        epsilon: of the job alone, coalition's view, at the budget's delta; None while it is not planned yet.
-        analyst_epsilon: of all of the analyst's jobs of the period on this table with this one; None likewise.
+        epsilon: of the job alone, worst view, at the budget's delta, or at the job's where the party only computes and
+        has
+            no budget; None while it is not planned yet, and for an exact answer.
+        analyst_cover: how all of the analyst's jobs of the period on this table, with this one, stand to an epsilon; of
+            this job alone where the party only computes; None likewise.
         is_exact: whether the answer has no noise, so that no epsilon describes it.
     """
 
@@ -45,21 +49,30 @@ class Request:
     colluding: int
     receivers: tuple[str, ...]
     epsilon: float | None = None
-    analyst_epsilon: float | None = None
+    analyst_cover: Callable[[float], Cover] | None = None
     is_exact: bool = False
 
 
 class Rules(Settings):
-    """Conditions that a job must meet. Absent means any, except for `exact_tables`: absent means none.
+    """Conditions that a job must meet, whether the party brings a table or only computes.
+
+    Absent means any, except for `exact_tables`: absent means none.
 
     Attributes:
         analyses: names of analyses.
         analysts: who may submit.
         columns: table to the columns that may be used; a table that is not named may not be used.
-        max_epsilon_per_job: of one job, coalition's view, at the delta of the table's budget.
-        max_epsilon_per_analyst: of all jobs of one analyst on one table within a period, composed.
+        max_epsilon_per_job: of one job, worst view, at the delta of the table's budget; where the party only computes,
+        at
+            the delta of the job. An exact answer has no epsilon: where the party only computes, a limit excludes it.
+        max_epsilon_per_analyst: of all jobs of one analyst on one table within a period, admitted by a filter of their
+            own as those of the table are (`dp.cost.renyi_filter`): it holds however the analyst chooses jobs by the
+            results of its own. Who pools results with other analysts is bounded by the table's budget. Where the party
+            only computes, it holds for each job alone, as the party keeps no ledger of others' tables.
         min_compute_parties: the smallest number of compute parties.
-        withstand_coalition: jobs must stay private against coalitions of so many parties (`colluding` of the job).
+        withstand_coalition: jobs must stay private against coalitions of so many parties (`colluding` of the job). In
+            `limits` absent means as many as the job's compute parties allow, (N - 1) // 2; 0 allows also jobs that
+            protect from the coordinator alone.
         receivers: names of analysts, coordinator and parties that may get results.
         exact_tables: tables of which exact results may be opened: no noise protects anybody, no budget counts them.
     """
@@ -70,7 +83,7 @@ class Rules(Settings):
     max_epsilon_per_job: Epsilon | None = None
     max_epsilon_per_analyst: Epsilon | None = None
     min_compute_parties: Annotated[int, Field(ge=3)] | None = None
-    withstand_coalition: Annotated[int, Field(ge=1)] | None = None
+    withstand_coalition: Annotated[int, Field(ge=0)] | None = None
     receivers: tuple[Name, ...] | None = None
     exact_tables: tuple[Name, ...] = ()
 
@@ -102,21 +115,31 @@ class Rules(Settings):
             found += self._objections_to_columns(request, self.columns)
         if request.is_exact and request.table and request.table not in self.exact_tables:
             found.append(f"an exact result of table {request.table!r}, which nothing protects, is not allowed")
+        if request.is_exact and not request.table and self._limits_epsilon:
+            found.append("an exact result, which no epsilon describes, is above any epsilon that a job may have")
         if self.min_compute_parties is not None and request.n_compute_parties < self.min_compute_parties:
             found.append(f"{request.n_compute_parties} compute parties are fewer than {self.min_compute_parties}")
         if self.withstand_coalition is not None and request.colluding < self.withstand_coalition:
-            found.append(f"a job must withstand {self.withstand_coalition} colluding parties, not {request.colluding}")
+            found.append(
+                f"a job must withstand {self.withstand_coalition} colluding parties, not {request.colluding} "
+                "(withstand_coalition)"
+            )
         if self.receivers is not None:
             strangers = [name for name in request.receivers if name not in self.receivers]
             if strangers:
                 found.append(f"{_listed(strangers)} may not get results")
-        for most, asked, whose in (
-            (self.max_epsilon_per_job, request.epsilon, "the job"),
-            (self.max_epsilon_per_analyst, request.analyst_epsilon, f"all jobs of analyst {request.analyst!r}"),
-        ):
-            if most is not None and asked is not None and not asked <= most:
-                found.append(f"epsilon {asked:.4g} of {whose} is above {most:.4g} (coalition's view)")
+        most = self.max_epsilon_per_job
+        if most is not None and request.epsilon is not None and not request.epsilon <= most:
+            found.append(f"epsilon {request.epsilon:.4g} of the job is above {most:.4g} (worst view)")
+        if self.max_epsilon_per_analyst is not None and request.analyst_cover is not None:
+            cover = request.analyst_cover(self.max_epsilon_per_analyst)
+            if not cover.is_covered:
+                found.append(f"all jobs of analyst {request.analyst!r} would come to {cover.told()}")
         return found
+
+    @property
+    def _limits_epsilon(self) -> bool:
+        return self.max_epsilon_per_job is not None or self.max_epsilon_per_analyst is not None
 
     @staticmethod
     def _objections_to_columns(request: Request, allowed: Mapping[str, Sequence[str]]) -> list[str]:
@@ -141,12 +164,13 @@ class Decision:
     Attributes:
         answer: what to do.
         objections: why it is not accepted at once; public where it is refused.
-        max_epsilon_per_analyst: that the ledger has to enforce with the answer; None for no limit.
+        max_epsilons_per_analyst: that the ledger has to enforce with the answer, each by a filter of its own: what is
+            accepted at once must keep the limits too, for theirs are about all jobs.
     """
 
     answer: Answer
     objections: tuple[str, ...] = ()
-    max_epsilon_per_analyst: float | None = None
+    max_epsilons_per_analyst: tuple[float, ...] = ()
 
 
 class Policy(Settings):
@@ -206,18 +230,26 @@ class Policy(Settings):
 
     def decide(self, request: Request) -> Decision:
         """Return what becomes of a job, apart from its budget."""
-        broken = self.limits.objections(request)
+        broken = self._limits_of(request).objections(request)
         if broken:
             return Decision(Answer.REFUSE, tuple(broken))
+        of_limits, of_automatic = (
+            () if rules is None or rules.max_epsilon_per_analyst is None else (rules.max_epsilon_per_analyst,)
+            for rules in (self.limits, self.automatic)
+        )
         if self.automatic is None:
-            return Decision(
-                Answer.ASK, ("the policy accepts nothing without asking",), self.limits.max_epsilon_per_analyst
-            )
+            return Decision(Answer.ASK, ("the policy accepts nothing without asking",), of_limits)
         objections = self.automatic.objections(request)
         if objections:
-            return Decision(Answer.ASK, tuple(objections), self.limits.max_epsilon_per_analyst)
-        both = (self.automatic.max_epsilon_per_analyst, self.limits.max_epsilon_per_analyst)
-        return Decision(Answer.ACCEPT, (), min((most for most in both if most is not None), default=None))
+            return Decision(Answer.ASK, tuple(objections), of_limits)
+        return Decision(Answer.ACCEPT, (), of_limits + of_automatic)
+
+    def _limits_of(self, request: Request) -> Rules:
+        """Return the limits, with the floor of coalitions filled in: as many parties as a product can withstand."""
+        if self.limits.withstand_coalition is not None:
+            return self.limits
+        most = (request.n_compute_parties - 1) // 2
+        return self.limits.model_copy(update={"withstand_coalition": most})
 
     def contradiction(self, tables: Mapping[str, Sequence[str]], n_known_parties: int, coordinator: str) -> str | None:
         """Return what in this policy the rest of the configuration makes impossible; None if nothing.

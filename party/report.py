@@ -7,17 +7,16 @@ row. For the same reason no message, log line or error text carries them.
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from algorithms.schema import LocalReport
-from dp.report import describe
-
-_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+from analyses.job.schema import LocalReport
+from dp.cost.report import describe
+from party.ledger.standing import standing_of
+from service.job_id import is_job_id
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def report_path(data_dir: Path, job_id: str) -> Path:
     Raises:
         ValueError: the job id does not fit a file name; the coordinator is at fault.
     """
-    if not _JOB_ID.fullmatch(job_id):
+    if not is_job_id(job_id):
         raise ValueError("the job id is not made of letters, digits, '_' and '-'")
     return data_dir / "reports" / f"{job_id}.json"
 
@@ -72,6 +71,8 @@ def write_report(
         "rows": local.n_rows,
         "clipped_rows": local.clipped_rows,
         "clipped_values": local.clipped_values,
+        "mapped_values": local.mapped_values,
+        "surplus_rows": local.surplus_rows,
         "traffic": {stage: asdict(moved) for stage, moved in traffic.items()},
         "privacy": dict(privacy),
         "budget": None if budget is None else dict(budget),
@@ -104,18 +105,24 @@ def keep_report(data_dir: Path, job_id: str, report: Mapping[str, Any]) -> Path:
 
 def describe_report(report: Mapping[str, Any]) -> list[str]:
     """Return the lines in which the owner reads a report: what was promised, clipped and spent, and what remains."""
-    clipped = {name: count for name, count in report["clipped_values"].items() if count}
+    mapped = report.get("mapped_values", {})  # reports of earlier versions have none
+    surplus = report.get("surplus_rows", 0)
     lines = [
         f"job {report['job_id']}: {report['rows']} rows, {report['elapsed_s']:.1f} s",
         f"clipped: {report['clipped_rows']} rows by the norm bound; values outside their bounds: "
-        + (", ".join(f"{count} of {name}" for name, count in clipped.items()) or "none"),
+        + _counted(report["clipped_values"]),
+        *(["mapped by the analysis's public rule: " + _counted(mapped)] if mapped else []),
+        *([f"surplus rows of persons, which did not count: {surplus}"] if surplus else []),
         *describe(report["privacy"]),
     ]
     budget = report["budget"]
     if budget is not None:
         lines.append(
             f"Budget of table {budget['dataset']!r}, period {budget['period']!r}: epsilon {budget['epsilon']:g} at "
-            f"delta {budget['delta']:g}, of which {budget['spent_epsilon']:.4g} is spent and "
-            f"{budget['remaining_epsilon']:.4g} remains."
+            f"delta {budget['delta']:g}, {standing_of(budget)}."
         )
     return lines
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in counts.items() if count) or "none"

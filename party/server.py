@@ -1,10 +1,12 @@
 """The party service: gRPC in front of `party.jobs`."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import structlog
+from moiety.v1.aggregation_pb2 import Chunk
 from moiety.v1.party_pb2 import (
     CancelReply,
     CancelRequest,
@@ -19,36 +21,36 @@ from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 from pydantic import ValidationError
 from threadpoolctl import threadpool_limits
 
-from algorithms.job import explain
-from algorithms.plan import Plan
-from algorithms.schema import BlockSchema, LocalReport
+from analyses.job.job import explain
+from analyses.job.plan import Plan
+from analyses.job.schema import BlockSchema, LocalReport
 from entropy import Entropy, SystemEntropy
-from mpc.session import COORDINATOR
+from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, RefusalError
 from party.config import PartyConfig
 from party.consent import ConsentBox
 from party.installation import Installation
 from party.jobs import FailedEvent, FinishedEvent, JobEvent, PartyJobs, ProgressEvent
-from party.ledger import Ledger, open_ledger
-from party.report import StageTraffic, write_report
-from party.table import TableReader
-from transport.authorization import Permissions
+from party.ledger.ledger import Ledger, open_ledger
+from party.report import StageTraffic, report_path, write_report
+from party.tables.table import TableReader
+from service.authorization import Permissions
+from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, public
+from service.identity import NAME_PATTERN, Identity, Role
+from service.job_id import check_job_id
+from service.logs import configure_logs
+from service.server import Server
+from service.tls import CredentialsError, load_credentials
 from transport.channel import open_channel
-from transport.errors import InvalidRequestError, NotAllowedError
-from transport.identity import Identity, Role, peer_identity
+from transport.chunks import gather_request
 from transport.inbox import Inbox
-from transport.logs import configure_logs
 from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.server import Server
 from transport.session import GrpcSession
-from transport.tls import CredentialsError, load_credentials
 
 GRACE_S = 3.0
+COORDINATOR_METHODS = tuple(f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel"))
 PERMISSIONS = {
-    "/moiety.v1.Party/Propose": frozenset({Role.COORDINATOR}),
-    "/moiety.v1.Party/Reserve": frozenset({Role.COORDINATOR}),
-    "/moiety.v1.Party/Run": frozenset({Role.COORDINATOR}),
-    "/moiety.v1.Party/Cancel": frozenset({Role.COORDINATOR}),
+    **dict.fromkeys(COORDINATOR_METHODS, frozenset({Role.COORDINATOR})),
     DELIVER: frozenset({Role.PARTY, Role.COORDINATOR}),
 }
 
@@ -81,7 +83,13 @@ class JobSessions:
         self._sessions: dict[str, GrpcSession] = {}
 
     def accept_messages(self, job_id: str, names: Mapping[int, str]) -> None:
-        """Take messages of a job from its members from now on."""
+        """Take messages of a job from its members from now on.
+
+        Raises:
+            AlreadyExistsError: the job ended here, in this process or, as its report tells, in an earlier one.
+        """
+        if report_path(self._config.data_dir, job_id).exists():
+            raise AlreadyExistsError(f"job {job_id} has ended here before")
         roster = {
             Identity(self._config.federation, Role.PARTY if number != COORDINATOR else Role.COORDINATOR, name): number
             for number, name in names.items()
@@ -91,6 +99,7 @@ class JobSessions:
     def open(
         self,
         job_id: str,
+        terms: bytes,
         me: int,
         names: Mapping[int, str],
         deadline_s: float,
@@ -99,6 +108,7 @@ class JobSessions:
         """Return our end of a job whose messages are accepted."""
         self._sessions[job_id] = GrpcSession(
             job_id=job_id,
+            terms=terms,
             me=me,
             names=names,
             entropy=self._entropy,
@@ -133,14 +143,21 @@ class PartyService(PartyServicer):
         """Register the service."""
         add_PartyServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
-    def _check_caller(self, context: Any) -> None:
-        caller = peer_identity(context)
+    def check_caller(self, caller: Identity) -> None:
+        """Refuse everybody but that coordinator.
+
+        Raises:
+            NotAllowedError: names both.
+        """
         if caller.name != self._config.coordinator.name:
             raise NotAllowedError(f"{self._config.name} obeys {self._config.coordinator.name}, not {caller.name}")
 
-    async def Propose(self, request: Proposal, context: Any) -> ProposalReply:  # noqa: N802 - gRPC's name
+    async def Propose(self, request_iterator: AsyncIterator[Chunk], context: Any) -> ProposalReply:  # noqa: N802 - gRPC's name
         """Accept a job or refuse it with a reason."""
-        self._check_caller(context)
+        request = await gather_request(request_iterator, Proposal)
+        check_job_id(request.job_id)
+        if re.fullmatch(NAME_PATTERN, request.analyst) is None:
+            raise InvalidRequestError("the analyst's name is not a name")
         roster = {member.number: member.name for member in request.roster}
         try:
             schema = await self._jobs.propose(request.job_id, request.job_json, roster, request.analyst)
@@ -149,9 +166,12 @@ class PartyService(PartyServicer):
             return ProposalReply(accepted=False, reason=str(error))
         return ProposalReply(accepted=True, schema_json=schema.canonical_json())
 
-    async def Reserve(self, request: ReserveRequest, context: Any) -> AsyncIterator[ReserveEvent]:  # noqa: N802
+    async def Reserve(  # noqa: N802
+        self, request_iterator: AsyncIterator[Chunk], context: Any
+    ) -> AsyncIterator[ReserveEvent]:
         """Agree to the plan of an accepted job and hold budget for it, or refuse with a reason."""
-        self._check_caller(context)
+        request = await gather_request(request_iterator, ReserveRequest)
+        check_job_id(request.job_id)
         try:
             schemas = [BlockSchema.model_validate_json(text) for text in request.schema_json]
         except ValidationError as error:
@@ -173,7 +193,7 @@ class PartyService(PartyServicer):
 
     async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvent]:  # noqa: N802 - gRPC's name
         """Run a reserved job and tell how it goes."""
-        self._check_caller(context)
+        check_job_id(request.job_id)
         try:
             async for event in self._jobs.run(request.job_id):
                 yield _message_of(event)
@@ -182,16 +202,16 @@ class PartyService(PartyServicer):
 
     async def Cancel(self, request: CancelRequest, context: Any) -> CancelReply:  # noqa: N802 - gRPC's name
         """Stop a job."""
-        self._check_caller(context)
-        self._jobs.end(request.job_id, request.reason)
+        self._jobs.end(check_job_id(request.job_id), public(request.reason))
         return CancelReply()
 
 
 def _message_of(event: JobEvent) -> PartyEvent:
     message = PartyEvent()
     match event:
-        case ProgressEvent(stage, percent):
+        case ProgressEvent(stage, percent, waits_for):
             message.progress.stage, message.progress.percent = stage, percent
+            message.progress.waits_for = waits_for
         case FinishedEvent():
             message.finished.SetInParent()
         case FailedEvent(stage, reason, culprit, is_finding):
@@ -250,17 +270,21 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
                 elapsed_s=elapsed_s,
             )
 
+        tables = TableReader(config)
         jobs = PartyJobs(
             config,
             Admission(config, ledger, consent),
-            load_table=TableReader(config).load,
+            describe_table=tables.describe,
+            load_table=tables.load,
             accept_messages=sessions.accept_messages,
             open_session=sessions.open,
             close_session=sessions.close,
             write_report=keep_report,
         )
-        services = [MailboxService(mailboxes).add_to, PartyService(config, jobs).add_to]
-        server = Server(credentials, Permissions(config.federation, PERMISSIONS), services)
+        service = PartyService(config, jobs)
+        checks = dict.fromkeys(COORDINATOR_METHODS, service.check_caller)
+        permissions = Permissions(config.federation, PERMISSIONS, checks)
+        server = Server(credentials, permissions, [MailboxService(mailboxes).add_to, service.add_to])
         host = config.listen.rsplit(":", 1)[0]
         port = await server.start(config.listen)
         log.info("serving", party=config.name, address=f"{host}:{port}", tables=len(config.tables))

@@ -1,23 +1,61 @@
-"""Imports point one way. The rule is read from the source text, so an import inside a function counts too."""
+"""Imports point one way, between rooms, between the sub-rooms of a room, and between modules: there are no circles.
+
+The rule is read from the source text, so an import inside a function counts too.
+"""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 
+BELOW_ANALYSES = {"entropy", "mpc", "dp"}
+BELOW_SERVICES = {*BELOW_ANALYSES, "analyses", "service", "transport"}
 MAY_IMPORT = {
     "entropy": set(),
     "mpc": {"entropy"},
     "dp": {"entropy"},
-    "algorithms": {"entropy", "mpc", "dp"},
-    "transport": {"entropy", "mpc", "dp"},
-    "party": {"entropy", "mpc", "dp", "algorithms", "transport"},
-    "coordinator": {"entropy", "mpc", "dp", "algorithms", "transport"},
-    "cli": {"entropy", "mpc", "dp", "algorithms", "transport", "party", "coordinator"},
+    "analyses": BELOW_ANALYSES,
+    "service": BELOW_ANALYSES,
+    "transport": {*BELOW_ANALYSES, "service"},
+    "party": BELOW_SERVICES,
+    "coordinator": BELOW_SERVICES,
+    "device": {*BELOW_SERVICES, "party"},
+    "cli": {*BELOW_SERVICES, "party", "coordinator", "device"},
+    "demo": {*BELOW_SERVICES, "party", "coordinator", "device", "cli"},
 }
 """Room to the other rooms that it may import."""
+
+SUB_ROOMS = {
+    "mpc": {
+        "arithmetic": set(),
+        "protocol": {"arithmetic"},
+        "local": {"arithmetic", "protocol"},
+        "secagg": {"arithmetic", "protocol"},
+    },
+    "dp": {"draw": set(), "cost": set(), "mechanism": {"draw", "cost"}, "audit": {"draw", "cost", "mechanism"}},
+    "analyses": {
+        "job": set(),
+        "rows": {"job"},
+        "second_moments": {"job", "rows"},
+        "pca": {"job", "rows", "second_moments"},
+        "low_rank": {"job", "rows", "second_moments", "pca"},
+        "least_squares": {"job", "rows", "second_moments", "pca"},
+        "logistic_regression": {"job", "rows"},
+        "pattern_count": {"job", "rows"},
+        "clustering": {"job", "rows", "pattern_count"},
+        "power_moments": {"job", "rows"},
+        "sums": {"job", "rows"},
+    },
+    "party": {"ledger": set(), "tables": set()},
+    "coordinator": {"sums": set()},
+}
+"""Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
+
+MODULES_OF_SUB_ROOMS = {"party/tables": {"party.config"}}
+"""Modules at the top of a room that a sub-room may import, where the room is not `mpc`, whose errors all may use."""
 
 GENERATED = "moiety"
 """The import package of the code that is generated from proto/."""
@@ -67,6 +105,56 @@ def violations(path: str, source: str) -> list[str]:
     return found
 
 
+def sub_room_violations(path: str, source: str) -> list[str]:
+    """What a module of a sub-room imports of its own room against `SUB_ROOMS`."""
+    room, _, rest = path.partition("/")
+    sub_room = rest.partition("/")[0]
+    if room not in SUB_ROOMS or "/" not in rest:
+        return []
+    if sub_room not in SUB_ROOMS[room]:
+        return [f"{path}: SUB_ROOMS does not know {room}/{sub_room}"]
+    found = []
+    for name in modules_imported(source):
+        top, _, below = name.partition(".")
+        other = below.partition(".")[0]
+        if top != room or other == sub_room:
+            continue
+        if other in SUB_ROOMS[room]:
+            if other not in SUB_ROOMS[room][sub_room]:
+                found.append(f"{path} imports {name}: {room}/{sub_room} may import {sorted(SUB_ROOMS[room][sub_room])}")
+        elif room != "mpc" and name not in MODULES_OF_SUB_ROOMS.get(f"{room}/{sub_room}", set()):
+            found.append(f"{path} imports {name}, which is above it")
+    return found
+
+
+def import_graph(*rooms: str) -> dict[str, set[str]]:
+    """Each module of some rooms to the modules of these rooms that it imports."""
+    sources = {}
+    for path in python_files(*rooms):
+        name = path.relative_to(REPOSITORY).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+        sources[name] = path.read_text(encoding="utf-8")
+    graph: dict[str, set[str]] = {}
+    for name, source in sources.items():
+        imported: set[str] = set()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                of_package = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported |= of_package & set(sources) or {node.module}
+        graph[name] = (imported & set(sources)) - {name}
+    return graph
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of a circle of imports, in order; empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def python_files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((REPOSITORY / folder).rglob("*.py"))]
 
@@ -84,23 +172,56 @@ def test_imports_point_one_way(room):
     assert found == []
 
 
+@pytest.mark.parametrize("room", SUB_ROOMS)
+def test_imports_between_sub_rooms_point_one_way(room):
+    found = []
+    for path in python_files(room):
+        found += sub_room_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
+@pytest.mark.parametrize("rooms", [tuple(MAY_IMPORT), ("bench",), ("tests/support",)])
+def test_no_modules_import_each_other_in_a_circle(rooms):
+    assert circle(import_graph(*rooms)) == []
+
+
+def test_a_circle_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) != []
+    assert circle({"a": {"b"}, "b": {"c"}, "d": {"a", "c"}}) == []
+
+
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("mpc/shamir.py", "import algorithms.job"),
-        ("mpc/shamir.py", "from dp.skellam import sample"),
-        ("dp/skellam.py", "from mpc.errors import ShapeError"),
+        ("mpc/arithmetic/field.py", "from mpc.protocol.session import Session"),
+        ("dp/draw/noise.py", "from dp.cost.events import SkellamDpEvent"),
+        ("analyses/rows/quantise.py", "from analyses.pca.protocol import party"),
+        ("analyses/job/plan.py", "from analyses.registry import ANALYSES"),
+        ("party/ledger/ledger.py", "from party.jobs import PartyJobs"),
+        ("analyses/new_room/plan.py", "import numpy"),
+    ],
+)
+def test_a_forbidden_import_between_sub_rooms_is_found(path, line):
+    assert len(sub_room_violations(path, line)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("mpc/arithmetic/shamir.py", "import analyses.job.job"),
+        ("mpc/arithmetic/shamir.py", "from dp.draw.skellam import sample"),
+        ("dp/draw/skellam.py", "from mpc.errors import ShapeError"),
         ("entropy/source.py", "import mpc"),
-        ("algorithms/pca.py", "from transport.session import RemoteSession"),
-        ("transport/session.py", "from algorithms.job import Job"),
+        ("analyses/pca/protocol.py", "from transport.session import RemoteSession"),
+        ("transport/session.py", "from analyses.job.job import Job"),
         ("party/server.py", "from coordinator.config import CoordinatorConfig"),
-        ("coordinator/server.py", "from party.ledger import Ledger"),
+        ("coordinator/server.py", "from party.ledger.ledger import Ledger"),
         ("transport/session.py", "from cli.main import main"),
         ("party/runner.py", "from moiety.v1 import party_pb2"),
         ("cli/job.py", "import moiety.v1.coordinator_pb2"),
         ("tests/unit/test_frames.py", "from proto.moiety.v1 import party_pb2"),
-        ("mpc/shamir.py", "from . import errors"),
-        ("mpc/shamir.py", "def now():\n    import time"),
+        ("mpc/arithmetic/shamir.py", "from . import errors"),
+        ("mpc/arithmetic/shamir.py", "def now():\n    import time"),
         ("dp/ledger.py", "import logging"),
         ("entropy/stream.py", "import os"),
     ],
@@ -115,17 +236,21 @@ def test_a_forbidden_import_is_found(path, line):
         ("cli/main.py", "import party.server, coordinator.server, mpc"),
         ("party/server.py", "from moiety.v1 import party_pb2"),
         ("transport/frames.py", "from moiety.v1 import mailbox_pb2\nfrom mpc.errors import PeerLostError"),
-        ("algorithms/pca.py", "from mpc.shamir import split\nfrom dp.skellam import sample\nimport numpy"),
+        (
+            "analyses/pca/protocol.py",
+            "from mpc.arithmetic.shamir import split\nfrom dp.draw.skellam import sample\nimport numpy",
+        ),
         ("entropy/source.py", "import os"),
-        ("transport/tls.py", "import datetime"),
+        ("service/tls.py", "import datetime"),
     ],
 )
 def test_an_allowed_import_passes(path, line):
     assert violations(path, line) == []
 
 
-COMPARISON_ONLY = {"clustering_rivals", "logistic_rivals", "pca_rivals", "faulty_mechanisms"}
-"""Modules that hold what other systems do, with the noise that they use, and mechanisms with known faults."""
+COMPARISON_ONLY = {"baseline", "faulty_mechanisms", "less_noise"}
+"""Modules that hold what other systems do with the noise that they use, mechanisms with known faults, and what takes
+noise away."""
 
 
 def randomness_not_from_entropy(source: str) -> list[str]:
@@ -138,7 +263,9 @@ def randomness_not_from_entropy(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("room", ["entropy", "mpc", "dp", "algorithms", "transport", "party", "coordinator"])
+@pytest.mark.parametrize(
+    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
+)
 def test_random_numbers_come_from_entropy_only(room):
     paths = [path for path in python_files(room) if path.stem not in COMPARISON_ONLY]
     found = {path.name: randomness_not_from_entropy(path.read_text(encoding="utf-8")) for path in paths}
@@ -150,7 +277,9 @@ def test_a_generator_that_is_not_cryptographic_is_found(line):
     assert len(randomness_not_from_entropy(line)) == 1
 
 
-@pytest.mark.parametrize("room", ["entropy", "mpc", "dp", "algorithms", "transport", "party", "coordinator"])
+@pytest.mark.parametrize(
+    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
+)
 def test_no_service_imports_what_is_for_comparison_only(room):
     imported = {name for path in python_files(room) for name in modules_imported(path.read_text(encoding="utf-8"))}
     assert {name for name in imported if name.split(".")[-1] in COMPARISON_ONLY} == set()

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
-ROOMS = ("algorithms", "cli", "coordinator", "dp", "entropy", "mpc", "party", "transport")
+ROOMS = (
+    "analyses", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "party", "service", "transport",
+)  # fmt: skip
 
 EMPTY_MODULE_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base"}
 SECOND_WORDS = {"node", "nodes", "worker", "workers", "aggregator", "aggregators"}

@@ -14,20 +14,20 @@ from moiety.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationS
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.coordinator.collecting_shares import SEAL_BYTES
+from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret_sharing import SHARE_BYTES
-from mpc.secagg.transcript import RoundId
-from transport.errors import InvalidRequestError, TimedOutError, TooMuchError
-from transport.identity import Identity, peer_identity
+from mpc.transcript import DIGEST_BYTES, RoundId
+from service.errors import InvalidRequestError, TimedOutError, TooMuchError
+from service.identity import Identity, peer_identity
+from transport.chunks import chunks_of, gather_chunks, gather_request
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,
     ToMembers,
-    chunks_of,
     decode_from_member,
     decode_round_id,
     encode_happening,
     encode_to_member,
-    gather_chunks,
 )
 
 FETCH = "/moiety.v1.Aggregation/Fetch"
@@ -46,6 +46,9 @@ MOST_FETCHES_EACH = 4
 LARGEST_FETCH_BYTES = 1024
 """Of a `FetchRequest`, which is kept while it waits."""
 
+LARGEST_QUESTION_BYTES = 8 << 20
+"""More than any question: a coordinator takes at most 4 MiB of an analyst."""
+
 CALL_S = 60.0
 """A member gives a call up after so long, and an answer that takes longer to arrive is not waited for."""
 
@@ -56,6 +59,10 @@ _FIXED_BYTES = 1024
 """More than all of an answer but its vector and its shares."""
 _ENTRY_BYTES = 16
 """More than what surrounds a share in a map."""
+_ROSTER_ENTRY_BYTES = 256
+"""More than a member of a roster: its name and its key, and the name once more in the question."""
+_ADVERTISEMENT_BYTES = 512
+"""More than an advertisement, or a signature and its digest."""
 
 
 class RoundStep(IntEnum):
@@ -103,6 +110,15 @@ def longest_answer_bytes(config: RoundConfig) -> int:
     vector_bytes = config.group.wire_bytes(config.n_elements)
     longest = _FIXED_BYTES + len(config.round_id.session.encode()) + max(shares_bytes, vector_bytes)
     return min(LARGEST_MESSAGE_BYTES, longest)
+
+
+def longest_message_bytes(policy: MemberPolicy, step: RoundStep) -> int:
+    """Return the size on the wire, at most, of a coordinator's message in any round that a member's policy accepts."""
+    n, degree = policy.largest_roster, min(policy.largest_degree, policy.largest_roster)
+    if step is RoundStep.INVITATION:
+        return LARGEST_QUESTION_BYTES + n * _ROSTER_ENTRY_BYTES
+    sealed_bytes = (2 + n) * SHARE_BYTES + SEAL_BYTES + DIGEST_BYTES + 2 * _ENTRY_BYTES
+    return min(LARGEST_MESSAGE_BYTES, LARGEST_QUESTION_BYTES + n * _ADVERTISEMENT_BYTES + degree * sealed_bytes)
 
 
 class CallCount:
@@ -237,8 +253,11 @@ class AggregationService(AggregationServicer):
                 await self._rounds.receive(caller, message)
         return pb.Taken()
 
-    async def Sum(self, request: pb.SumRequest, context: Any) -> AsyncIterator[pb.SumEvent]:  # noqa: N802
+    async def Sum(  # noqa: N802
+        self, request_iterator: AsyncIterator[pb.Chunk], context: Any
+    ) -> AsyncIterator[pb.SumEvent]:
         """Run a sum for an analyst; it ends when the analyst goes away."""
+        request = await gather_request(request_iterator, pb.SumRequest)
         async with aclosing(self._run_sum(peer_identity(context).name, request.sum_json)) as happenings:
             async for happening in happenings:
                 for event in encode_happening(happening):

@@ -9,21 +9,24 @@ import grpc
 from moiety.v1 import aggregation_pb2 as pb
 from moiety.v1.aggregation_pb2_grpc import AggregationStub
 
+from mpc.public_text import public_json
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.transcript import RoundId
-from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S, RoundStep
-from transport.errors import TimedOutError, TooMuchError, UnreachableError, error_from_call
+from mpc.secagg.policy import MemberPolicy
+from mpc.transcript import RoundId
+from service.errors import RemoteFailureError, TimedOutError, TooMuchError, UnreachableError, error_from_call
+from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S, RoundStep, longest_message_bytes
+from transport.answers import AnswerChannel, readable
+from transport.channel import check_certificate
+from transport.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,
     SumResult,
     ToMembers,
-    chunks_of,
     decode_happening,
     decode_to_member,
     encode_from_member,
     encode_round_id,
-    gather_chunks,
     parse_to_member,
 )
 
@@ -37,16 +40,16 @@ async def watch_sum(name: str, channel: Any, sum_json: str) -> AsyncIterator[Sum
     Args:
         name: of the coordinator.
         channel: an aio channel with the analyst's certificate.
-        sum_json: canonical JSON of `algorithms.secure_sum.SumParams`.
+        sum_json: canonical JSON of `analyses.sums.secure_sum.SumParams`.
 
     Raises:
         ServiceError: the coordinator cannot be reached, or refuses.
     """
-    stub = AggregationStub(channel)  # type: ignore[no-untyped-call]  # generated
+    stub = AggregationStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
     pieces = []
     try:
-        async for event in stub.Sum(pb.SumRequest(sum_json=sum_json), timeout=WATCH_S):
-            happening = decode_happening(event)
+        async for event in stub.Sum(chunks_of(pb.SumRequest(sum_json=sum_json)), timeout=WATCH_S):
+            happening = decode_happening(readable(event, name, "run the sum"))
             if isinstance(happening, SumResult):
                 pieces.append(happening.result_json)
             else:
@@ -54,7 +57,10 @@ async def watch_sum(name: str, channel: Any, sum_json: str) -> AsyncIterator[Sum
     except grpc.aio.AioRpcError as error:
         raise error_from_call(error, peer=name, doing="run the sum") from error
     if pieces:
-        yield SumResult("".join(pieces))
+        try:
+            yield SumResult(public_json("".join(pieces)))
+        except ValueError:
+            raise RemoteFailureError(f"cannot run the sum at {name}: its result is not JSON") from None
 
 
 class AggregationClient:
@@ -64,12 +70,16 @@ class AggregationClient:
         name: of the coordinator, for error texts.
         channel: an aio channel with the member's certificate.
         patience_s: for so long a call is repeated while the coordinator cannot be reached or is busy.
+        policy: of the member: it bounds what is read and decoded; None for no bound but that of all messages.
     """
 
-    def __init__(self, name: str, channel: Any, patience_s: float = 60.0) -> None:
+    def __init__(self, name: str, channel: Any, patience_s: float = 60.0, policy: MemberPolicy | None = None) -> None:
         self._name = name
-        self._stub = AggregationStub(channel)  # type: ignore[no-untyped-call]  # generated
+        self._stub = AggregationStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
         self._patience_s = patience_s
+        self._policy = policy
+        self._channel = channel
+        self._has_seen_certificate = False
 
     async def fetch(self, step: RoundStep, round_id: RoundId = _NO_ROUND) -> ToMembers:
         """Wait for what is due to me.
@@ -80,18 +90,25 @@ class AggregationClient:
 
         Raises:
             NotFoundError: the coordinator does not know the round (any more).
+            RefusedInvitationError: an invitation to what cannot be a round, or is too large for our policy.
+            TooMuchError: the message is longer than any of a round that our policy accepts; the rest was not read.
             ServiceError: it cannot be reached for `patience_s`, or refuses.
         """
         request = pb.FetchRequest(round_id=encode_round_id(round_id), step=pb.Step.Name(step))
+        most_bytes = LARGEST_MESSAGE_BYTES if self._policy is None else longest_message_bytes(self._policy, step)
 
         async def once() -> pb.ToMember:
-            chunks = self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S)
-            return parse_to_member(await gather_chunks(chunks, LARGEST_MESSAGE_BYTES))
+            call = self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S)
+            chunks = (readable(answer, self._name, "fetch a message") async for answer in call)
+            try:
+                return parse_to_member(await gather_chunks(chunks, most_bytes))
+            finally:
+                call.cancel()  # what is longer than it may be is not waited for
 
         while True:
             wire = await self._repeated(once, "fetch a message")
             if wire.WhichOneof("message") != "pending":
-                return decode_to_member(wire)
+                return await asyncio.to_thread(decode_to_member, wire, self._policy)
             await asyncio.sleep(wire.pending.retry_s)
 
     async def answer(self, message: FromMembers) -> None:
@@ -103,7 +120,7 @@ class AggregationClient:
         wire = encode_from_member(message)
 
         async def once() -> None:
-            await self._stub.Answer(chunks_of(wire), timeout=CALL_S)
+            readable(await self._stub.Answer(chunks_of(wire), timeout=CALL_S), self._name, "answer")
 
         await self._repeated(once, "answer")
 
@@ -112,6 +129,7 @@ class AggregationClient:
         end_s, pause_s = loop.time() + self._patience_s, RETRY_S
         while True:
             try:
+                self._has_seen_certificate = self._has_seen_certificate or await check_certificate(self._channel)
                 return await call()
             except grpc.aio.AioRpcError as failure:
                 error = error_from_call(failure, peer=self._name, doing=doing)

@@ -8,13 +8,19 @@ import grpc
 from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
 
-from transport.errors import RemoteFailureError, error_from_call
+from mpc.public_text import made_public, public_json
+from service.errors import RemoteFailureError, error_from_call
+from service.job_id import is_job_id
+from transport.answers import AnswerChannel, readable
+from transport.chunks import chunks_of
 
 CALL_TIMEOUT_S = 20.0
 READ_TIMEOUT_S = 600.0
 """For answers of megabytes over slow lines. A coordinator that has gone is noticed much earlier, by keepalive."""
 
 WATCH_TIMEOUT_S = 86400.0
+LONGEST_TEXT = 10_000
+"""Characters of a reason; a coordinator that keeps to the rules sends no longer ones."""
 ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
 
 
@@ -93,27 +99,32 @@ class CoordinatorClient:
 
     def __init__(self, name: str, channel: Any) -> None:
         self.name = name
-        self._stub = CoordinatorStub(channel)  # type: ignore[no-untyped-call]  # generated
+        self._stub = CoordinatorStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
 
     async def submit(self, job_json: str, idempotency_key: str) -> str:
         """Submit a job and return its identifier.
 
         Args:
-            job_json: canonical JSON of an `algorithms.job.Job`.
+            job_json: canonical JSON of an `analyses.job.job.Job`.
             idempotency_key: chosen by the caller; repeating a call with the same key is safe.
         """
         request = SubmitRequest(job_json=job_json, idempotency_key=idempotency_key)
         try:
-            reply = await self._stub.Submit(request, timeout=CALL_TIMEOUT_S)
+            reply = await self._stub.Submit(chunks_of(request), timeout=CALL_TIMEOUT_S)
+            reply = readable(reply, self.name, "submit the job")
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="submit the job") from error
+        if not is_job_id(reply.job_id):
+            raise RemoteFailureError(f"cannot submit the job at {self.name}: it answered with an id that names no job")
         return str(reply.job_id)
 
     async def watch(self, job_id: str) -> AsyncIterator[EventView]:
         """Yield the events of a job from its beginning to its end."""
         try:
             async for event in self._stub.Watch(JobRef(job_id=job_id), timeout=WATCH_TIMEOUT_S):
-                yield EventView(event.at_s, event.state, event.stage, event.member, event.percent, event.text)
+                readable(event, self.name, f"watch job {job_id}")
+                state, stage, member = _public(event.state), _public(event.stage), _public(event.member)
+                yield EventView(event.at_s, state, stage, member, event.percent, _public(event.text))
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from error
 
@@ -121,7 +132,7 @@ class CoordinatorClient:
         """Return the analyst's jobs, newest first; `limit` 0 means all."""
         try:
             records = self._stub.List(ListRequest(limit=limit), timeout=READ_TIMEOUT_S)
-            return [JobSummary(**_fields(record)) async for record in records]
+            return [JobSummary(**_fields(readable(record, self.name, "list jobs"))) async for record in records]
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="list jobs") from error
 
@@ -138,7 +149,7 @@ class CoordinatorClient:
         pieces: dict[str, list[str]] = {"job_json": [], "plan_json": [], "result_json": []}
         try:
             async for part in method(JobRef(job_id=job_id), timeout=READ_TIMEOUT_S):
-                kind = part.WhichOneof("part")
+                kind = readable(part, self.name, doing).WhichOneof("part")
                 if kind == "record":
                     fields = _fields(part.record)
                 elif kind in pieces:  # else it is of a newer coordinator
@@ -147,8 +158,18 @@ class CoordinatorClient:
             raise error_from_call(error, peer=self.name, doing=doing) from error
         if not fields:
             raise RemoteFailureError(f"cannot {doing} at {self.name}: it ended the stream without an answer")
-        return JobView(**fields | {name: "".join(found) for name, found in pieces.items()})
+        try:
+            texts = {name: public_json("".join(found)) if found else "" for name, found in pieces.items()}
+        except ValueError:
+            raise RemoteFailureError(f"cannot {doing} at {self.name}: its answer is not JSON") from None
+        return JobView(**fields | texts)
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}
+    """Return a record's fields; texts of the coordinator become fit for people here."""
+    fields = {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}
+    return {name: _public(value) if isinstance(value, str) else value for name, value in fields.items()}
+
+
+def _public(text: str) -> str:
+    return made_public(text, LONGEST_TEXT)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from moiety.v1.mailbox_pb2 import (
     ELEMENT_TYPE_UINT8,
     ELEMENT_TYPE_UINT64,
@@ -24,11 +25,16 @@ from moiety.v1.mailbox_pb2 import (
 )
 from numpy.typing import NDArray
 
-CHUNK_BYTES = 1 << 20
+from service.limits import CHUNK_BYTES, LONGEST_CHUNK_BYTES
+
+SMALL_FRAME_BYTES = 2048
+"""Of a frame that is no chunk, on the wire: more than an envelope with the longest names needs."""
 LARGEST_ARRAY_BYTES = 1 << 30
 """Nobody may announce more in one array; longer data goes in row blocks."""
 MOST_DIMENSIONS = 8
 LONGEST_NAME = 200
+
+_CHUNK_TAG = bytes([Frame.CHUNK_FIELD_NUMBER << 3 | 2])  # how the wire marks the field, of protobuf's type 2
 
 Array = NDArray[Any]
 
@@ -50,6 +56,26 @@ class Announcement:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     n_bytes: int
+
+
+def read_frame(data: bytes) -> Frame:
+    """Return the frame that some bytes from the network hold.
+
+    A frame that is no chunk is measured before it is decoded: a megabyte of dimensions would become eight.
+
+    Raises:
+        FrameError: they are no frame, or a longer one than any member has reason to send.
+    """
+    is_chunk = data[:1] == _CHUNK_TAG
+    if len(data) > (LONGEST_CHUNK_BYTES if is_chunk else SMALL_FRAME_BYTES):
+        raise FrameError("a frame is longer than its kind can be")
+    try:
+        frame: Frame = Frame.FromString(data)
+    except DecodeError as error:
+        raise FrameError("a frame cannot be read: its bytes are no such message") from error
+    if frame.WhichOneof("part") != "chunk" and len(data) > SMALL_FRAME_BYTES:
+        raise FrameError("a frame is longer than its kind can be")
+    return frame
 
 
 def envelope_frame(job_id: str, stage: str) -> Frame:
@@ -198,7 +224,8 @@ def check_header(header: ArrayHeader, next_sequence: int) -> Announcement:
         raise FrameError(f"an array has more than {MOST_DIMENSIONS} dimensions")
     shape = tuple(header.shape)
     n_bytes = math.prod(shape) * dtype.itemsize
-    if max(shape, default=0) > LARGEST_ARRAY_BYTES or n_bytes > LARGEST_ARRAY_BYTES:
+    # NumPy refuses an empty array whose other dimensions are too large together.
+    if math.prod(n for n in shape if n) * dtype.itemsize > LARGEST_ARRAY_BYTES:
         raise FrameError(f"an array is larger than {LARGEST_ARRAY_BYTES} bytes, the most in one message")
     if header.n_bytes != n_bytes:
         raise FrameError("a header announces another number of bytes than its shape and type take")

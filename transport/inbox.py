@@ -6,6 +6,7 @@ nobody reads yet cannot block the one that is needed.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 from moiety.v1.mailbox_pb2 import Frame
 
-from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
-from transport.errors import AlreadyExistsError, TooMuchError, WrongStateError
+from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError, PeerViolationError
+from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
 from transport.frames import Announcement, Array, FrameError, StreamDecoder
+from transport.room import Room, Share
+from transport.waits import LEAST_BYTES_PER_S, Waits
 
 STAGE_BYTES = 32 << 20
-MEMBER_BYTES = 128 << 20
 SMALLEST_CHARGE_BYTES = 1024
 """An array counts as at least this much, so that empty ones are bounded in number too."""
 MOST_STAGES = 100_000
@@ -31,6 +33,8 @@ class _Stage:
 
     Attributes:
         waiting_bytes: of the arrays, and of the one that is being read.
+        transfer: when the one that is being read was let in, on the event loop's clock, and its bytes.
+        awaited_at_s: since when somebody has waited for the next array, however often.
         n_arrived, n_received: arrays since the beginning of the job.
         is_open: whether a stream of it is being read.
         is_asked_for: whether anybody here has ever received from it.
@@ -44,6 +48,8 @@ class _Stage:
     def __init__(self) -> None:
         self.arrays: deque[Array] = deque()
         self.waiting_bytes = 0
+        self.transfer: tuple[float, int] | None = None
+        self.awaited_at_s: float | None = None
         self.n_arrived = 0
         self.n_received = 0
         self.is_open = False
@@ -60,21 +66,35 @@ class _Sender:
 
     Attributes:
         n_unasked: stages that it began and that nobody here has received from yet.
-        waiting_bytes: in all its stages.
-        room: set when its streams should look again whether there is room.
+        waiting_bytes: in all its stages of this job.
+        share: of the memory, for all its jobs.
         failure: why nothing more is taken from it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share) -> None:
         self.stages: dict[str, _Stage] = {}
         self.n_unasked = 0
         self.waiting_bytes = 0
-        self.room = asyncio.Event()
+        self.share = share
         self.failure: PeerError | None = None
 
 
 def _charge(n_bytes: int) -> int:
     return max(n_bytes, SMALLEST_CHARGE_BYTES)
+
+
+def _due_at_s(queue: _Stage, transfer_s: float) -> float:
+    """Return when the array that is being read must be there; a time when nobody waited for it does not count."""
+    if queue.transfer is None:
+        return math.inf
+    began_at_s, n_bytes = queue.transfer
+    return max(began_at_s, queue.awaited_at_s or 0.0) + transfer_s + n_bytes / LEAST_BYTES_PER_S
+
+
+async def _change(room: Room) -> None:
+    """Wait until something lies here no more, or is asked for."""
+    room.changed.clear()
+    await room.changed.wait()
 
 
 class Inbox:
@@ -83,7 +103,7 @@ class Inbox:
     Args:
         names: member number to name, for error texts. Exactly these members may send.
         stage_bytes: what may wait in one stage, if it is more than one array.
-        member_bytes: what may wait from one member in all stages.
+        shares: member number to its share of the memory; by default members share that of a room of their own.
     """
 
     def __init__(
@@ -91,13 +111,16 @@ class Inbox:
         names: Mapping[int, str],
         *,
         stage_bytes: int = STAGE_BYTES,
-        member_bytes: int = MEMBER_BYTES,
+        shares: Mapping[int, Share] | None = None,
     ) -> None:
         self._names = dict(names)
         self._stage_bytes = stage_bytes
-        self._member_bytes = member_bytes
-        self._senders = {member: _Sender() for member in names}
-        self._closed: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        own_room = Room()
+        self._senders = {member: _Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
+        loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[str | None] = loop.create_future()
+        self.waits = Waits(loop.time)
+        """For whom somebody here waits."""
         self.bytes_received: dict[str, int] = {}
         """Payload by stage. Private to this member: it tells how many rows there are."""
 
@@ -147,17 +170,38 @@ class Inbox:
             return
         self._closed.set_result(reason)
         for sender in self._senders.values():
-            sender.room.set()
             for queue in sender.stages.values():
+                for array in queue.arrays:
+                    self._release(sender, queue, _charge(array.nbytes))
                 queue.arrays.clear()
                 queue.changed.set()
+            sender.share.room.changed.set()
 
-    async def receive(self, member: int, stage: str, shape: tuple[int, ...], dtype: type, deadline_s: float) -> Array:
+    async def receive(
+        self,
+        member: int,
+        stage: str,
+        shape: tuple[int, ...],
+        dtype: type,
+        deadline_s: float,
+        transfer_s: float | None = None,
+    ) -> Array:
         """Return the next array of (member, stage); several calls for one stage are served in order.
 
+        Args:
+            member: the sender.
+            stage: of the array.
+            shape: of the array.
+            dtype: of the array.
+            deadline_s: silence of the sender for so long is an error.
+            transfer_s: an array of B bytes that has begun to come comes within so long and B / LEAST_BYTES_PER_S
+                seconds from the time on when it was asked for; by default `deadline_s`.
+
         Raises:
-            PeerSilentError: no byte of it came for `deadline_s`. It is still due: see `mpc.session.Session.receive`.
-            PeerLostError, PeerViolationError: see `mpc.session.Session.receive`.
+            PeerSilentError: no byte of it came for `deadline_s`. It is still due: see
+            `mpc.protocol.session.Session.receive`.
+            PeerSlowError: it began to come, and did not end in time.
+            PeerLostError, PeerViolationError: see `mpc.protocol.session.Session.receive`.
             WrongStateError: the inbox is closed.
         """
         sender, queue = self._senders[member], self._stage(member, stage)
@@ -168,10 +212,14 @@ class Inbox:
             if queue.given_up is not None:
                 raise PeerLostError(member, stage, queue.given_up.what)
             queue.expected = (np.dtype(dtype), tuple(shape))
-            sender.room.set()
+            if queue.awaited_at_s is None:
+                queue.awaited_at_s = asyncio.get_running_loop().time()
+            sender.share.room.changed.set()
             try:
-                await self._arrival(member, stage, deadline_s)
+                with self.waits.waiting_for(member):
+                    await self._arrival(member, stage, deadline_s, deadline_s if transfer_s is None else transfer_s)
                 array = queue.arrays.popleft()
+                queue.awaited_at_s = None
             finally:
                 queue.expected = None
         queue.n_received += 1
@@ -206,34 +254,41 @@ class Inbox:
         queue.is_open = True
         try:
             async for frame in frames:
+                part = frame.WhichOneof("part")
                 if self._has_ended_in_order():
-                    if frame.WhichOneof("part") == "end":
+                    if part == "end":
                         return queue.n_received
                     continue
                 self._refuse_if_over(member)
-                queue.heard_at_s = loop.time()
+                if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
+                    queue.heard_at_s = loop.time()
                 step = decoder.feed(frame)
+                del frame  # not a megabyte kept by every stream that waits for its next frame
                 if isinstance(step, Announcement):
                     await self._room(member, stage, step)
                     if self._has_ended_in_order():
                         continue
                     reserved_bytes = _charge(step.n_bytes)
                     sender.waiting_bytes += reserved_bytes
+                    sender.share.take(reserved_bytes)
                     queue.waiting_bytes += reserved_bytes
+                    queue.transfer = (loop.time(), step.n_bytes)
                     step = decoder.accept()
                 if step is not None:
                     reserved_bytes = 0
+                    queue.transfer = None
                     queue.n_arrived += 1
                     queue.arrays.append(step)
                     queue.changed.set()
                     self.bytes_received[stage] = self.bytes_received.get(stage, 0) + step.nbytes
                 if decoder.has_ended:
                     return queue.n_arrived
-        except FrameError as error:
+        except (FrameError, UnreadableError) as error:
             what = f"{self._names[member]} broke the protocol in stage {stage}: {error}"
             raise self._fail(PeerViolationError(member, stage, what)) from error
         finally:
             queue.is_open = False
+            queue.transfer = None
             self._release(sender, queue, reserved_bytes)
         return None
 
@@ -242,8 +297,7 @@ class Inbox:
         sender = self._senders[member]
         while stage not in sender.stages and sender.n_unasked >= MOST_UNASKED_STAGES:
             self._refuse_if_over(member)
-            sender.room.clear()
-            await sender.room.wait()
+            await _change(sender.share.room)
 
     async def _room(self, member: int, stage: str, announced: Announcement) -> None:
         """Wait until an announced array may be read; refuse it first if it is not the one that is waited for."""
@@ -256,12 +310,11 @@ class Inbox:
                 return
             n_bytes = _charge(announced.n_bytes)
             in_stage = not queue.arrays or queue.waiting_bytes + n_bytes <= self._stage_bytes
-            if in_stage and sender.waiting_bytes + n_bytes <= self._member_bytes:
+            if in_stage and sender.share.has_room_for(n_bytes):
                 return
-            sender.room.clear()
-            await sender.room.wait()
+            await _change(sender.share.room)
 
-    async def _arrival(self, member: int, stage: str, deadline_s: float) -> None:
+    async def _arrival(self, member: int, stage: str, deadline_s: float, transfer_s: float) -> None:
         """Wait until a stage has an array."""
         sender, queue, loop = self._senders[member], self._stage(member, stage), asyncio.get_running_loop()
         queue.heard_at_s = loop.time()
@@ -270,13 +323,17 @@ class Inbox:
                 raise WrongStateError(self._ended())
             if sender.failure is not None:
                 raise type(sender.failure)(member, stage, sender.failure.what)
-            silent_at_s = queue.heard_at_s + deadline_s
+            silent_at_s, due_at_s = queue.heard_at_s + deadline_s, _due_at_s(queue, transfer_s)
+            if loop.time() >= due_at_s:
+                what = f"{self._names[member]} is too slow in stage {stage}: an array came at less than the least rate"
+                raise PeerSlowError(member, stage, what)
             if loop.time() >= silent_at_s:
                 what = f"{self._names[member]} sent nothing for {deadline_s:g} s in stage {stage}"
                 raise PeerSilentError(member, stage, what)
             queue.changed.clear()
             try:
-                async with asyncio.timeout_at(silent_at_s):
+                # A transfer that begins meanwhile is not due before another `transfer_s`.
+                async with asyncio.timeout_at(min(silent_at_s, due_at_s, loop.time() + transfer_s)):
                     await queue.changed.wait()
             except TimeoutError:
                 continue  # bytes may have come since: look at the clock again
@@ -293,14 +350,14 @@ class Inbox:
     def _release(self, sender: _Sender, queue: _Stage, n_bytes: int) -> None:
         queue.waiting_bytes -= n_bytes
         sender.waiting_bytes -= n_bytes
-        sender.room.set()
+        sender.share.give_back(n_bytes)
 
     def _fail(self, failure: PeerError) -> PeerError:
         """Note the first failure of a member and wake everybody who waits for it."""
         sender = self._senders[failure.member]
         if sender.failure is None:
             sender.failure = failure
-        sender.room.set()
+        sender.share.room.changed.set()
         for queue in sender.stages.values():
             queue.changed.set()
         return failure

@@ -5,13 +5,16 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import grpc
 from moiety.v1.mailbox_pb2 import Delivered, Frame
-from moiety.v1.mailbox_pb2_grpc import MailboxServicer, add_MailboxServicer_to_server
+from moiety.v1.mailbox_pb2_grpc import MailboxServicer
 
-from transport.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, NotFoundError, WrongStateError
-from transport.frames import FrameError, check_envelope
-from transport.identity import Identity, peer_identity
+from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, NotFoundError, WrongStateError
+from service.identity import Identity, peer_identity
+from service.job_id import check_job_id
+from transport.frames import FrameError, check_envelope, read_frame
 from transport.inbox import Inbox
+from transport.room import Room
 
 DELIVER = "/moiety.v1.Mailbox/Deliver"
 CUT_OFF_S = 1.0
@@ -30,6 +33,7 @@ class Mailboxes:
     """
 
     def __init__(self) -> None:
+        self._room = Room()
         self._open: dict[str, tuple[Inbox, dict[Identity, int]]] = {}
         self._ended: OrderedDict[str, str | None] = OrderedDict()
 
@@ -42,10 +46,15 @@ class Mailboxes:
 
         Raises:
             AlreadyExistsError: the job has or had a mailbox here.
+            InvalidRequestError: the id is none.
         """
+        check_job_id(job_id)
         if job_id in self._open or job_id in self._ended:
             raise AlreadyExistsError(f"job {job_id} has been opened before")
-        inbox = Inbox({number: identity.name for identity, number in roster.items()})
+        inbox = Inbox(
+            {number: identity.name for identity, number in roster.items()},
+            shares={number: self._room.share_of(identity) for identity, number in roster.items()},
+        )
         self._open[job_id] = (inbox, dict(roster))
         return inbox
 
@@ -90,8 +99,12 @@ class MailboxService(MailboxServicer):
         self._mailboxes = mailboxes
 
     def add_to(self, server: Any) -> None:
-        """Register the service."""
-        add_MailboxServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+        """Register the service, with a decoder of our own: bytes that are no frame are the sender's fault."""
+        deliver = grpc.stream_unary_rpc_method_handler(
+            self.Deliver, request_deserializer=read_frame, response_serializer=Delivered.SerializeToString
+        )
+        service, method = DELIVER.lstrip("/").split("/")
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: deliver}),))
 
     async def Deliver(self, request_iterator: AsyncIterator[Frame], context: Any) -> Delivered:  # noqa: N802 - gRPC's name
         """Take one stream of frames into the inbox of its job.
@@ -107,7 +120,7 @@ class MailboxService(MailboxServicer):
             raise InvalidRequestError("a stream begins with an envelope, but it has no frame at all") from None
         except FrameError as error:
             raise InvalidRequestError(str(error)) from error
-        inbox, member = self._mailboxes.admit(job_id, caller)
+        inbox, member = self._mailboxes.admit(check_job_id(job_id), caller)
         reading = asyncio.create_task(self._read(inbox, member, stage, frames))
         try:
             await asyncio.wait((reading, inbox.closed), return_when=asyncio.FIRST_COMPLETED)

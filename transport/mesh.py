@@ -35,21 +35,21 @@ from pydantic import Field, model_validator
 from threadpoolctl import threadpool_limits
 
 from entropy import Entropy, SystemEntropy
-from mpc.concurrency import run_together
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
-from transport.authorization import Permissions
+from mpc.protocol.concurrency import run_together
+from service.authorization import Permissions
+from service.identity import NAME_PATTERN, Identity, Role
+from service.memory import limit_heaps, release_compiler
+from service.server import Server
+from service.settings import Address, Settings, TlsFiles, load_settings
+from service.tls import Credentials, CredentialsError, load_credentials
 from transport.channel import open_channel, wait_until_reachable
-from transport.identity import NAME_PATTERN, Identity, Role
 from transport.inbox import Inbox
 from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.memory import limit_heaps, release_compiler
-from transport.server import Server
 from transport.session import GrpcSession
-from transport.settings import Address, Settings, TlsFiles, load_settings
-from transport.tls import Credentials, CredentialsError, load_credentials
 
 ENVIRONMENT_PREFIX = "MOIETY_MESH"
-LOBBY = "start of the mesh"
+LOBBY = "lobby"
 """The job under which members meet before they have agreed on one."""
 LAST_STAGE = "end of the mesh"
 GRACE_S = 3.0
@@ -176,6 +176,7 @@ async def join_mesh(
         def session_of(job_id: str, inbox: Inbox, deadline_s: float) -> GrpcSession:
             return GrpcSession(
                 job_id=job_id,
+                terms=program.encode(),
                 me=config.me,
                 names=config.names,
                 entropy=entropy,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ from moiety.v1.mailbox_pb2 import Frame
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
 
 from mpc.errors import PeerLostError, PeerSilentError
-from transport.errors import connection_cause, public
+from service.errors import UnreadableError, connection_cause, public
+from transport.answers import AnswerChannel, readable
 from transport.final_status import FinalStatus
 from transport.frames import Array, array_frames, end_frame, envelope_frame
+from transport.waits import LEAST_BYTES_PER_S
 
 
 class Outlet:
@@ -23,7 +26,8 @@ class Outlet:
         job_id, stage: for the envelope.
         member: the receiver's number.
         name: its name, for error texts.
-        deadline_s: a write that makes no progress for so long fails.
+        deadline_s: a write that makes no progress for so long fails, and so does an array of B bytes that is not taken
+            within twice that (the receiver may have to make room) and B / LEAST_BYTES_PER_S seconds.
         calls: bounds the calls in flight of the whole session.
         on_lost: told the reason when a call fails, also while nobody sends.
     """
@@ -40,7 +44,7 @@ class Outlet:
         calls: asyncio.Semaphore,
         on_lost: Callable[[int, str], None],
     ) -> None:
-        self._stub = MailboxStub(channel)  # type: ignore[no-untyped-call]
+        self._stub = MailboxStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]
         self._job_id = job_id
         self._stage = stage
         self._member = member
@@ -79,9 +83,10 @@ class Outlet:
             header = next(frames)  # refuses what is no message before the stream has an unfinished array
             if not self._accepts:
                 await self._begin()
-            await self._write(header)
+            due_at_s = asyncio.get_running_loop().time() + 2 * self._deadline_s + array.nbytes / LEAST_BYTES_PER_S
+            await self._write(header, due_at_s)
             for chunk in frames:
-                await self._write(chunk)
+                await self._write(chunk, due_at_s)
             self._n_sent += 1
 
     async def end(self) -> None:
@@ -130,7 +135,10 @@ class Outlet:
             status, details = await final.wait()
             if status is grpc.StatusCode.OK:
                 try:
-                    self._n_acknowledged = (await call).n_arrays
+                    answer = readable(await call, self._name, f"send stage {self._stage}")
+                    self._n_acknowledged = answer.n_arrays
+                except UnreadableError as error:
+                    self._failure = self._failure or str(error)
                 except grpc.aio.AioRpcError:  # the answer was lost with the status that `FinalStatus` saved
                     self._n_acknowledged = self._n_sent
             elif self._failure is None:
@@ -141,11 +149,11 @@ class Outlet:
             self._calls.release()
             self._call = self._ending = None  # kilobytes, and a job has a stage for each of its steps
 
-    async def _write(self, frame: Frame) -> None:
+    async def _write(self, frame: Frame, due_at_s: float = math.inf) -> None:
         if self._call is None:
             raise self._lost(self._failure or "it has ended the job")
         try:
-            await self._in_time(self._call.write(frame))
+            await self._in_time(self._call.write(frame), due_at_s)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             if self._ending is not None:
                 await self._in_time(asyncio.shield(self._ending))
@@ -157,12 +165,15 @@ class Outlet:
             self.cancel("sending was cancelled half-way")
             raise
 
-    async def _in_time(self, step: Awaitable[Any]) -> None:
+    async def _in_time(self, step: Awaitable[Any], due_at_s: float = math.inf) -> None:
+        silent_at_s = asyncio.get_running_loop().time() + self._deadline_s
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with asyncio.timeout_at(min(silent_at_s, due_at_s)):
                 await step
         except TimeoutError:
             what = f"{self._name} took nothing for {self._deadline_s:g} s in stage {self._stage}"
+            if due_at_s < silent_at_s:
+                what = f"{self._name} took an array too slowly in stage {self._stage}"
             self.cancel(what)
             self._on_lost(self._member, what)  # the array that it did not take is lost, and so is the order of the rest
             raise PeerSilentError(self._member, self._stage, what) from None

@@ -8,7 +8,9 @@ import grpc
 from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
 from moiety.v1.party_pb2_grpc import PartyStub
 
-from transport.errors import RemoteFailureError, error_from_call, public
+from service.errors import RemoteFailureError, error_from_call, public
+from transport.answers import AnswerChannel, readable
+from transport.chunks import chunks_of
 
 MOST_JOB_S = 86400.0
 """A job that a party has not ended after a day is broken off."""
@@ -44,10 +46,17 @@ class Reserved:
 
 @dataclass(frozen=True)
 class Progressed:
-    """How far a party is within a stage. Percent in quarters: nobody counts rows with it."""
+    """How far a party is within a stage. Percent in quarters: nobody counts rows with it.
+
+    Attributes:
+        stage: its name.
+        percent: of the stage.
+        waits_for: name of the member for whom the party has waited for half of the deadline; empty where there is none.
+    """
 
     stage: str
     percent: int
+    waits_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class PartyClient:
 
     def __init__(self, name: str, channel: Any) -> None:
         self.name = name
-        self._stub = PartyStub(channel)  # type: ignore[no-untyped-call]  # generated
+        self._stub = PartyStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
 
     async def propose(
         self, job_id: str, job_json: str, members: Mapping[int, str], *, analyst: str, timeout_s: float
@@ -105,7 +114,8 @@ class PartyClient:
         roster = [Member(number=number, name=name) for number, name in members.items()]
         proposal = Proposal(job_id=job_id, job_json=job_json, roster=roster, analyst=analyst)
         try:
-            reply = await self._stub.Propose(proposal, timeout=timeout_s)
+            reply = await self._stub.Propose(chunks_of(proposal), timeout=timeout_s)
+            reply = readable(reply, self.name, "propose the job")
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="propose the job") from error
         return Accepted(reply.schema_json) if reply.accepted else Refused(public(reply.reason))
@@ -129,8 +139,8 @@ class PartyClient:
         request = ReserveRequest(job_id=job_id, schema_json=schemas_json, plan_digest=plan_digest)
         is_reserved = False
         try:
-            async for message in self._stub.Reserve(request, timeout=MOST_JOB_S):
-                match message.WhichOneof("event"):
+            async for message in self._stub.Reserve(chunks_of(request), timeout=MOST_JOB_S):
+                match readable(message, self.name, "reserve the job").WhichOneof("event"):
                     case "waiting":
                         yield Waiting(public(message.waiting.text))
                     case "reserved":
@@ -152,7 +162,7 @@ class PartyClient:
         """
         try:
             async for message in self._stub.Run(RunRequest(job_id=job_id), timeout=MOST_JOB_S):
-                event = _event(message)
+                event = _event(readable(message, self.name, "run the job"))
                 if event is not None:
                     yield event
                 if isinstance(event, Finished | Failed):
@@ -168,7 +178,8 @@ class PartyClient:
             ServiceError: it did not hear.
         """
         try:
-            await self._stub.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=timeout_s)
+            reply = await self._stub.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=timeout_s)
+            readable(reply, self.name, "cancel the job")
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="cancel the job") from error
 
@@ -178,7 +189,9 @@ def _event(message: Any) -> PartyEvent | None:
     match message.WhichOneof("event"):
         case "progress":
             percent = min(message.progress.percent, 100)
-            return Progressed(_stage(message.progress.stage), percent - percent % 25)
+            return Progressed(
+                _stage(message.progress.stage), percent - percent % 25, _stage(message.progress.waits_for)
+            )
         case "finished":
             return Finished()
         case "failed":
@@ -188,4 +201,4 @@ def _event(message: Any) -> PartyEvent | None:
 
 
 def _stage(text: str) -> str:
-    return public(text)[:STAGE_CHARACTERS]
+    return public(text[: 2 * STAGE_CHARACTERS])[:STAGE_CHARACTERS]

@@ -1,7 +1,7 @@
-"""`mpc.session.Session` over gRPC: one member's end of a job."""
+"""`mpc.protocol.session.Session` over gRPC: one member's end of a job."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -9,8 +9,11 @@ import structlog
 from numpy.typing import NDArray
 
 from entropy import Entropy
-from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError
-from mpc.session import Array
+from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.session import Array
+from service.errors import UnauthenticatedError
+from transport.channel import CHECK_S, check_certificate
 from transport.inbox import Inbox
 from transport.outlet import Outlet
 
@@ -25,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 
 class GrpcSession:
-    """One member's end of a job. Implements `mpc.session.Session`.
+    """One member's end of a job. Implements `mpc.protocol.session.Session`.
 
     `send` waits while the receiver has no room. There is room for 32 MB per sender and stage (or for one larger array),
     and for 128 MB per sender. Two members that both send more than that before either receives wait for each other
@@ -33,10 +36,12 @@ class GrpcSession:
 
     Args:
         job_id: the job.
+        terms: what all members must have in common besides (`mpc.protocol.greeting.binding_of`).
         me: my number.
         names: of all members by number, mine included.
         entropy: where my randomness comes from.
         deadline_s: silence of a member for so long fails what waits for it; the member may be heard again later.
+        transfer_s: see `Inbox.receive`; by default `deadline_s`.
         inbox: what arrives for me.
         channels: to the other members, by number. Not closed here: jobs share them.
         on_progress: told (stage, done, total).
@@ -46,6 +51,7 @@ class GrpcSession:
         self,
         *,
         job_id: str,
+        terms: bytes,
         me: int,
         names: Mapping[int, str],
         entropy: Entropy,
@@ -53,12 +59,15 @@ class GrpcSession:
         inbox: Inbox,
         channels: Mapping[int, Any],
         on_progress: Callable[[str, int, int], None],
+        transfer_s: float | None = None,
     ) -> None:
         self._job_id = job_id
+        self._binding = binding_of(job_id, names, terms)
         self._me = me
         self._names = dict(names)
         self._entropy = entropy
         self._deadline_s = deadline_s
+        self._transfer_s = deadline_s if transfer_s is None else transfer_s
         self._inbox = inbox
         self._channels = dict(channels)
         self._on_progress = on_progress
@@ -67,14 +76,21 @@ class GrpcSession:
         """Those that were not ended since their last use, least recently used first: few, where a job has many."""
         self._calls = asyncio.Semaphore(MOST_CALLS)
         self._stages_per_member = max(1, min(MOST_STAGES_PER_MEMBER, MOST_CALLS // (2 * max(1, len(self._channels)))))
+        self._looks: dict[int, asyncio.Future[bool]] = {}
+        """At the certificate of each member that was sent anything."""
         self._aborted: str | None = None
         self.bytes_sent: dict[str, int] = {}
         """Payload by stage. Private to this member: it tells how many rows there are."""
 
     @property
     def job_id(self) -> str:
-        """The job; every message and every derived key is bound to it."""
+        """The job; every message and, by `binding`, every derived key belongs to it."""
         return self._job_id
+
+    @property
+    def binding(self) -> bytes:
+        """See `Session`."""
+        return self._binding
 
     @property
     def me(self) -> int:
@@ -102,6 +118,7 @@ class GrpcSession:
         Raises:
             PeerLostError: the receiver cannot be reached, or counts as lost.
             PeerSilentError: it took nothing for the deadline.
+            PeerViolationError: its certificate is not accepted.
             LocalFaultError: no such member, or no valid message.
         """
         if to not in self._channels:
@@ -112,6 +129,7 @@ class GrpcSession:
         if failure is not None:
             raise PeerLostError(to, stage, failure.what)
         try:
+            await self._look_at(to, stage)
             outlet = await self._outlet(to, stage)
             await outlet.send(message)
         except ValueError as error:
@@ -122,7 +140,7 @@ class GrpcSession:
         """Return the next array of a stage; see `Session.receive`."""
         if sender not in self._channels:
             raise LocalFaultError(f"member {sender} is not one that member {self._me} can receive from")
-        return await self._inbox.receive(sender, stage, shape, dtype, self._deadline_s)
+        return await self._inbox.receive(sender, stage, shape, dtype, self._deadline_s, self._transfer_s)
 
     async def gather(
         self, senders: Sequence[int], stage: str, shape: tuple[int, ...], *, quorum: int
@@ -163,6 +181,9 @@ class GrpcSession:
     async def commit(self) -> None:
         """Do nothing: the price of a job is the matter of a party's gate."""
 
+    def trust_binding(self, members: Collection[int]) -> None:
+        """Do nothing: what may leave before is the matter of a party's gate."""
+
     def accuse(self, member: int, stage: str, what: str) -> None:
         """Log who is at fault though the job goes on."""
         _log.warning(what, job=self._job_id, stage=stage, member=self._names[member])
@@ -170,6 +191,14 @@ class GrpcSession:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Say how far a stage is: public numbers only (never a count of rows)."""
         self._on_progress(stage, done, total)
+
+    def waits_for(self, least_s: float) -> int | None:
+        """Return the member for whom we have waited longest without a break; None if for nobody `least_s`."""
+        return self._inbox.waits.longest(least_s)
+
+    def waited_most_for(self) -> int | None:
+        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
+        return self._inbox.waits.costliest()
 
     def mark_lost(self, member: int, reason: str) -> None:
         """Say that a member is gone, as somebody else found out."""
@@ -202,6 +231,16 @@ class GrpcSession:
         for outlet in self._outlets.values():
             outlet.cancel(f"we aborted the job: {reason}")
         await asyncio.sleep(0)  # let the cancellations start
+
+    async def _look_at(self, to: int, stage: str) -> None:
+        """Send nothing to whoever shows a certificate that is not good enough; see `check_certificate`."""
+        if to not in self._looks:
+            deadline_s = min(CHECK_S, self._deadline_s)
+            self._looks[to] = asyncio.ensure_future(check_certificate(self._channels[to], deadline_s=deadline_s))
+        try:
+            await asyncio.shield(self._looks[to])
+        except UnauthenticatedError as error:
+            raise PeerViolationError(to, stage, str(error)) from error
 
     async def _outlet(self, to: int, stage: str) -> Outlet:
         """Return the outlet for (to, stage), the least recently used one of this member ended if too many are open."""

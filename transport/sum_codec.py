@@ -4,9 +4,9 @@ Decoding checks what a type cannot say (sizes, that something is there at all); 
 the state that receives it.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from moiety.v1 import aggregation_pb2 as pb
@@ -27,10 +27,13 @@ from mpc.secagg.messages import (
     SurvivorSignature,
     UnmaskingShares,
 )
-from mpc.secagg.transcript import RoundId
-from transport.errors import InvalidRequestError, TooMuchError
+from mpc.secagg.policy import MemberPolicy
+from mpc.transcript import RoundId
+from service.errors import InvalidRequestError, public
+from service.identity import check_name
+from service.job_id import check_job_id
+from service.limits import CHUNK_BYTES
 
-CHUNK_BYTES = 1 << 20
 LARGEST_MESSAGE_BYTES = 1 << 30
 
 W = TypeVar("W")
@@ -49,6 +52,18 @@ class Ended:
     """Coordinator to members: how a round ended. `reason` is empty where its sum was opened."""
 
     reason: str
+
+
+class RefusedInvitationError(InvalidRequestError):
+    """An invitation to what cannot be a round, or to one that is too large for the member that it came to.
+
+    Attributes:
+        round_id: of the round, by which the coordinator can be asked for what came after it.
+    """
+
+    def __init__(self, round_id: RoundId, reason: str) -> None:
+        super().__init__(reason)
+        self.round_id = round_id
 
 
 ToMembers = Invitation | MemberList | ShareDelivery | SurvivorList | SignedSurvivors | Ended
@@ -115,33 +130,12 @@ def decode_happening(wire: pb.SumEvent) -> SumHappening:
     match wire.WhichOneof("event"):
         case "stage_ended":
             ended = wire.stage_ended
-            return StageReport(ended.stage, ended.seconds, ended.n_answers, tuple(ended.missing))
+            return StageReport(public(ended.stage), ended.seconds, ended.n_answers, tuple(map(public, ended.missing)))
         case "result_json":
             return SumResult(wire.result_json)
         case "retried":
-            return SumRetry(wire.retried)
-    return SumFailure(wire.failure or "no reason was given")
-
-
-def chunks_of(message: Any) -> Iterator[pb.Chunk]:
-    """Yield a generated message in chunks."""
-    data = memoryview(message.SerializeToString())
-    for start in range(0, max(1, len(data)), CHUNK_BYTES):
-        yield pb.Chunk(data=bytes(data[start : start + CHUNK_BYTES]))
-
-
-async def gather_chunks(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> bytes:
-    """Return the bytes of all chunks.
-
-    Raises:
-        TooMuchError: more than `most_bytes`.
-    """
-    data = bytearray()  # not a list of chunks, which costs memory for each, however small
-    async for chunk in chunks:
-        if len(data) + len(chunk.data) > most_bytes:
-            raise TooMuchError("a message of a masked sum is longer than its round needs")
-        data += chunk.data
-    return bytes(data)
+            return SumRetry(public(wire.retried))
+    return SumFailure(public(wire.failure) or "no reason was given")
 
 
 def encode_round_id(round_id: RoundId) -> pb.RoundId:
@@ -236,18 +230,26 @@ def encode_to_member(message: ToMembers) -> pb.ToMember:
     return wire
 
 
-def decode_to_member(wire: pb.ToMember) -> ToMembers:
+def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> ToMembers:
     """Return a message of the coordinator from the wire; `pending` has been dealt with.
 
+    Args:
+        wire: the message.
+        policy: of the member that it came to, which bounds the work on an invitation; None for no bound.
+
     Raises:
-        InvalidRequestError: it is none, or an invitation to what cannot be a round.
+        RefusedInvitationError: an invitation to what cannot be a round, or is too large for the policy.
+        InvalidRequestError: it is no message.
     """
     match wire.WhichOneof("message"):
         case "invitation":
             try:
+                if policy is not None:
+                    _check_size(wire.invitation, policy)
                 return _decode_invitation(wire.invitation)
             except (ProtocolError, ValueError) as error:
-                raise InvalidRequestError(f"the coordinator proposes what cannot be a round: {error}") from error
+                reason = f"the coordinator proposes what cannot be a round here: {error}"
+                raise RefusedInvitationError(decode_round_id(wire.invitation.round_id), reason) from error
         case "members":
             round_id = decode_round_id(wire.members.round_id)
             return MemberList(
@@ -270,7 +272,7 @@ def decode_to_member(wire: pb.ToMember) -> ToMembers:
                 ),
             )
         case "ended":
-            return Ended("" if wire.ended.opened else wire.ended.reason or "no reason was given")
+            return Ended("" if wire.ended.opened else public(wire.ended.reason) or "no reason was given")
     raise InvalidRequestError("the coordinator sent no message of any stage")
 
 
@@ -352,8 +354,22 @@ def _encode_invitation(invitation: Invitation) -> pb.Invitation:
     )
 
 
+def _check_size(wire: pb.Invitation, policy: MemberPolicy) -> None:
+    policy.check_size(
+        n_members=max(len(wire.roster), wire.topology.n_members),
+        degree=wire.topology.degree,
+        length=wire.encoding.length,
+        n_levels=len(wire.surplus_levels),
+        attempt=wire.round_id.attempt,
+    )
+
+
 def _decode_invitation(wire: pb.Invitation) -> Invitation:
     encoding, topology = wire.encoding, wire.topology
+    check_job_id(wire.round_id.session)
+    check_name("record", wire.vector)
+    for one in wire.roster:
+        check_name("member", one.name)
     config = RoundConfig(
         round_id=decode_round_id(wire.round_id),
         roster=tuple(RosterEntry(i, one.name, one.identity_public) for i, one in enumerate(wire.roster, start=1)),

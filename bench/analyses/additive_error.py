@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import least_squares, low_rank
-from algorithms.pca_rivals import captured_variance
-from algorithms.row_plan import clipped_rows
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.least_squares import protocol as least_squares
+from analyses.low_rank import protocol as low_rank
+from analyses.pca.baseline import captured_variance
+from analyses.rows.row_plan import clipped_rows
 from bench.analyses.table import Row
 from bench.moment_runs import QUICK_ROWS, plan_of, run_in_process
 
@@ -62,7 +63,7 @@ def low_rank_error(n_rows: int, epsilon: float, method: Mapping[str, Any], runs:
     moment = joint.T @ joint
     found = []
     for _ in range(runs):
-        components = np.array(run_in_process(low_rank, plan, tables).result["components"])
+        components = np.array(run_in_process(plan, tables).result["components"])
         found.append(float(np.sqrt(max(0.0, 1 - captured_variance(moment, components)) * np.trace(moment))))
     return statistics.median(found), _deviation(plan)
 
@@ -76,7 +77,7 @@ def least_squares_error(n_rows: int, epsilon: float, method: Mapping[str, Any], 
     label, features = joint[:, 0], joint[:, 1:]
     found = []
     for _ in range(runs):
-        result = run_in_process(least_squares, plan, tables).result
+        result = run_in_process(plan, tables).result
         predicted = np.zeros(n_rows)
         if result["coefficients"] is not None:
             line = least_squares.Line(np.array(result["coefficients"]), result["intercept"])

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
-from algorithms import clustering
-from algorithms.clustering_rivals import central_clustering
-from algorithms.job import Job, JobError, PrivacyTarget
-from algorithms.schema import BlockSchema, Table
-from algorithms.weighted_clustering import Choices, Floats, Power, cluster, loss, nearest
+from analyses.clustering import protocol as clustering
+from analyses.clustering.baseline import central_clustering
+from analyses.clustering.weighted_clustering import Choices, Floats, Power, cluster, loss, nearest
+from analyses.job.job import Job, JobError, PrivacyTarget
+from analyses.job.schema import BlockSchema, Table
 from bench.analyses.table import Row, Spent
 from bench.clustering_tables import BUNDLED, ClusterTable, home_credit, mixed_gaussian
 from bench.datasets import is_available
@@ -26,7 +26,7 @@ from bench.moment_runs import (
     tables_of_example,
     typical,
 )
-from cli.demo_job import example_job
+from demo.job import example_job
 from entropy import InsecureTestEntropy, SystemEntropy
 
 K = 5
@@ -127,7 +127,7 @@ class Comparison:
             plan = plan_of(self.tables, epsilon, counting=counting, counting_options=dict(options or {}), p=self.p)
         except JobError:
             return None
-        found = [run_in_process(clustering, plan, self.tables) for _ in range(self.runs)]
+        found = [run_in_process(plan, self.tables) for _ in range(self.runs)]
         centres = [clustering.in_scaled_units(np.array(run.result["centres"]), self._scale) for run in found]
         return self._score(centres, typical([run.spent for run in found]))
 

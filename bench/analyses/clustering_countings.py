@@ -14,24 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from algorithms.clustering import COUNTINGS
-from algorithms.grid_weights import valid_weights
-from algorithms.job import PrivacyTarget
-from algorithms.membership import Counting, GridWeights, MembershipGrid, Memberships
-from algorithms.membership_fm import SketchCounting
+from analyses.clustering.estimators.fm_sketch import SketchCounting
+from analyses.clustering.estimators.grid_weights import valid_weights
+from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.protocol import COUNTINGS
+from analyses.job.job import PrivacyTarget
 from bench.analyses.table import Row, Spent
 from bench.clustering_tables import ClusterTable, mixed_gaussian
 from bench.moment_runs import QUICK_ROWS, typical
-from dp.accounting import Adjacency
-from dp.cardinality_sketch import Levels
-from dp.cost import Unit
-from dp.mechanism import DiscreteGaussianNoise
+from dp.cost.accounting import Adjacency
+from dp.cost.compose import Unit
+from dp.mechanism.cardinality import Levels
+from dp.mechanism.scalar import DiscreteGaussianNoise
 from entropy import KeyStream, SystemEntropy
 from entropy.stream import KEY_BYTES
-from mpc.exchange import ShareExchange, agree_pairwise_secrets
-from mpc.field import ResidueField
-from mpc.local_network import LocalNetwork, local_names
-from mpc.session import COORDINATOR, Session
+from mpc.arithmetic.field import ResidueField
+from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
+from mpc.protocol.session import COORDINATOR, Session
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 K_LOCAL = 5

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import least_squares
-from algorithms.pca_rivals import central_moment
-from algorithms.schema import Table
+from analyses.job.schema import Table
+from analyses.least_squares import protocol as least_squares
+from analyses.pca.baseline import central_moment
 from bench.analyses import additive_error
 from bench.analyses.table import Row
 from bench.moment_runs import (
@@ -24,7 +24,7 @@ from bench.moment_runs import (
     typical,
 )
 from bench.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
-from cli.demo_job import example_job
+from demo.job import example_job
 
 METRIC = "R^2, more is better"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -70,7 +70,7 @@ def compared(
         plans = {
             n: plan_of(least_squares, "least-squares", tables, {**parameters, **m}, epsilon) for n, m in METHODS.items()
         }
-        found = {n: [run_in_process(least_squares, plan, tables) for _ in range(runs)] for n, plan in plans.items()}
+        found = {n: [run_in_process(plan, tables) for _ in range(runs)] for n, plan in plans.items()}
         medians = {n: statistics.median(score(r, plans[n], tables) for r in of_way) for n, of_way in found.items()}
         spent = {n: typical([r.spent for r in of_way]) for n, of_way in found.items()}
         rival = [central(plans["mpc"], tables, epsilon, rng) for _ in range(runs)]
@@ -102,7 +102,7 @@ def over_services(quick: bool) -> Iterator[Row]:
         schemas = [t.schema for t in tables]
         plan = least_squares.plan(job, schemas)
         sketch = least_squares.plan(example_job("least-squares", {**change, "parameters.method": "sketch"}), schemas)
-        sketched = [run_in_process(least_squares, sketch, tables) for _ in range(1 if quick else 3)]
+        sketched = [run_in_process(sketch, tables) for _ in range(1 if quick else 3)]
         ours = LocalRun(run.result, spent_by(run))
         yield Row(
             analysis="least-squares",

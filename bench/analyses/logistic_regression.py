@@ -10,33 +10,28 @@ Nobody's parameters were tuned for a row: 200 steps of rate 0.05 and Adam with r
 
 import asyncio
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from algorithms.descent import Descent, on_lattice
-from algorithms.logistic_plan import LogisticRegressionPlan, plan
-from algorithms.logistic_regression import scaled_rows
-from algorithms.logistic_rivals import accuracy, dp_sgd_weights, exact_weights, local_noise_table
-from algorithms.schema import Table
+from analyses.job.schema import Table
+from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
+from analyses.logistic_regression.descent import Descent, on_lattice
+from analyses.logistic_regression.plan import LogisticRegressionPlan, plan
+from analyses.logistic_regression.protocol import scaled_rows
 from bench.analyses.table import Row, Spent
-from bench.federation import JobRun, running_federation
 from bench.labelled_tables import LabelledTables, adult, nsl_kdd
+from bench.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
 from bench.moment_runs import spent_by
-from cli.local_deployment import LocalTable
+from bench.slr import BATCH, ORDERS, step_seconds
 from entropy import KeyStream, SystemEntropy
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 STEPS: dict[str, Any] = {"sampling_rate": 0.05, "iterations": 200}
-LEARNING: dict[str, Any] = {"optimiser": "adam", "learning_rate": 0.1}
 FULL: dict[str, Any] = {"sampling_rate": 1.0, "iterations": 30, "learning_rate": 0.5}
-WEIGHT_NORM = 8.0
 RUNS = 3
 LOCAL = "local noise (the paper's baseline)"
 QUICK_STEPS: dict[str, Any] = {"sampling_rate": 0.05, "iterations": 20}
@@ -123,21 +118,6 @@ def _row_of_coalition(data: LabelledTables, epsilon: float, runs: int) -> Row:
     )
 
 
-async def run_over_services(data: LabelledTables, parameters: dict[str, Any]) -> JobRun:
-    """Run one job on real services, each party with its table in a file."""
-    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
-        files = {}
-        for table in data.training:
-            path = Path(folder) / f"{table.schema.party}.parquet"
-            names = [c.name for c in table.schema.columns]
-            pl.DataFrame(table.values, schema=names).write_parquet(path)
-            bounds = {c.name: (c.lower, c.upper) for c in table.schema.columns}
-            assert table.schema.rows is not None
-            files[table.schema.party] = [LocalTable(data.name, path, bounds, rows=table.schema.rows)]
-        async with running_federation(files) as federation:
-            return await federation.run(data.job(**parameters))
-
-
 def _accuracy_of_services(data: LabelledTables, **parameters: Any) -> tuple[float, Spent]:
     """Run a job over services; return its accuracy and what it took."""
     parameters = {"epsilon": 4.0, "delta": 1e-6, **LEARNING, "weight_norm": WEIGHT_NORM, **parameters}
@@ -187,8 +167,6 @@ def _of(name: str, quick: bool) -> Iterator[Row]:
 
 def _step(quick: bool) -> Iterator[Row]:
     """Yield how long one step takes."""
-    from bench.slr import BATCH, ORDERS, step_seconds  # it runs the jobs of this module
-
     for name, order in ORDERS.items():
         seconds = step_seconds(_data("adult"), 1 if quick else RUNS, steps=40 if quick else 400, **order)
         yield Row(

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import low_rank
-from algorithms.pca import leading_components
-from algorithms.pca_rivals import captured_variance, central_components
-from algorithms.row_plan import clipped_rows
-from algorithms.schema import Table
+from analyses.job.schema import Table
+from analyses.low_rank import protocol as low_rank
+from analyses.pca.baseline import captured_variance, central_components
+from analyses.pca.protocol import leading_components
+from analyses.rows.row_plan import clipped_rows
 from bench.analyses import additive_error
 from bench.analyses.table import Row
 from bench.moment_runs import (
@@ -28,8 +28,8 @@ from bench.moment_runs import (
     typical,
 )
 from bench.vertical_tables import earnings, housing
-from cli.demo_job import example_job
-from cli.kdd import write_kdd_parties
+from demo.job import example_job
+from demo.kdd import write_kdd_parties
 
 METRIC = "norm lost, less is better"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -52,7 +52,7 @@ def compared(
     moment, longest = joint.T @ joint, plan.row_norm**2
     for epsilon in EPSILONS[1:2] if quick else EPSILONS:
         plans = {n: plan_of(low_rank, "low-rank", tables, {**parameters, **m}, epsilon) for n, m in METHODS.items()}
-        found = {n: [run_in_process(low_rank, plan, tables) for _ in range(runs)] for n, plan in plans.items()}
+        found = {n: [run_in_process(plan, tables) for _ in range(runs)] for n, plan in plans.items()}
         ours = {
             n: statistics.median(lost(moment, np.array(run.result["components"])) for run in of_way)
             for n, of_way in found.items()

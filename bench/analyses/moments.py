@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import moments
-from algorithms.count_rivals import central_release
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.pattern_count.baseline import central_release
+from analyses.power_moments import protocol as moments
 from bench.analyses.table import Row
 from bench.datasets import read
 from bench.moment_runs import (
@@ -21,7 +21,7 @@ from bench.moment_runs import (
     tables_of_example,
     typical,
 )
-from cli.demo_job import example_job
+from demo.job import example_job
 from entropy import SystemEntropy
 
 METRIC = "relative error (median), less is better"
@@ -56,7 +56,7 @@ def in_process(order: int, quick: bool) -> Iterator[Row]:
             ways["local"] = LOCAL[order]
         plans = {n: plan_of(moments, "moments", tables, {**parameters, **way}, epsilon) for n, way in ways.items()}
         exact = moments.reference(tables, plans["mpc"])
-        runs = {n: [run_in_process(moments, p, tables) for _ in range(1 if quick else RUNS)] for n, p in plans.items()}
+        runs = {n: [run_in_process(p, tables) for _ in range(1 if quick else RUNS)] for n, p in plans.items()}
         error = {n: _error([run.result["moment"] for run in of_way], exact) for n, of_way in runs.items()}
         spent = {n: typical([run.spent for run in of_way]) for n, of_way in runs.items()}
         power = sum(plans["mpc"].largest) ** order

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import pattern_count
-from algorithms.count_rivals import central_release
-from algorithms.job import JobError
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.job import JobError
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.pattern_count import protocol as pattern_count
+from analyses.pattern_count.baseline import central_release
 from bench.analyses.table import Row, Spent
 from bench.datasets import read
 from bench.machine import ONE_THREAD
@@ -27,7 +27,7 @@ from bench.moment_runs import (
     tables_of_example,
     typical,
 )
-from cli.demo_job import example_job
+from demo.job import example_job
 from entropy import SystemEntropy
 
 METRIC = "error of a count in rows (root mean square), less is better"
@@ -71,10 +71,7 @@ def in_process(quick: bool) -> Iterator[Row]:
             with suppress(JobError):  # refused where noise would exceed the table
                 plans[n] = plan_of(pattern_count, "pattern-count", tables, {**parameters, **way}, epsilon)
         exact = pattern_count.reference(tables, plans["mpc"])
-        runs = {
-            n: [run_in_process(pattern_count, plan, tables) for _ in range(1 if quick else RUNS)]
-            for n, plan in plans.items()
-        }
+        runs = {n: [run_in_process(plan, tables) for _ in range(1 if quick else RUNS)] for n, plan in plans.items()}
         error = {n: _error([np.array(run.result["counts"]) for run in of_way], exact) for n, of_way in runs.items()}
         spent = {n: typical([run.spent for run in of_way]) for n, of_way in runs.items()}
         central = [

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms import pca
-from algorithms.job import Job
-from algorithms.pca import leading_components
-from algorithms.pca_rivals import captured_variance
+from analyses.job.job import Job
+from analyses.pca import protocol as pca
+from analyses.pca.baseline import captured_variance
+from analyses.pca.protocol import leading_components
 from bench.analyses.table import Row
 from bench.moment_runs import QUICK_ROWS, example_over_services, spent_by, tables_of_example
 from bench.pca_utility import EXAMPLE, measure, without_norm_bounds
 from bench.tables import kdd_tables
-from cli.demo_job import example_job
+from demo.job import example_job
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 RUNS = 5

@@ -13,7 +13,7 @@ from mpc.secagg.encoding import VectorEncoding
 from mpc.secagg.graph_parameters import find_graph_parameters, required_shares
 from mpc.secagg.group import SumGroup
 from mpc.secagg.keys import KEY_BYTES
-from mpc.secagg.transcript import RoundId, digest, encode_fields
+from mpc.transcript import RoundId, digest, encode_fields
 
 LARGEST_COMPLETE_GRAPH = 128
 LARGEST_ROSTER = 1 << 20

@@ -18,11 +18,12 @@ from mpc.errors import LocalFaultError, ShapeError
 from mpc.secagg.errors import EncodingOverflowError
 from mpc.secagg.group import SumGroup
 from mpc.secagg.rotation import padded_length, rotate, rotate_back
-from mpc.secagg.transcript import encode_fields
+from mpc.transcript import encode_fields
 
 Integers = NDArray[np.int64]
 _SHRINK = 1.0 - 2.0**-40
 _LARGEST_UNITS = 1 << 52
+_LARGEST_INTEGER = (1 << 63) - 1
 
 
 class Rounding(StrEnum):
@@ -70,6 +71,7 @@ class VectorEncoding:
 
     Raises:
         LocalFaultError: a parameter is out of range.
+        EncodingOverflowError: the scaled values need more than 53 bits, or an element more than 63 bits and a sign.
     """
 
     length: int
@@ -90,6 +92,11 @@ class VectorEncoding:
             raise LocalFaultError("the largest weight is at least 1")
         if self.clip * self.units > 1 << 53:
             raise EncodingOverflowError("clip times units is above 2^53: doubles cannot hold the scaled values")
+        if self.largest_element > _LARGEST_INTEGER:
+            raise EncodingOverflowError(
+                "the largest weight times the largest entry is above 2^63 - 1: a member computes in 64-bit integers, "
+                "whatever the group of the sum"
+            )
 
     @property
     def kind(self) -> str:
@@ -231,17 +238,28 @@ class VectorEncoding:
         return True
 
     def _round(self, scaled: NDArray[np.float64], entropy: Entropy) -> Integers:
+        """Return integers within `largest_entry` and, where there is a norm limit, within `squared_norm_bound`.
+
+        Both hold exactly. The product of a clipped entry and `units` may be rounded up by floating point to an integer
+        that the exact product stays below (0.7 times 10 is 7.0, and exactly it is less), so integers are clipped too.
+        """
         if self.rounding is Rounding.TOWARD_ZERO:
-            integers = np.trunc(scaled).astype(np.int64)
+            integers = self._within_largest_entry(np.trunc(scaled).astype(np.int64))
         else:
             floor = np.floor(scaled)
             words = KeyStream(entropy.read(KEY_BYTES)).words(scaled.size)
-            integers = (floor + ((words >> np.uint64(11)) * 2.0**-53 < scaled - floor)).astype(np.int64)
+            rounded = (floor + ((words >> np.uint64(11)) * 2.0**-53 < scaled - floor)).astype(np.int64)
+            integers = self._within_largest_entry(rounded)
+        if self.norm_clip is None:  # the bound is that of the entries, and they keep theirs
+            return integers
         # Floating-point error may leave a vector a little too long; integers decide, and it is shrunk until it is not.
         while _squared_norm(integers) > self.squared_norm_bound:
             scaled = scaled * _SHRINK
-            integers = np.trunc(scaled).astype(np.int64)
+            integers = self._within_largest_entry(np.trunc(scaled).astype(np.int64))
         return integers
+
+    def _within_largest_entry(self, integers: Integers) -> Integers:
+        return np.clip(integers, -self.largest_entry, self.largest_entry)
 
 
 def _squared_norm(integers: Integers) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from entropy import KeyStream
-from mpc.secagg.transcript import RoundId, context
+from mpc.transcript import RoundId, context
 
 _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MiB and tens of milliseconds per seed
 
@@ -59,9 +59,11 @@ def draw_ring(members: Sequence[int], degree: int, round_id: RoundId, transcript
     """Draw the ring from what all members have committed to; everybody computes the same and nobody is told it.
 
     The seed is scrypt (RFC 7914) of the hash of all signed advertisements. Each holds fresh keys of its member, so
-    nobody can choose a seed. A coordinator can try many sets of advertisements (its own members' or by leaving out
-    some) and keep the ring it likes best; scrypt makes each try cost 16 MiB and some 40 ms. The graph parameters bound
-    what a random ring does with probability 2^-40, so 2^t tries leave 2^(t - 40).
+    nobody knows a seed before the last honest member has advertised. Afterwards a coordinator can try many sets of
+    advertisements (with other keys of its own members, or without some honest ones) and keep the ring it likes best.
+    Preventing that would take another exchange in which no member may vanish, so it is bounded: each try is an
+    independent ring and costs scrypt's 16 MiB and some 40 ms, and the parameters are chosen so that 2^40 tries, 1,400
+    years of one processor, find a bad ring with probability of at most 2^-40; see `graph_parameters`.
 
     Args:
         members: the whole roster, present or not: who is absent counts as vanished, so leaving honest members out does

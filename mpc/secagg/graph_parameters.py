@@ -4,12 +4,20 @@ Above 128 members each one shares keys with k neighbours only [Bell20]. Members 
 is joined to the k / 2 nearest on either side. Two things may go wrong, each with a small probability that the choice of
 k and of the number of shares required bounds:
 
-* *security* (2^-40): somebody's secrets can be opened by corrupt members alone, or members that are corrupt or have
-  vanished cut the ring, so that a part of the honest members' sum could be singled out;
+* *security* (2^-80 for one ring): somebody's secrets can be opened by corrupt members alone, or members that are
+  corrupt or have vanished cut the ring, so that a part of the honest members' sum could be singled out;
 * *correctness* (2^-20): too few of somebody's neighbours are left to open what has to be opened.
 
+A coordinator need not take the first ring. The order is drawn from the hash of all advertisements, honest members'
+fresh keys among them, so no ring can be known before those have arrived. But then the coordinator can give its own
+members other keys, or leave honest ones out, as often as it likes, and keep the member list whose ring it likes best.
+Each list is a fresh, independent ring (the hash is a random oracle), and each costs one evaluation of scrypt, so by the
+union bound q lists meet a bad ring with probability at most q 2^-80: after 2^40 of them, 2^-40. That is why a ring is
+chosen for 2^-80, and not for the 2^-40 of the published parameters, which count one ring. `mpc.secagg.graph` says what
+a try costs.
+
 The finder is the published one of Google's federated-compute (class `HararyGraphParameterFinder`), in exact integers:
-floating-point tails lose the 1e-16 that matters here and give a wrong k from a thousand members on.
+floating-point tails lose the digits that matter here and give a wrong k from a thousand members on.
 """
 
 import functools
@@ -20,6 +28,10 @@ from fractions import Fraction
 from mpc.errors import LocalFaultError
 
 SECURITY_BITS = 40
+"""A coordinator that tries 2^GRINDING_BITS rings finds a bad one with probability at most 2^-SECURITY_BITS."""
+GRINDING_BITS = 40
+RING_BITS = SECURITY_BITS + GRINDING_BITS
+"""One random ring is bad with probability at most 2^-RING_BITS."""
 CORRECTNESS_BITS = 20
 
 
@@ -37,7 +49,7 @@ class GraphParameters:
 
 
 def find_graph_parameters(
-    n_members: int, n_corrupt: int, n_vanishing: int, *, agrees_by_majority: bool = True
+    n_members: int, n_corrupt: int, n_vanishing: int, *, agrees_by_majority: bool = True, ring_bits: int = RING_BITS
 ) -> GraphParameters | None:
     """Return the smallest safe degree and its number of required shares, or None where no degree below n is safe.
 
@@ -48,9 +60,12 @@ def find_graph_parameters(
         agrees_by_majority: ask for so many shares that two different answers of honest neighbours can never both open a
             secret ("semi-malicious" in the source). Our members besides agree on the survivors by signatures; this is
             the second line.
+        ring_bits: one random ring is bad with probability at most 2^-ring_bits; 40 for the published parameters.
     """
     for degree in range(2, n_members, 2):
-        n_required = required_shares(n_members, degree, n_corrupt, n_vanishing, agrees_by_majority=agrees_by_majority)
+        n_required = required_shares(
+            n_members, degree, n_corrupt, n_vanishing, agrees_by_majority=agrees_by_majority, ring_bits=ring_bits
+        )
         if n_required is not None:
             return GraphParameters(degree, n_required)
     return None
@@ -58,22 +73,26 @@ def find_graph_parameters(
 
 @functools.lru_cache(maxsize=1024)
 def required_shares(
-    n_members: int, degree: int, n_corrupt: int, n_vanishing: int, *, agrees_by_majority: bool = True
+    n_members: int,
+    degree: int,
+    n_corrupt: int,
+    n_vanishing: int,
+    *,
+    agrees_by_majority: bool = True,
+    ring_bits: int = RING_BITS,
 ) -> int | None:
     """Return the number of shares to require at a degree, or None where the degree is not safe.
 
-    With k the degree, t1 is the smallest t for which P[more than t of k neighbours are corrupt] <= 2^-41 / n, raised to
-    ceil((t1 + k - 1.25) / 2) where honest neighbours might answer differently; t2 is the smallest t for which
-    P[at most t of k neighbours stay] >= 2^-20 / n. The degree is safe if t2 > t1 and the ring is not cut; t1 + 1 shares
-    are required.
+    With k the degree and s = `ring_bits`, t1 is the smallest t for which P[more than t of k neighbours are corrupt] <=
+    2^-(s + 1) / n, raised to ceil((t1 + k - 1.25) / 2) where honest neighbours might answer differently; t2 is the
+    smallest t for which P[at most t of k neighbours stay] >= 2^-20 / n. The degree is safe if t2 > t1 and the ring is
+    not cut, but with probability 2^-(s + 1); t1 + 1 shares are required.
     """
     if degree % 2 or not 2 <= degree < n_members:
         raise LocalFaultError(f"{n_members} members on a ring cannot have {degree} neighbours each")
-    if _cut_probability(n_members, degree, n_corrupt + n_vanishing) >= Fraction(1, 2 << SECURITY_BITS):
+    if _cut_probability(n_members, degree, n_corrupt + n_vanishing) >= Fraction(1, 2 << ring_bits):
         return None
-    most_corrupt = _smallest_with_tail_above(
-        n_members, n_corrupt, degree, Fraction(1, n_members * (2 << SECURITY_BITS))
-    )
+    most_corrupt = _smallest_with_tail_above(n_members, n_corrupt, degree, Fraction(1, n_members * (2 << ring_bits)))
     if agrees_by_majority:
         most_corrupt = math.ceil(Fraction(most_corrupt + degree, 2) - Fraction(5, 8))
     fewest_left = _smallest_with_mass_up_to(

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import KeyStream
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.errors import LocalFaultError, OutOfRangeError
-from mpc.field import ResidueField
-from mpc.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.secagg.bit_packing import pack_bits, packed_bytes, unpack_bits
 
 Elements = NDArray[Any]
@@ -168,7 +168,7 @@ class RingGroup:
 
 @dataclass(frozen=True)
 class ResidueGroup:
-    """The integers modulo a product of 21-bit primes: for sums that go on as Shamir shares (`mpc.field`).
+    """The integers modulo a product of 21-bit primes: for sums that go on as Shamir shares (`mpc.arithmetic.field`).
 
     Attributes:
         n_primes: 1 .. 6.

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from mpc.secagg.errors import RoundReusedError, ShareKindError
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 
 class ShareKind(StrEnum):

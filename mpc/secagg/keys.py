@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from entropy import Entropy, derive_key
-from mpc.secagg.transcript import RoundId, context
+from mpc.transcript import RoundId, context
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mpc.secagg.transcript import RoundId, context, digest, encode_fields
+from mpc.transcript import RoundId, context, digest, encode_fields
 
 
 @dataclass(frozen=True)

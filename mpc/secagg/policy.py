@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.encoding import Rounding
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.stage import Stage
-from mpc.session import COORDINATOR
 
 ENCODING_KINDS = frozenset({*map(str, Rounding), *(f"rotated-{rounding}" for rounding in Rounding)})
 """All values of `VectorEncoding.kind`."""
@@ -42,6 +42,37 @@ class MemberPolicy:
     largest_attempt: int = 8
     allowed_encodings: frozenset[str] = ENCODING_KINDS
 
+    def check_size(self, *, n_members: int, degree: int, length: int, n_levels: int, attempt: int) -> None:
+        """Refuse a round by its size, before any work that grows with it, also that of checking it.
+
+        What is large here is below the policy anyway: a roster with more members than are pinned lists a stranger.
+
+        Args:
+            n_members: of the roster, as stated.
+            degree: of the graph.
+            length: entries of the vector.
+            n_levels: levels of survivors for noise in excess.
+            attempt: of the round.
+
+        Raises:
+            PolicyRefusalError: says what is too large, and what is accepted.
+        """
+        if n_members > self.largest_roster:
+            _refuse(f"the roster has {n_members} members; {self.largest_roster} are known here")
+        if degree > self.largest_degree:
+            _refuse(f"each member has {degree} neighbours; at most {self.largest_degree} here")
+        if length > self.largest_elements:
+            _refuse(f"the vector has {length} elements; at most {self.largest_elements} here")
+        if n_levels > n_members:
+            _refuse(f"there are {n_levels} levels of survivors and {n_members} members")
+        if attempt > self.largest_attempt:
+            _refuse(f"this is attempt {attempt}; at most {self.largest_attempt} here")
+
+    @property
+    def largest_roster(self) -> int:
+        """The most members that a round may have: those that are pinned, and this one."""
+        return len(self.pinned) + 1
+
     def check(self, config: RoundConfig, me: int, identity_public: bytes) -> None:
         """Refuse a round that is below this floor.
 
@@ -54,6 +85,13 @@ class MemberPolicy:
             PolicyRefusalError: says what is too low, and what is asked for.
         """
         topology = config.topology
+        self.check_size(
+            n_members=config.n_members,
+            degree=topology.degree,
+            length=config.n_elements,
+            n_levels=len(config.surplus_levels),
+            attempt=config.round_id.attempt,
+        )
         if not 1 <= me <= config.n_members or config.roster[me - 1].identity_public != identity_public:
             _refuse(f"the roster does not list this member as number {me} with its own identity key")
         for entry in config.roster:
@@ -70,12 +108,6 @@ class MemberPolicy:
             )
         if not topology.is_complete and topology.degree < self.smallest_degree:
             _refuse(f"each member has {topology.degree} neighbours; at least {self.smallest_degree} here")
-        if topology.degree > self.largest_degree:
-            _refuse(f"each member has {topology.degree} neighbours; at most {self.largest_degree} here")
-        if config.n_elements > self.largest_elements:
-            _refuse(f"the vector has {config.n_elements} elements; at most {self.largest_elements} here")
-        if config.round_id.attempt > self.largest_attempt:
-            _refuse(f"this is attempt {config.round_id.attempt}; at most {self.largest_attempt} here")
         if config.encoding.kind not in self.allowed_encodings:
             _refuse(f"the encoding {config.encoding.kind} is not one of {', '.join(sorted(self.allowed_encodings))}")
 

@@ -25,7 +25,7 @@ from mpc.secagg.messages import (
     UnmaskingShares,
 )
 from mpc.secagg.secret_sharing import SHARE_BYTES
-from mpc.secagg.transcript import DIGEST_BYTES
+from mpc.transcript import DIGEST_BYTES
 
 Bytes = NDArray[np.uint8]
 

@@ -9,7 +9,7 @@ anybody vanishes, so members that vanish while the excess is opened do not matte
 from collections.abc import Sequence
 
 from entropy import Entropy
-from mpc.secagg.transcript import digest
+from mpc.transcript import digest
 
 SEED_BYTES = 32
 

@@ -10,8 +10,8 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy.special import ive, logsumexp
 
-from dp.accounting import Adjacency, SkellamDpEvent, epsilon, skellam_rdp
-from dp.gram_mechanism import NoisyGram
+from dp.cost.accounting import Adjacency, SkellamDpEvent, epsilon, skellam_rdp
+from dp.mechanism.gram import NoisyGram
 
 REACH = 700
 MIDDLE = slice(REACH - 250, REACH + 251)

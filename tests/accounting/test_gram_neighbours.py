@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import Adjacency
-from dp.gram_mechanism import GramSensitivity
+from dp.cost.accounting import Adjacency
+from dp.mechanism.gram import GramSensitivity
 
 NAMES = ("squares", "squares_second", "sizes", "sizes_second")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dp.accounting import Adjacency, SkellamDpEvent, epsilon
-from dp.cardinality_sketch import highest_of_clusters
-from dp.cost import Cost, Unit
-from dp.events import DiscreteGaussianDpEvent, PoissonSampledDpEvent
-from dp.gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
-from dp.gram_mechanism import NoisyGram
+from dp.audit.gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from dp.cost.accounting import Adjacency, SkellamDpEvent, epsilon
+from dp.cost.compose import Cost, Unit
+from dp.cost.events import DiscreteGaussianDpEvent, PoissonSampledDpEvent
+from dp.mechanism.cardinality import highest_of_clusters
+from dp.mechanism.gram import NoisyGram
 from entropy import KeyStream
 
 DELTA = 1e-5

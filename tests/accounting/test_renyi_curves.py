@@ -7,16 +7,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from dp.accounting import ORDERS, Adjacency, SkellamDpEvent
-from dp.cost import Cost, Unit
-from dp.events import (
+from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
+from dp.cost.compose import Cost, Unit
+from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteLaplaceDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
     renyi_curve,
 )
-from dp.sampling import LARGEST_ORDER, poisson_sampled_rdp
+from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE
 
@@ -130,7 +130,7 @@ def test_the_curve_of_sampled_skellam_noise_is_above_the_divergence_in_both_dire
 
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_adding_is_the_worse_direction_where_a_reflection_swaps_the_two(rate):
-    # What makes the factor 3 unnecessary: dp.sampling's proof, on masses.
+    # What makes the factor 3 unnecessary: dp.cost.sampling's proof, on masses.
     with mpmath.workdps(40):
         without, present = skellam_masses(3, 0, 100), skellam_masses(3, 2, 100)
         mixture = [(1 - rate) * a + rate * b for a, b in zip(without, present, strict=True)]

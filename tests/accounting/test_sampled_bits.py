@@ -6,9 +6,9 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 
-from dp.accounting import Adjacency, AdjacencyError
-from dp.events import RandomizedResponseDpEvent, SampledBitsDpEvent, renyi_curve
-from dp.sampled_bits import sampled_bits_rdp
+from dp.cost.accounting import Adjacency, AdjacencyError
+from dp.cost.events import RandomizedResponseDpEvent, SampledBitsDpEvent, renyi_curve
+from dp.cost.sampled_bits import sampled_bits_rdp
 
 ORDERS = np.array([2, 3, 8, 30])
 NOBODY = None

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import Adjacency, CalibrationError
-from dp.sketch_loss import SketchCell
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.sketch_loss import SketchCell
 
 
 def published_cell(total_epsilon: float, total_delta: float, shared_phantoms: int) -> tuple[SketchCell, float, float]:

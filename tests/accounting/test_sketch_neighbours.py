@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import Adjacency, CalibrationError
-from dp.cardinality_sketch import PartitionSketch
-from dp.events import CardinalitySketchDpEvent, renyi_curve
-from dp.sketch_loss import SketchCell
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.events import CardinalitySketchDpEvent, renyi_curve
+from dp.cost.sketch_loss import SketchCell
+from dp.mechanism.cardinality import PartitionSketch
 
 LEVELS = 9
 """Levels from here on are one: post-processing, so a bound has to hold all the same."""

@@ -19,10 +19,14 @@ REPOSITORY = Path(__file__).parents[2]
 IMAGE = "moiety-test"
 PARTIES = ("carrier", "host", "monitor")
 SERVICES = (*PARTIES, "coordinator")
-HEALTHY_TIMEOUT_S = 180.0
+
+# None of these limits is about how fast a machine is: they end what will never end.
+COMMAND_TIMEOUT_S = 900.0
+HEALTHY_TIMEOUT_S = 1800.0
+BUILD_TIMEOUT_S = 7200.0
 
 
-def run(*command: str, timeout_s: float = 120.0, **options: Any) -> str:
+def run(*command: str, timeout_s: float = COMMAND_TIMEOUT_S, **options: Any) -> str:
     """Run a command and return its standard output; its failure shows both outputs."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=REPOSITORY, **options)
     if done.returncode != 0:
@@ -63,7 +67,7 @@ class Federation:
         """The analyst's configuration on the host."""
         return self.analyst_folder / "client.toml"
 
-    def call(self, *arguments: str, timeout_s: float = 120.0) -> str:
+    def call(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run a Compose command on this project."""
         return run(*self.compose, "--project-name", self.project, *arguments, timeout_s=timeout_s, env=self.environment)
 
@@ -76,6 +80,18 @@ class Federation:
     def inspect(self, service: str) -> dict[str, Any]:
         """Return what the engine says of a service's container."""
         return json.loads(run("docker", "inspect", self.container(service)))[0]
+
+    def processor_s(self, service: str) -> float | None:
+        """Return the processor seconds of all that ran in a service's container, probes included; None if unknown."""
+        container = self.inspect(service)["Id"]
+        old = Path("/sys/fs/cgroup/cpuacct/docker") / container / "cpuacct.usage"
+        if old.exists():
+            return int(old.read_text()) / 1e9
+        for path in Path("/sys/fs/cgroup").glob(f"**/*{container}*/cpu.stat"):
+            fields = dict(line.split() for line in path.read_text().splitlines())
+            if "usage_usec" in fields:
+                return int(fields["usage_usec"]) / 1e6
+        return None
 
     def kill(self, service: str) -> None:
         """Send SIGKILL to a service's container."""
@@ -121,11 +137,11 @@ class Federation:
             "--timeout",
             "5",
         ]
-        subprocess.run(down, cwd=REPOSITORY, env=self.environment, capture_output=True, timeout=120)
+        subprocess.run(down, cwd=REPOSITORY, env=self.environment, capture_output=True, timeout=COMMAND_TIMEOUT_S)
         for kind, names in self.leftovers().items():
             for name in names:
                 force = ["--force"] if kind != "network" else []
-                subprocess.run(["docker", kind, "rm", *force, name], capture_output=True, timeout=60)
+                subprocess.run(["docker", kind, "rm", *force, name], capture_output=True, timeout=COMMAND_TIMEOUT_S)
 
     def leftovers(self) -> dict[str, list[str]]:
         """Return what the engine still has of this project."""
@@ -144,14 +160,14 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
     compose = compose_command()
     if compose is None:
         pytest.skip("no Docker engine answers, or there is no Compose command")
-    run("deploy/testing/image", IMAGE, timeout_s=900.0, env={**os.environ, "PYTHON": sys.executable})
+    run("deploy/testing/image", IMAGE, timeout_s=BUILD_TIMEOUT_S, env={**os.environ, "PYTHON": sys.executable})
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     project = f"moietytest{uuid.uuid4().hex[:8]}"
     running = Federation(compose, project, port, tmp_path_factory.mktemp("analyst"))
     try:
-        running.call("up", "--detach", "--no-build", timeout_s=300.0)
+        running.call("up", "--detach", "--no-build", timeout_s=HEALTHY_TIMEOUT_S)
         running.wait_until_healthy(*SERVICES)
         running.fetch_analyst_certificate()
         yield running

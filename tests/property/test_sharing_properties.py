@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharings import as_integers, corrupt, pick, random_words, share
 
-from mpc.field import ResidueField
-from mpc.opening import open_shares
-from mpc.shamir import ShamirScheme
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.opening import open_shares
+from mpc.arithmetic.shamir import ShamirScheme
 
 fields = st.integers(1, 6).map(ResidueField)
 

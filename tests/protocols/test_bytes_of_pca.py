@@ -7,11 +7,10 @@ test_wire_bytes.py` shows that the wire adds little to the payload.
 
 import numpy as np
 import pytest
-from job_builders import make_job, make_schema, make_table
+from job_builders import make_job, make_table
 
-from algorithms import pca
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from analyses.run_locally import run_locally
+from mpc.protocol.session import COORDINATOR
 
 N_ROWS = 6000
 WIDTHS = {"bank": 4, "hospital": 7, "telco": 5, "insurer": 6}
@@ -27,13 +26,8 @@ async def sent_bytes(owners, compute, colluding, gamma):
         colluding=colluding,
         parameters={"components": 2, "gamma": gamma, "max_rows": 10_000},
     )
-    plan = pca.plan(job, [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members])
-    names = {COORDINATOR: "coordinator", **dict(enumerate(job.members, start=1))}
-    network = LocalNetwork(names)
-    work = {n: lambda session, name=name: pca.party(session, plan, tables.get(name)) for n, name in names.items()}
-    work[COORDINATOR] = lambda session: pca.coordinator(session, plan)
-    await network.run(work)
-    return plan, network.sent_bytes
+    run = await run_locally(job, tables)
+    return run.plan, run.network.sent_bytes
 
 
 @pytest.mark.parametrize(

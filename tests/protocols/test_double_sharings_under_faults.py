@@ -14,18 +14,18 @@ from fault_injection import (
 )
 from virtual_time import run_in_virtual_time
 
-import mpc.computation
-from mpc.double_sharing import double_sharings_win
+import mpc.protocol.computation
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import ProtocolError
-from mpc.field import ResidueField
-from mpc.local_network import LocalNetwork, local_names
-from mpc.simulation import run_program
+from mpc.local.network import LocalNetwork, local_names
+from mpc.local.simulation import run_program
+from mpc.protocol.double_sharing import double_sharings_win
 
 
 @pytest.fixture
 def always(monkeypatch):
     """Small batches use them too."""
-    monkeypatch.setattr(mpc.computation, "double_sharings_win", lambda *public: True)
+    monkeypatch.setattr(mpc.protocol.computation, "double_sharings_win", lambda *public: True)
 
 
 def one_layer(n_parties, t):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from job_builders import make_job, make_schema, make_table
 
-from algorithms import pca
-from algorithms.schema import Table
-from mpc.equality import UnequalValuesError
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from analyses.job.schema import Table
+from analyses.pca import protocol as pca
+from analyses.run_locally import local_network, run_plan
+from entropy import InsecureTestEntropy
+from mpc.protocol.equality import UnequalValuesError
+from mpc.protocol.session import COORDINATOR
 
 COMPUTE = ("one", "two", "three")
 N_ROWS = 200
@@ -33,11 +34,8 @@ def plan_of(tables, *, epsilon):
 
 
 async def run(plan, tables, **options):
-    names = {COORDINATOR: "coordinator", **dict(enumerate(plan.job.members, start=1))}
-    network = LocalNetwork(names, **options)
-    work = {n: lambda session, name=name: pca.party(session, plan, tables.get(name)) for n, name in names.items()}
-    work[COORDINATOR] = lambda session: pca.coordinator(session, plan)
-    return await network.run(work), network
+    network = local_network(plan, **{"entropy_of": lambda m: InsecureTestEntropy(f"member {m}"), **options})
+    return (await run_plan(plan, tables, network)).ends, network
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from fault_injection import FIELD, at, is_right, points_of, run
 from virtual_time import run_in_virtual_time
 
-from mpc.computation import Computation
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import (
     FieldMismatchError,
     FieldTooSmallError,
@@ -19,12 +19,12 @@ from mpc.errors import (
     ShapeError,
     TooFewPartiesError,
 )
-from mpc.exchange import ShareExchange
-from mpc.field import ResidueField
-from mpc.local_network import LocalNetwork, local_names
-from mpc.session import COORDINATOR
-from mpc.shared import public_array
-from mpc.simulation import run_locally, run_program
+from mpc.local.network import LocalNetwork, local_names
+from mpc.local.simulation import run_locally, run_program
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR
+from mpc.protocol.shared import public_array
 
 
 def outcomes(program, values, *, n_parties=3, t=1, n_owners=0):

@@ -10,7 +10,7 @@ from secagg_vectors import FOLDER, NOISE, ROUNDS, config_named, from_json, noise
 
 import mpc.errors
 import mpc.secagg.errors
-from dp.skellam import sample_skellam
+from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 from mpc.errors import ProtocolError, TooFewSharesError
 from mpc.secagg.coordinator import SumCoordinator

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from virtual_time import run_in_virtual_time
 
-import mpc.double_sharing
+import mpc.protocol.double_sharing
 from entropy import KeyStream
-from mpc.double_sharing import reduce_with_double_sharings
-from mpc.exchange import ShareExchange
-from mpc.field import ResidueField
-from mpc.local_network import LocalNetwork, local_names
-from mpc.shamir import lagrange_weights
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.shamir import lagrange_weights
+from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol.double_sharing import reduce_with_double_sharings
+from mpc.protocol.exchange import ShareExchange
 
 
 class Script:
@@ -88,7 +88,7 @@ class Linear:
             return Script(inputs[blocks["secret", key[0]]]) if key[1:] == bytes(31) else KeyStream(key)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mpc.double_sharing, "KeyStream", key_stream)
+            patch.setattr(mpc.protocol.double_sharing, "KeyStream", key_stream)
             results = run_in_virtual_time(network.run(dict.fromkeys(self.everybody, member)))
         return network.transcript, results
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from virtual_time import run_in_virtual_time
 
-from mpc.computation import Computation
-from mpc.exchange import ShareExchange
-from mpc.field import ResidueField
-from mpc.local_network import LocalNetwork, local_names
-from mpc.session import COORDINATOR
+from mpc.arithmetic.field import ResidueField
+from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR
 
 P = 5
 FIELD = ResidueField.over([P])

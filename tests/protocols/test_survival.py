@@ -24,7 +24,7 @@ from fault_injection import (
 )
 
 from mpc.errors import InconsistentSharesError, PeerError, PeerLostError, PeerSilentError, PeerViolationError
-from mpc.session import COORDINATOR
+from mpc.protocol.session import COORDINATOR
 
 UNTIL_INPUT = ("keys", "key confirmation", "computation/input")
 WITH_SURPLUS = [
@@ -95,7 +95,7 @@ def assert_receivers_survive(protocol, fault, points):
         outcome = run(protocol, MESSAGE_FAULTS[fault](point))
         assert_right_or_declared(protocol, outcome)
         if fault in A_LOST_ANSWER_MAY_CUT_OFF and "/dealers" in point[2]:
-            continue  # the one message whose loss two parties can see differently; see mpc.agreement
+            continue  # the one message whose loss two parties can see differently; see mpc.protocol.agreement
         assert all(is_right(protocol, m, outcome.results[m]) for m in protocol.expected), (point, outcome.results)
 
 

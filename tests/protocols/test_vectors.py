@@ -9,21 +9,22 @@ import numpy as np
 import pytest
 from virtual_time import run_in_virtual_time
 
-import mpc.reduction
+import mpc.protocol.reduction
 from entropy import KeyStream
 from mpc import errors
-from mpc.agreement import DealerAgreement
-from mpc.double_sharing import reduce_with_double_sharings
-from mpc.exchange import ShareExchange
-from mpc.field import ResidueField
-from mpc.hashkey import HashKey, HashKeys, combine, commit, commitment_digest
-from mpc.local_network import LocalNetwork, Message, local_names
-from mpc.opening import open_shares
-from mpc.pairwise import EphemeralKey, pairwise_secret
-from mpc.product_check import ProductCheck
-from mpc.reduction import reduce_degree
-from mpc.sealed import SealedChannel
-from mpc.shamir import ShamirScheme
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.opening import open_shares
+from mpc.arithmetic.shamir import ShamirScheme
+from mpc.local.network import LocalNetwork, Message, local_names
+from mpc.protocol.agreement import DealerAgreement
+from mpc.protocol.double_sharing import reduce_with_double_sharings
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.hashkey import HashKey, HashKeys, combine, commit, commitment_digest
+from mpc.protocol.pairwise import EphemeralKey, pairwise_secret
+from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.reduction import reduce_degree
+from mpc.protocol.sealed import SealedChannel
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 
@@ -142,9 +143,19 @@ class Fixed:
         return self._data
 
 
+def binding_in(vector):
+    return bytes.fromhex(vector["binding"])
+
+
 def secret_of(vector, me, them):
     mine, theirs = (EphemeralKey(Fixed(bytes.fromhex(vector["private_keys"][str(p)]))) for p in (me, them))
-    return pairwise_secret(mine, theirs.public_bytes, job_id=vector["job_id"], my_number=me, their_number=them)
+    return pairwise_secret(mine, theirs.public_bytes, binding=binding_in(vector), my_number=me, their_number=them)
+
+
+@vectors("binding", "bind_")
+def test_what_is_bound_into_every_key_covers_job_names_and_terms(vector):
+    names = {int(number): name for number, name in vector["names"].items()}
+    assert binding_of(vector["job_id"], names, bytes.fromhex(vector["terms"])).hex() == vector["binding"]
 
 
 @vectors("pairwise", "stream_")
@@ -170,9 +181,7 @@ def run_vector(vector, step):
     n_parties, t, lost = vector["n_parties"], vector["t"], vector.get("lost", [])
     parties = [p for p in range(1, n_parties + 1) if p not in lost]
     keys = vector.get("mask_stream_keys", {})
-    network = LocalNetwork(
-        local_names(n_parties), job_id=vector["job_id"], entropy_of=lambda m: Fixed(bytes.fromhex(keys.get(str(m), "")))
-    )
+    network = LocalNetwork(local_names(n_parties), entropy_of=lambda m: Fixed(bytes.fromhex(keys.get(str(m), ""))))
     for party in lost:
         network.kill(party)
     if "arriving" in vector:
@@ -215,7 +224,7 @@ def assert_shares_of_the_product(vector, shares):
 
 
 def reduced(vector, monkeypatch):
-    monkeypatch.setattr(mpc.reduction, "SEGMENT", vector["segment"])
+    monkeypatch.setattr(mpc.protocol.reduction, "SEGMENT", vector["segment"])
 
     async def step(exchange, product_share):
         name, kind = vector["stage"].split("/")
@@ -299,11 +308,11 @@ def test_bad_openings_are_refused(vector):
 
 def opened_commitments(vector):
     """What the receivers of a vector's sealed commitments find in them, by (sender, receiver)."""
-    job_id, stage, opened = vector["job_id"], f"hash key {vector['key_name']}/commitment", {}
+    stage, opened = f"hash key {vector['key_name']}/commitment", {}
     for pair, sealed in vector["sealed_commitments"].items():
         them, me = map(int, pair.split())
         secret = secret_of(vector, me, them)
-        channel = SealedChannel(secret, job_id=job_id, me=me, them=them, their_name=f"party-{them}")
+        channel = SealedChannel(secret, binding=binding_in(vector), me=me, them=them, their_name=f"party-{them}")
         opened[them, me] = channel.open(stage, bytes.fromhex(sealed))
     return opened
 
@@ -312,13 +321,13 @@ def opened_commitments(vector):
 def test_key_agreements(vector):
     contributions = {int(p): bytes.fromhex(r) for p, r in vector["contributions"].items()}
     commitments = {
-        p: commit(vector["job_id"], vector["key_name"], tuple(contributions), p, r) for p, r in contributions.items()
+        p: commit(binding_in(vector), vector["key_name"], tuple(contributions), p, r) for p, r in contributions.items()
     }
     assert {str(p): c.hex() for p, c in commitments.items()} == vector["commitments"]
     assert opened_commitments(vector) == {(a, b): commitments[a] for a in commitments for b in commitments if a != b}
     transcript = commitment_digest(commitments)
     assert transcript.hex() == vector["transcript"]
-    key = combine(vector["job_id"], vector["key_name"], transcript, contributions)
+    key = combine(binding_in(vector), vector["key_name"], transcript, contributions)
     assert key.hex() == vector["key"]
     assert HashKey(key, vector["key_name"]).digest(b"data").hex() == vector["digest_of_data"]
 
@@ -332,9 +341,9 @@ class OtherPartiesOf:
     """One party's end of the agreement of a vector, in which the others send what the vector holds."""
 
     def __init__(self, vector, me):
-        self.me, self.job_id, self.entropy = (
+        self.me, self.binding, self.entropy = (
             me,
-            vector["job_id"],
+            binding_in(vector),
             Fixed(bytes.fromhex(vector["contributions"][str(me)])),
         )
         self.names = {int(p): f"party-{p}" for p in vector["contributions"]}

@@ -21,6 +21,7 @@ from masked_sums import (
 
 from entropy import InsecureTestEntropy
 from mpc.errors import TooFewPartiesError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RosterEntry, Topology
 from mpc.secagg.encoding import VectorEncoding
 from mpc.secagg.errors import (
@@ -48,7 +49,6 @@ from mpc.secagg.keys import RoundKey
 from mpc.secagg.messages import MemberList, UnmaskingShares
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.stage import Stage
-from mpc.session import COORDINATOR
 
 VICTIM, TARGET = 2, 4
 

@@ -1,20 +1,22 @@
 """Analyses that try to open something without paying for it. Each runs as a job, by the parties' real code."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from job_builders import PARTIES, make_job, make_table
 from party_federation import Federation
 
-from algorithms import registry
-from algorithms.pca import PcaParams
-from algorithms.plan import OPENING_STAGE, Plan
-from algorithms.registry import ANALYSES, Analysis
-from algorithms.schema import LocalReport
-from dp.gram_mechanism import NoisyGram
-from dp.views import UNIT
-from mpc.session import COORDINATOR
+from analyses import registry
+from analyses.job.plan import OPENING_STAGE, Plan
+from analyses.job.schema import LocalReport
+from analyses.pca import protocol as pca
+from analyses.registry import ANALYSES
+from dp.cost.views import UNIT
+from dp.mechanism.gram import NoisyGram
+from mpc.protocol.greeting import GREETING_STAGE, exchange_public_keys
+from mpc.protocol.session import COORDINATOR
 from party.jobs import FailedEvent, FinishedEvent
 
 COST = NoisyGram(n_columns=2, squared_norm_bound=100, n_parties=3, colluding=1, party_mu=10**7)
@@ -89,6 +91,16 @@ async def sends_in_the_background(session, plan, table):
     return LocalReport(table.n_rows, {}, 0)
 
 
+def after_greetings(attack):
+    """The attack of an analysis that begins as it should: else nothing of it leaves."""
+
+    async def party(session, plan, table):
+        await exchange_public_keys(session, plan.peers_of(session.me), b"key")
+        return await attack(session, plan, table)
+
+    return party
+
+
 ATTACKS = [opens_at_once, uses_another_stage, swallows_refusals, sends_in_the_background]
 
 
@@ -106,7 +118,8 @@ def install(monkeypatch, plan_class, party):
     async def coordinator(session, plan):
         return {}
 
-    monkeypatch.setitem(ANALYSES, "rogue", Analysis(plan, party, coordinator, PcaParams))
+    rogue = replace(pca.ANALYSIS, names=("rogue",), plan=plan, party=party, coordinator=coordinator)
+    monkeypatch.setitem(ANALYSES, "rogue", rogue)
     assert registry.ANALYSES is ANALYSES
 
 
@@ -123,6 +136,11 @@ async def reserve_and_run(federation, names=PARTIES):
         return [event async for event in jobs.run("job-1")][-1]
 
     return await asyncio.gather(*map(take_part, PARTIES), return_exceptions=True)
+
+
+def said(federation):
+    """What was said after the greetings."""
+    return [(stage, receiver) for stage, receiver in federation.sent if stage != GREETING_STAGE]
 
 
 def to_the_coordinator(federation):
@@ -146,16 +164,16 @@ async def test_an_analysis_that_does_not_state_its_whole_cost_does_not_run(feder
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_whatever_it_sends_to_the_coordinator_is_paid_by_everybody_first(federation, monkeypatch, attack):
-    install(monkeypatch, HonestPlan, attack)
+    install(monkeypatch, HonestPlan, after_greetings(attack))
     assert await reserve_and_run(federation) == [FinishedEvent()] * 3
     assert committed(federation) == ["committed"] * 3
-    first = federation.sent.index(next(sent for sent in federation.sent if sent[1] == COORDINATOR))
-    assert {stage for stage, _ in federation.sent[:first]} == {"budget"}
+    first = said(federation).index(next(sent for sent in federation.sent if sent[1] == COORDINATOR))
+    assert {stage for stage, _ in said(federation)[:first]} == {"budget"}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_party_that_skips_its_reservation_keeps_everybody_from_opening(federation, monkeypatch, attack):
-    install(monkeypatch, HonestPlan, attack)
+    install(monkeypatch, HonestPlan, after_greetings(attack))
     endings = await reserve_and_run(federation, names=PARTIES[:2])
     assert "holds no privacy budget" in str(endings[2])
     assert not any(isinstance(ending, FinishedEvent) for ending in endings)
@@ -164,10 +182,10 @@ async def test_a_party_that_skips_its_reservation_keeps_everybody_from_opening(f
 
 @pytest.mark.parametrize("attack", [opens_to_a_party, pretends_to_be_the_gate])
 async def test_neither_openings_to_others_nor_forged_commits_leave(federation, monkeypatch, attack):
-    install(monkeypatch, HonestPlan, attack)
+    install(monkeypatch, HonestPlan, after_greetings(attack))
     endings = await reserve_and_run(federation)
     assert all(isinstance(ending, FailedEvent) for ending in endings)
-    assert federation.sent == []
+    assert said(federation) == []
     for name in PARTIES:
         await federation.jobs[name].end_all("stop")
     assert committed(federation) == ["released"] * 3
@@ -180,7 +198,24 @@ async def test_a_reservation_that_is_gone_opens_nothing(federation, monkeypatch,
             federation.ledgers[name].release("job-1", "gone")
         return await attack(session, plan, table)
 
-    install(monkeypatch, HonestPlan, after_the_release)
+    install(monkeypatch, HonestPlan, after_greetings(after_the_release))
+    endings = await reserve_and_run(federation)
+    assert all(isinstance(ending, FailedEvent) for ending in endings)
+    assert said(federation) == []
+
+
+async def does_nothing(session, plan, table):
+    return LocalReport(table.n_rows, {}, 0)
+
+
+@pytest.mark.parametrize("attack", [*ATTACKS, opens_to_a_party, does_nothing])
+async def test_an_analysis_that_forgets_to_compare_plans_says_nothing_and_costs_nothing(
+    federation, monkeypatch, attack
+):
+    install(monkeypatch, HonestPlan, attack)
     endings = await reserve_and_run(federation)
     assert all(isinstance(ending, FailedEvent) for ending in endings)
     assert federation.sent == []
+    for name in PARTIES:
+        await federation.jobs[name].end_all("stop")
+    assert committed(federation) == ["released"] * 3

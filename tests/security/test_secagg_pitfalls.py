@@ -46,7 +46,7 @@ from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.messages import Advertisement, UnmaskingShares
 from mpc.secagg.secret_sharing import SHARE_BYTES, recombine_secret
 from mpc.secagg.stage import Stage
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 ROUND = RoundId("session", 3, 0)
 

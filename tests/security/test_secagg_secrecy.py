@@ -11,7 +11,7 @@ from mpc.errors import ProtocolError
 from mpc.secagg.keys import RoundKey, SealedChannel
 from mpc.secagg.messages import MemberList
 from mpc.secagg.surplus import SurplusSeeds
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 LEVELS = (4, 5, 6)
 

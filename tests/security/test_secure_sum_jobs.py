@@ -10,20 +10,21 @@ from job_builders import make_table
 from ledgers import budget
 from party_federation import Federation
 
-from algorithms import table_sum
-from algorithms.job import Job, JobError
-from algorithms.plan import OPENING_STAGE
-from algorithms.registry import ANALYSES, analysis_of
-from mpc.session import COORDINATOR
+from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE
+from analyses.registry import ANALYSES, analysis_of
+from analyses.sums import table_sum
+from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
 from party.jobs import FailedEvent, FinishedEvent
-from party.ledger_entry import Committed, ExactRelease, Reserved
+from party.ledger.entry import Committed, ExactRelease, Reserved
 from party.policy import Policy, Rules
 
 PARTIES = ("bank", "clinic", "hospital", "school", "telco")
 EXACT = Policy(
-    automatic=Rules(max_epsilon_per_job=1e6, exact_tables=("people",)), limits=Rules(exact_tables=("people",))
+    automatic=Rules(max_epsilon_per_job=1e6, exact_tables=("people",)),
+    limits=Rules(exact_tables=("people",), withstand_coalition=1),
 )
 PRIVATE = {"privacy": {"epsilon": 4.0, "delta": 1e-6}}
 COUNTED = {
@@ -62,7 +63,7 @@ async def test_a_noisy_answer_is_reserved_committed_and_reported_by_every_party(
     assert {name: ends[-1] for name, ends in events.items()} == dict.fromkeys(PARTIES, FinishedEvent())
     assert result["privacy"]["views"]["coalition"]["epsilon"] <= 4.0
     first = next(i for i, (_, to) in enumerate(federation.sent) if to == COORDINATOR)
-    assert {stage for stage, to in federation.sent[:first]} == {"signing key", "budget"}
+    assert {stage for stage, to in federation.sent[:first]} == {"keys", "budget"}
     for name in PARTIES:
         _, reserved, committed = entries(federation, name)
         assert isinstance(reserved, Reserved)
@@ -81,7 +82,9 @@ async def test_an_exact_answer_is_refused_by_default_with_the_reason(tmp_path):
 
 
 async def test_an_exact_answer_waits_for_the_owner_where_only_the_limits_allow_it(tmp_path):
-    policy = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(exact_tables=("people",)))
+    policy = Policy(
+        automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(exact_tables=("people",), withstand_coalition=1)
+    )
     federation = federation_in(tmp_path, policy=policy)
     schemas = [await federation.propose(job_of(), name) for name in PARTIES]
     plan = analysis_of(job_of()).plan(job_of(), schemas)
@@ -223,7 +226,7 @@ async def test_a_party_that_vanishes_before_the_commit_ends_the_job_and_it_costs
     number = PARTIES.index("hospital") + 1
 
     def strike(message):
-        if message.sender == number and message.stage == "signing key":
+        if message.sender == number and message.stage == "keys":
             federation.network.kill(number)
             federation.network.kill(COORDINATOR)
             return ()

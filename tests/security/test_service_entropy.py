@@ -3,7 +3,7 @@
 import pytest
 from devices import device_in
 
-from coordinator.sums import Sums
+from coordinator.sums.questions import Sums
 from entropy import InsecureTestEntropy, SystemEntropy
 from party.config import PartyConfig
 from party.server import JobSessions

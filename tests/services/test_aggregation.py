@@ -19,25 +19,26 @@ from sum_federation import (
     sum_federation,
 )
 
-from algorithms.secure_sum import Record, reference
-from coordinator import rounds, sums
+from analyses.sums.records import DeclaredRecord, Record, reference
 from coordinator.server import CoordinatorProcess
+from coordinator.sums import questions as sums
+from coordinator.sums import rounds
+from device.budget import UNIT
+from device.device import RoundEndedError
+from device.report import kept_rounds, read_sum_report
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError, RoundReusedError
 from mpc.secagg.messages import Advertisement, MaskedInput, SealedShares, SurvivorSignature, UnmaskingShares
 from mpc.secagg.policy import MemberPolicy
-from party.budget import Budget
-from party.device import RoundEndedError
-from party.device_budget import UNIT
-from party.device_report import kept_rounds, read_sum_report
+from party.ledger.budget import Budget
+from service.errors import InvalidRequestError, NotAllowedError, NotFoundError, TooMuchError, WrongStateError
+from service.identity import Role
 from transport import aggregation
 from transport.aggregation import RoundStep
-from transport.errors import InvalidRequestError, NotAllowedError, NotFoundError, TooMuchError, WrongStateError
-from transport.identity import Role
 from transport.sum_codec import Ended, Invitation, StageReport, SumFailure, SumRetry
 
-WAIT_S = 2.5
+WAIT_S = 8.0
 """Deadline of the stages where somebody is waited for in vain; nobody else may need as long on a busy machine."""
 
 
@@ -56,7 +57,7 @@ async def test_the_sum_of_all_members_is_exact(tmp_path):
             "sign survivors",
             "unmask",
         ]
-        assert all(r.n_answers == 5 and not r.missing and r.seconds < 20.0 for r in reports)
+        assert all(r.n_answers == 5 and not r.missing and r.seconds < 60.0 for r in reports)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ async def test_several_sums_follow_each_other_each_with_fresh_keys(tmp_path):
 async def test_two_sums_at_once_do_not_disturb_each_other(tmp_path):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all()
-        (one, _), (two, _) = await asyncio.gather(federation.ask(stage_s=8.0), federation.ask(stage_s=8.0))
+        (one, _), (two, _) = await asyncio.gather(federation.ask(stage_s=60.0), federation.ask(stage_s=60.0))
         assert (
             answer_of(one)["sum_in_units"] == answer_of(two)["sum_in_units"] == exact_sum(federation, federation.names)
         )
@@ -223,7 +224,7 @@ async def test_a_member_refuses_a_round_below_its_floor_and_the_others_go_on(tmp
 
 async def test_a_member_that_restarts_in_mid_round_does_not_answer_a_second_time(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, device, invitation = await begin(federation, stage_s=20.0)
+        asking, device, invitation = await begin(federation, stage_s=120.0)
         await device.client.answer(member_of(device, invitation).advertise())
         restarted = await federation.device("walker-1")  # a new process, the same file
         again = await restarted.client.fetch(RoundStep.INVITATION)
@@ -235,7 +236,7 @@ async def test_a_member_that_restarts_in_mid_round_does_not_answer_a_second_time
 
 async def test_a_coordinator_that_restarts_in_mid_round_ends_it_for_all_and_serves_the_next(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, device, invitation = await begin(federation, stage_s=20.0)
+        asking, device, invitation = await begin(federation, stage_s=120.0)
         member = member_of(device, invitation)
         await device.client.answer(member.advertise())
         asking.cancel()
@@ -254,7 +255,7 @@ async def test_a_coordinator_that_restarts_in_mid_round_ends_it_for_all_and_serv
 
 async def test_a_coordinator_that_stops_tells_members_and_analyst(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, device, invitation = await begin(federation, stage_s=20.0)
+        asking, device, invitation = await begin(federation, stage_s=120.0)
         waiting = asyncio.create_task(device.client.fetch(RoundStep.END, invitation.config.round_id))
         await asyncio.sleep(0.2)
         await federation.process.stop()
@@ -265,7 +266,7 @@ async def test_a_coordinator_that_stops_tells_members_and_analyst(tmp_path):
 
 async def test_when_the_analyst_goes_away_the_round_ends(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        asking, device, invitation = await begin(federation, stage_s=20.0)
+        asking, device, invitation = await begin(federation, stage_s=120.0)
         asking.cancel()
         end = await device.client.fetch(RoundStep.END, invitation.config.round_id)
         assert end == Ended("the coordinator gave the round up")
@@ -284,7 +285,7 @@ async def test_a_round_goes_on_when_hardly_any_call_may_wait(tmp_path, monkeypat
     monkeypatch.setattr(aggregation, "MOST_CALLS", 4)
     async with sum_federation(tmp_path) as federation:
         await federation.start_all()
-        happening, _ = await federation.ask(stage_s=10.0)
+        happening, _ = await federation.ask(stage_s=60.0)
         assert answer_of(happening)["sum_in_units"] == exact_sum(federation, federation.names)
 
 
@@ -482,7 +483,7 @@ async def test_a_round_of_which_shares_have_left_members_is_not_tried_again(tmp_
 async def test_running_devices_outlive_a_coordinator_that_restarts_in_mid_round_and_answer_no_round_twice(tmp_path):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=("walker-5",))
-        asking = asyncio.create_task(federation.ask(stage_s=20.0))
+        asking = asyncio.create_task(federation.ask(stage_s=120.0))
         lost = await federation.device("walker-5")
         invitation = await lost.client.fetch(RoundStep.INVITATION)  # all others have answered the first stage or will
         await federation.process.stop()
@@ -526,7 +527,7 @@ async def test_parties_may_be_members_too(tmp_path):
 async def test_a_round_other_than_its_question_asks_for_is_refused(tmp_path):
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation)
-        other = question(length=2).canonical_json().encode()
+        other = question(largest=999).canonical_json().encode()
         with pytest.raises(PeerViolationError, match="not the one that its question asks for"):
             await device.take_part(Invitation(invitation.config, other))
         asking.cancel()
@@ -537,6 +538,7 @@ async def test_a_long_vector_comes_whole(tmp_path):
     async with sum_federation(tmp_path) as federation:
         for name in federation.names:
             federation.records[name] = Record(np.arange(600_000) % 1000 + 0.0)
+        federation.declared = DeclaredRecord(length=600_000)
         await federation.start_all()
         happening, _ = await federation.ask(length=600_000, stage_s=30.0)
         result = answer_of(happening)

@@ -8,13 +8,15 @@ from moiety.v1.aggregation_pb2_grpc import AggregationStub
 from slow_additions import PATIENCE_S, SlowAdditions
 from sum_federation import answer_of, begin, exact_sum, member_of, sum_federation
 
-from coordinator import rounds, sums
+from coordinator.sums import questions as sums
+from coordinator.sums import rounds
 from mpc.secagg.messages import MaskedInput
+from service.errors import NotAllowedError
+from service.identity import Role
 from transport import aggregation
 from transport.aggregation import RoundStep
-from transport.errors import NotAllowedError
-from transport.identity import Role
-from transport.sum_codec import chunks_of, encode_from_member
+from transport.chunks import chunks_of
+from transport.sum_codec import encode_from_member
 
 
 class BreakingClient:

@@ -9,8 +9,8 @@ import pytest
 from federation import Analyst, pca_job, random_values, result_of, tables_of
 from typer.testing import CliRunner
 
-from cli.local_deployment import LocalDeployment
 from cli.main import app
+from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 BUDGET = 3.0
@@ -54,7 +54,7 @@ def budget_of(deployment, party):
 
 def settled_budget_of(deployment, party):
     """The budget once the party has heard that a failed job ended and has given back what it held."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (budget := budget_of(deployment, party))["reserved_jobs"] and time.monotonic() < deadline:
         time.sleep(0.05)
     return budget
@@ -62,7 +62,7 @@ def settled_budget_of(deployment, party):
 
 def approve(deployment, job_id, *command):
     """Wait until telco is asked about a job, then answer."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if job_id in moiety(deployment, "telco", "party", "jobs").stdout:
             break
@@ -84,6 +84,7 @@ def test_a_job_is_charged_at_every_party_and_its_report_says_what_remains(analys
     for party in PARTIES:
         budget = budget_of(deployment, party)
         assert (budget["committed_jobs"], budget["reserved_jobs"]) == (1, 0)
+        assert budget["least_colluding"] == 1
         assert budget["spent_epsilon"] == pytest.approx(epsilon, rel=1e-6)
         report = deployment.report(party, view.job_id)
         assert report["budget"]["remaining_epsilon"] == pytest.approx(BUDGET - epsilon, rel=1e-6)
@@ -123,7 +124,7 @@ def test_a_job_waits_in_the_state_proposed_until_the_owner_approves(analyst, dep
     (waited,) = [state for state in states if state[1] == "approval"]
     assert waited[0] == "PROPOSED"
     assert "telco waits for its owner's approval" in waited[2]
-    thread.join(30)
+    thread.join(120)
     assert "asked by   analyst" in answers[0].stdout
     assert "2 against the worst coalition" in answers[0].stdout
     history = json.loads(moiety(deployment, "telco", "budget", "history", "--format", "json").stdout)
@@ -168,7 +169,7 @@ def test_a_delta_that_is_too_large_is_refused_without_a_count(analyst, deploymen
 def test_a_party_killed_while_it_holds_a_reservation_gives_it_back_at_its_start(analyst, deployment):
     refill(deployment, "seventh")
     job_id = analyst.submit(job_of(2.0))  # the others hold budget while telco's owner thinks
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while budget_of(deployment, "bank")["reserved_jobs"] == 0 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert budget_of(deployment, "bank")["reserved_jobs"] == 1
@@ -184,13 +185,13 @@ def test_a_party_killed_while_it_holds_a_reservation_gives_it_back_at_its_start(
 def test_a_restored_ledger_keeps_the_party_from_serving(deployment):
     name = "bank"
     deployment.send_signal(name, signal.SIGTERM)
-    deployment.processes[name].wait(timeout=10)
+    deployment.processes[name].wait(timeout=120)
     ledger = deployment.data_dir(name) / "ledger.sqlite"
     kept = ledger.read_bytes()
     try:
         ledger.unlink()
         deployment.start(name)
-        assert deployment.processes[name].wait(timeout=20) == 1
+        assert deployment.processes[name].wait(timeout=300) == 1
         assert "truncated or put back from an old copy" in deployment.log_path(name).read_text()
     finally:
         for leftover in deployment.data_dir(name).glob("ledger.sqlite*"):

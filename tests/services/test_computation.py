@@ -16,7 +16,8 @@ from mesh_processes import (
 ROSTERS = ((3, 1), (5, 1), pytest.param(4, 1, marks=pytest.mark.slow))
 VICTIM = 2  # one of the two who bring values
 PATIENCE = 3
-"""Deadlines from a death to the end of the last: two of `mpc.agreement`, and one for a machine that does much else."""
+"""Deadlines from a death to the end of the last: two of `mpc.protocol.agreement`, and one for a machine that does much
+else."""
 
 
 @pytest.mark.parametrize(("n_parties", "t"), [(3, 1), (4, 1), (5, 2)])

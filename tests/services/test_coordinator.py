@@ -25,16 +25,16 @@ from coordinator_setup import (
 )
 from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
-from algorithms.registry import ANALYSES
+from analyses.registry import ANALYSES
 from coordinator.scheduler import MOST_ASKING
-from transport.errors import (
+from service.errors import (
     AlreadyExistsError,
     InvalidRequestError,
     NotAllowedError,
     NotFoundError,
     WrongStateError,
 )
-from transport.identity import Role
+from service.identity import Role
 
 
 @pytest.fixture
@@ -141,8 +141,10 @@ async def test_all_refusals_are_told_and_the_others_hear_of_the_end(setup: Coord
     setup.parties["south"].answer = setup.parties["west"].answer = refuse
     view = await setup.run(job_for_all())
     assert (view.state, view.culprit, view.stage) == ("FAILED", "south", "proposal")
-    assert view.reason == ("party south refused: no table [31m 'visits'; party west refused: no table [31m 'visits'")
-    await asyncio.wait_for(setup.parties["north"].told_end.wait(), 5)
+    assert view.reason == (
+        "party south refused: no table\\x1b[31m 'visits'; party west refused: no table\\x1b[31m 'visits'"
+    )
+    await asyncio.wait_for(setup.parties["north"].told_end.wait(), 60)
     assert setup.parties["north"].cancelled == [view.reason]
 
 
@@ -161,7 +163,7 @@ async def test_a_party_that_never_answers_a_proposal_is_named_within_the_deadlin
         raise AssertionError
 
     setup.parties["west"].answer = ponder
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         view = await setup.run(job_for_all(deadline_s=1.0))
     assert (view.state, view.culprit) == ("FAILED", "west")
     assert "no answer within the deadline" in view.reason
@@ -256,7 +258,7 @@ async def test_the_first_refusal_ends_the_waiting_for_other_owners(setup: Coordi
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "reservation")
     assert view.reason == "party west refused: the privacy budget does not cover this job"
     for party in setup.parties.values():
-        await asyncio.wait_for(party.told_end.wait(), 5)
+        await asyncio.wait_for(party.told_end.wait(), 60)
 
 
 async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadline(setup: CoordinatorSetup) -> None:
@@ -265,7 +267,7 @@ async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadli
         yield reserved()
 
     setup.parties["west"].reservation = ponder
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         view = await setup.run(job_for_all(deadline_s=1.0))
     assert (view.state, view.culprit) == ("FAILED", "west")
     assert "did not answer to the plan for 1 s" in view.reason
@@ -298,7 +300,7 @@ async def test_jobs_that_wait_for_owners_do_not_keep_others_from_running(setup: 
     setup.parties["south"].reservation = ask_at_first
     async with setup.client() as client:
         waiting_jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(3)]
-        await asyncio.wait_for(all_wait.wait(), 20)
+        await asyncio.wait_for(all_wait.wait(), 120)
         job_id = await client.submit(job_for_all().canonical_json(), "another")  # two run at a time
         await setup.until_running(job_id)
         for other in waiting_jobs:
@@ -312,7 +314,7 @@ async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: Coordinator
         await wait_forever()
 
     async def until_proposed(n_jobs: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while len(setup.parties["west"].proposed) < n_jobs:  # noqa: ASYNC110 - what a party hears of
                 await asyncio.sleep(0.01)
 
@@ -381,7 +383,7 @@ async def test_a_cancelled_job_is_told_to_all_parties(setup: CoordinatorSetup) -
         assert (view.state, view.reason, view.culprit) == ("CANCELLED", "cancelled by ada", "")
         assert (await client.cancel(job_id)).state == "CANCELLED"
     for party in setup.parties.values():
-        await asyncio.wait_for(party.told_end.wait(), 5)
+        await asyncio.wait_for(party.told_end.wait(), 60)
         assert party.cancelled == ["cancelled by ada"]
 
 
@@ -392,13 +394,13 @@ async def test_a_failed_job_cannot_be_cancelled(setup: CoordinatorSetup) -> None
             await client.cancel(view.job_id)
 
 
-def others_suffer(setup: CoordinatorSetup, culprit: str, after_s: float = 0.5) -> None:
+def others_suffer(setup: CoordinatorSetup, culprit: str, after_s: float = 10.0) -> None:
     """Let the other parties miss one and say so after a while, as real ones do."""
 
     async def suffer() -> AsyncIterator[PartyEvent]:
-        for _ in range(10):
+        for _ in range(round(after_s / 0.2)):
             yield progress("multiply", 25)
-            await asyncio.sleep(after_s / 10)
+            await asyncio.sleep(0.2)
         yield failed("table", f"{culprit} is gone", culprit=culprit)
 
     for name in PARTIES:
@@ -446,7 +448,7 @@ async def test_a_stream_that_ends_without_a_word_is_a_failure_of_its_party(setup
 
 
 async def test_a_party_that_dies_is_named_with_its_stage(setup: CoordinatorSetup) -> None:
-    others_suffer(setup, "west", after_s=2.0)
+    others_suffer(setup, "west", after_s=60.0)
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
         await setup.until_running(job_id)
@@ -462,11 +464,11 @@ async def test_a_party_without_a_sign_of_life_is_named_within_the_deadline(setup
         await wait_forever()
 
     setup.parties["west"].script = stall
-    others_suffer(setup, "west", after_s=1.5)
-    async with asyncio.timeout(6):
-        view = await setup.run(job_for_all(deadline_s=1.0))
+    others_suffer(setup, "west", after_s=60.0)
+    async with asyncio.timeout(60):
+        view = await setup.run(job_for_all(deadline_s=3.0))
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "multiply")
-    assert view.reason == "party west stalled in stage multiply: no sign of life for 1 s"
+    assert view.reason == "party west stalled in stage multiply: no sign of life for 3 s"
 
 
 async def test_parties_that_finish_without_sending_end_the_job(setup: CoordinatorSetup) -> None:
@@ -475,7 +477,7 @@ async def test_parties_that_finish_without_sending_end_the_job(setup: Coordinato
 
     for name in PARTIES:
         setup.parties[name].script = pretend
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         view = await setup.run(job_for_all(deadline_s=1.0))
     assert view.state == "FAILED"
     assert "has finished, but what it had to send did not arrive" in view.reason
@@ -505,7 +507,7 @@ async def test_a_stop_ends_jobs_with_their_reason_and_tells_parties_and_watchers
             watching = asyncio.create_task(collect_last(client, ids[0]))
             await asyncio.sleep(0.1)
             await setup.process._scheduler.stop()
-            last = await asyncio.wait_for(watching, 5)
+            last = await asyncio.wait_for(watching, 60)
             assert (last.state, last.text) == ("FAILED", "the coordinator was stopped while the job was running")
             waiting = await client.show(ids[1])
             assert waiting.reason == "the coordinator was stopped before the job started"

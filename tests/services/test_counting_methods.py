@@ -6,12 +6,12 @@ import json
 import pytest
 from mailbox_federation import JOB, running_federation
 
-from algorithms.registry import analysis_of
-from cli.demo_job import example_job
-from cli.kdd import write_kdd_parties
+from analyses.registry import analysis_of
+from demo.job import example_job
+from demo.kdd import write_kdd_parties
 from entropy import InsecureTestEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from mpc.local.network import LocalNetwork
+from mpc.protocol.session import COORDINATOR
 
 METHODS = {
     "randomized-response": ("pattern-count", {"method": "randomized-response"}),

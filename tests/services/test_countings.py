@@ -6,12 +6,12 @@ import json
 import pytest
 from mailbox_federation import JOB, running_federation
 
-from algorithms import clustering
-from cli.demo_job import example_job
-from cli.kdd import write_kdd_parties
+from analyses.clustering import protocol as clustering
+from demo.job import example_job
+from demo.kdd import write_kdd_parties
 from entropy import InsecureTestEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from mpc.local.network import LocalNetwork
+from mpc.protocol.session import COORDINATOR
 
 COUNTINGS = {
     "fm-sketch": {"accept_no_protection_against_parties": True, "sketches": 256},

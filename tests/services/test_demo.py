@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.kdd import NORM_BOUNDS, ROW_NORM, TABLE_NAME
+from demo.kdd import NORM_BOUNDS, ROW_NORM, TABLE_NAME
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def moiety(*arguments, cwd):
     command = [sys.executable, "-m", "cli.main", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_the_circuit_demo_runs_three_processes_that_print_the_same(tmp_path):
 def test_the_circuit_demo_says_which_process_failed(tmp_path):
     environment = {**os.environ, "MOIETY_MESH__TLS__KEY": "nowhere.key"}
     command = [sys.executable, "-m", "cli.main", "demo", "circuit"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, env=environment)
     assert run.returncode == 1
     assert "error: alice:" in run.stderr
     assert "nowhere.key does not exist" in run.stderr

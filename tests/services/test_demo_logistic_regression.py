@@ -15,7 +15,7 @@ def test_the_demo_beats_local_noise_and_states_both_views_and_the_ledgers_charge
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow  # each starts a federation
 
 def demo(*arguments, cwd):
     command = [sys.executable, "-m", "cli.main", "demo", *arguments, "--rows", "4000", "--format", "json"]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

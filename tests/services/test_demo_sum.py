@@ -6,18 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from devices import question, round_of
 from typer.testing import CliRunner
 
-from algorithms.secure_sum import SumParams
-from cli.demo_sum import RandomKills, SumOutcome, text_of
+from analyses.sums.records import DeclaredRecord, Record, contribution
+from analyses.sums.secure_sum import SumParams
 from cli.main import app
+from demo.sum import RandomKills, SumOutcome, text_of
+from device.config import DeviceConfig
+from device.report import write_sum_report
 from entropy import SystemEntropy
 from mpc.secagg.config import Topology
-from mpc.secagg.transcript import RoundId
-from party.device_config import DeviceConfig
-from party.device_report import write_sum_report
+from mpc.transcript import RoundId
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -27,7 +29,7 @@ def moiety(*arguments, **environ):
         [sys.executable, "-m", "cli.main", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'proto'}", **environ},
     )
@@ -151,10 +153,13 @@ def test_the_owner_of_a_device_reads_what_sums_may_still_learn(tmp_path):
     device.commit(RoundId("a", 0, 0), noisy)
     device.commit(RoundId("b", 0, 0), exact)
     lines = CliRunner().invoke(app, ["device", "budget", "--config", str(config)]).stdout.splitlines()
-    assert lines[0] == "period '2026', per one member's records, against the worst coalition"
-    assert lines[2].startswith("  spent      epsilon ")
-    assert lines[2].endswith("by 1 sums")
-    assert lines[4] == "  exact      1 sums without noise, which no epsilon counts"
+    assert lines[0] == "period '2026', per one member's records"
+    assert lines[2] == (
+        "  holds      against the coordinator and at most 2 colluding members (t of the job that withstands fewest)"
+    )
+    assert lines[3].startswith("  spent      epsilon ")
+    assert lines[3].endswith("by 1 sums")
+    assert lines[5] == "  exact      1 sums without noise, which no epsilon counts"
     printed = json.loads(
         CliRunner().invoke(app, ["device", "budget", "--config", str(config), "--format", "json"]).stdout
     )
@@ -172,8 +177,35 @@ def test_the_owner_of_a_device_reads_what_was_clipped(tmp_path):
     assert shown().stdout == "no round was answered yet\n"
     assert (shown("aa-0-0").exit_code, "no report of round" in shown("aa-0-0").stderr) == (2, True)
     params = question(length=2, largest=10)
-    encoded = params.encoding.encode([3.0, 11.0], SystemEntropy())
-    write_sum_report(tmp_path / "ann-data", params, round_of(params, "aa"), encoded, None)
+    declared = DeclaredRecord.as_asked(params)
+
+    def keep(session, values):
+        found = contribution(params, declared, Record(np.array(values)))
+        encoded = params.encoding.encode(found.vector, SystemEntropy(), found.weight)
+        write_sum_report(tmp_path / "ann-data", params, round_of(params, session), found, encoded, None)
+
+    keep("aa", [3.0, 11.0])
     assert shown().stdout == "aa-0-0\n"
     assert "clipped: 50.00% of the entries were larger than 10" in shown("aa-0-0").stdout
     assert json.loads(shown("aa-0-0", "--format", "json").stdout)["clipped_fraction"] == 0.5
+    assert "not used" not in shown("aa-0-0").stdout
+    keep("bb", [3.0, 11.0, 12.0])
+    assert "zeros were contributed instead: it has 3 values; 2 are declared" in shown("bb-0-0").stdout
+    assert json.loads(shown("bb-0-0", "--format", "json").stdout)["record_was_used"] is False
+
+
+def test_the_owner_of_a_device_checks_what_its_records_are(tmp_path):
+    config = tmp_path / "device.toml"
+    config.write_text((REPOSITORY / "examples" / "device.toml").read_text())
+
+    def shown(*arguments):
+        return CliRunner().invoke(app, ["device", "check", "--config", str(config), *arguments])
+
+    assert shown().exit_code == 1
+    assert "steps: would count as zeros:" in shown().stdout
+    assert "cannot be read" in shown().stdout
+    (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 24, "weight": 5}))
+    assert (shown().exit_code, shown().stdout) == (0, "steps: is what is declared\n")
+    assert json.loads(shown("--format", "json").stdout) == {"steps": None}
+    (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 23}))
+    assert json.loads(shown("--format", "json").stdout) == {"steps": "it has 23 values; 24 are declared"}

@@ -12,10 +12,10 @@ import pytest
 from coordinator_setup import CoordinatorSetup, finished, job_for_all, progress, running_coordinator, wait_forever
 from moiety.v1.party_pb2 import PartyEvent
 
-from algorithms.registry import ANALYSES
+from analyses.registry import ANALYSES
 from coordinator import runner
 from coordinator.store import JobStore
-from transport.errors import RemoteFailureError
+from service.errors import RemoteFailureError
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_silent_parties_end_the_job_though_nothing_can_be_written(
                 break
         with full(monkeypatch):
             for party in setup.parties.values():
-                await asyncio.wait_for(party.told_end.wait(), 20)
+                await asyncio.wait_for(party.told_end.wait(), 120)
         view = await setup.end_of(client, job_id)
     assert view.state == "FAILED"
     assert "no sign of life for 1 s" in view.reason
@@ -118,7 +118,7 @@ async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_
         with full(monkeypatch):
             for _ in range(2):
                 with pytest.raises(RemoteFailureError, match="the job has ended, but stays RUNNING until"):
-                    await asyncio.wait_for(client.cancel(job_id), 20)
+                    await asyncio.wait_for(client.cancel(job_id), 120)
             with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
                 await client.cancel(waiting)
             with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
@@ -137,6 +137,6 @@ async def test_a_coordinator_that_stops_tells_the_parties_though_it_can_write_no
         await client.submit(job_for_all(title="next").canonical_json(), "next")
         await setup.until_running(job_id)
     with full(monkeypatch):
-        await asyncio.wait_for(setup.process.stop(), 20)
+        await asyncio.wait_for(setup.process.stop(), 120)
     for party in setup.parties.values():
         assert party.cancelled == ["the coordinator was stopped while the job was running"]

@@ -3,38 +3,20 @@
 The child reserves, commits and then "opens": it writes the job's name to a file, as a service would send its share.
 """
 
-import multiprocessing
 import os
 import random
-import signal
-import sqlite3
-import time
 
 import pytest
+from child_processes import PROCESSES, child_process, end_of
+from ledger_children import COST, REPORT, die_at, open_and_report, open_results
 from ledgers import budget, event, ledger_in, reserve
 
-from dp.accounting import epsilon
-from party import ledger as ledger_module
-from party.books import BudgetExhaustedError
+from dp.cost.accounting import epsilon
+from dp.cost.event_record import rdp_of
+from dp.cost.renyi_filter import RenyiFilter
 
-FORK = multiprocessing.get_context("fork")
-COST = 0.001
-
-
-def open_results(folder, first, count):
-    """Take jobs from reservation to opening until the budget is spent."""
-    ledger = ledger_in(folder)
-    ledger.release_leftovers("the service was stopped before anything was opened")
-    with (folder / "opened").open("a") as opened:
-        for i in range(first, first + count):
-            try:
-                reserve(ledger, f"job-{i}", COST)
-            except BudgetExhaustedError:
-                return
-            ledger.commit(f"job-{i}")
-            opened.write(f"job-{i}\n")
-            opened.flush()
-            os.fsync(opened.fileno())
+MOST_STEPS = 150
+"""A child is killed after fewer steps: 28 until its first job, and 40 for each."""
 
 
 def check(folder):
@@ -61,54 +43,33 @@ def folder(tmp_path):
     return tmp_path
 
 
+def read_steps(pipe, n_steps):
+    """Wait until a child has made so many steps, or has ended; return how many it made."""
+    n_bytes = 0
+    while n_bytes < n_steps * len(REPORT):
+        got = len(os.read(pipe.fileno(), n_steps * len(REPORT) - n_bytes))
+        if got == 0:
+            break
+        n_bytes += got
+    return n_bytes // len(REPORT)
+
+
 def test_a_party_killed_in_a_loop_never_opens_what_it_did_not_pay_and_spends_its_budget_to_the_end(folder):
     chance = random.Random(20261121)
     for turn in range(40):
-        child = FORK.Process(target=open_results, args=(folder, 1000 * turn, 1000))
-        child.start()
-        time.sleep(chance.uniform(0.0, 0.12))
-        os.kill(child.pid, signal.SIGKILL)
-        child.join()
+        n_steps = chance.randrange(MOST_STEPS)
+        pipe, childs_end = PROCESSES.Pipe(duplex=False)
+        with pipe, child_process(open_and_report, folder, 1000 * turn, 1000, childs_end):
+            childs_end.close()
+            assert read_steps(pipe, n_steps) == n_steps  # it had work left when it was killed
         opened, paid = check(folder)
         assert opened <= paid <= opened + turn + 1  # a crash loses at most the job that it hit
-    child = FORK.Process(target=open_results, args=(folder, 10**6, 1000))
-    child.start()
-    child.join(60)
-    assert child.exitcode == 0
+    with child_process(open_results, folder, 10**6, 1000) as child:
+        assert end_of(child) == 0
     _, paid = check(folder)
-    assert epsilon([event(COST)] * (paid + 1), 1e-6).epsilon > 1.0
-
-
-def die_at(step, folder):
-    """Run one job and die at the given step of everything that reaches the disk."""
-    steps = iter(range(10**9))
-
-    def maybe_die(*ignored):
-        if next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def dying(function):
-        def wrapped(*args):
-            maybe_die()
-            result = function(*args)
-            maybe_die()
-            return result
-
-        return wrapped
-
-    connect = sqlite3.connect
-
-    def connect_to_die(*args, **kwargs):
-        connection = connect(*args, **kwargs)
-        connection.set_progress_handler(maybe_die, 8)  # every eighth instruction of SQLite's machine
-        connection.set_trace_callback(maybe_die)
-        return connection
-
-    for name in ("pwrite", "fdatasync", "fsync"):
-        setattr(os, name, dying(getattr(os, name)))
-    sqlite3.connect = connect_to_die
-    ledger_module.Ledger._write = dying(ledger_module.Ledger._write)
-    open_results(folder, 0, 1)
+    admits = RenyiFilter.of_budget(1.0, 1e-6)
+    assert admits.covers(paid * rdp_of(event(COST)), paid)
+    assert not admits.covers((paid + 1) * rdp_of(event(COST)), paid + 1)
 
 
 def test_a_crash_at_every_single_point_leaves_a_ledger_that_serves_on(tmp_path):
@@ -119,9 +80,8 @@ def test_a_crash_at_every_single_point_leaves_a_ledger_that_serves_on(tmp_path):
         ledger = ledger_in(folder)
         ledger.set_budget("visits", budget(1.0), "first")
         ledger.close()
-        child = FORK.Process(target=die_at, args=(step, folder))
-        child.start()
-        child.join(60)
+        with child_process(die_at, step, folder) as child:
+            exit_code = end_of(child)
         opened, paid = check(folder)
         assert opened <= paid <= 1
         outcomes.add((opened, paid))
@@ -131,7 +91,7 @@ def test_a_crash_at_every_single_point_leaves_a_ledger_that_serves_on(tmp_path):
         reserve(again, "another", COST)
         again.commit("another")
         again.close()
-        if child.exitcode == 0:
+        if exit_code == 0:
             break
     assert step > 20
     assert outcomes == {(0, 0), (0, 1), (1, 1)}

@@ -1,21 +1,19 @@
 """The ledger in PostgreSQL: the same promises as in SQLite."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from ledgers import budget, event, reserve
 from postgres import throwaway_cluster
 
-from dp.accounting import epsilon
-from party.books import BudgetExhaustedError
-from party.ledger import open_ledger
-from party.ledger_entry import LedgerDamagedError, LedgerError
+from dp.cost.accounting import epsilon
+from party.ledger.books import BudgetExhaustedError
+from party.ledger.entry import LedgerDamagedError, LedgerError
+from party.ledger.ledger import open_ledger
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +127,7 @@ CHILD = """
 import os, sys
 from pathlib import Path
 from ledgers import reserve
-from party.ledger import open_ledger
+from party.ledger.ledger import open_ledger
 folder = Path(sys.argv[2])
 ledger = open_ledger("north", path=folder / "unused", url=sys.argv[1], counter=folder / "counter", holder="here")
 ledger.release_leftovers("restart")
@@ -148,11 +146,14 @@ def test_a_party_killed_in_a_loop_has_paid_for_everything_that_it_opened(ledger,
     for turn in range(4):
         command = [sys.executable, "-c", CHILD, url, str(tmp_path)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(0.05 * (turn + 1))
-        child.send_signal(signal.SIGKILL)
-        opened += child.stdout.read().split()
-        child.wait()
+        try:
+            assert child.stdout.readline() == "ready\n"
+            for _ in range(5 * turn + 1):  # killed after so many jobs, while it opens more
+                opened += child.stdout.readline().split()
+        finally:
+            child.kill()
+            opened += child.stdout.read().split()
+            child.wait()
     ledger.verify()
     assert opened
     assert {ledger.charge(job_id).state for job_id in opened} == {"committed"}

@@ -9,17 +9,26 @@ from lies import LIES, TARGET, VICTIM
 from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
 
-from algorithms import session_sum
-from coordinator import rounds, sums
+from analyses.job.job import PrivacyTarget
+from analyses.sums import session_sum
+from analyses.sums.secure_sum import SumParams, round_config
+from coordinator.sums import questions as sums
+from coordinator.sums import rounds
 from mpc.errors import ProtocolError
-from mpc.local_network import LocalNetwork, local_names
+from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RosterEntry
-from mpc.secagg.errors import SplitMembersError, SplitSurvivorsError
-from mpc.secagg.messages import MemberList, ShareDelivery, SignedSurvivors, SurvivorList
+from mpc.secagg.errors import (
+    DifferentConfigurationError,
+    DifferentInputError,
+    SplitMembersError,
+    SplitSurvivorsError,
+)
+from mpc.secagg.messages import Advertisement, MemberList, ShareDelivery, SignedSurvivors, SurvivorList
 from mpc.secagg.stage import Stage
-from mpc.secagg.transcript import RoundId
-from mpc.session import COORDINATOR
+from mpc.transcript import RoundId
 from transport.aggregation import RoundStep
+from transport.sum_codec import Invitation
 
 N = 5
 
@@ -63,7 +72,7 @@ async def test_a_device_that_is_lied_to_over_the_network_leaves_and_names_the_li
         asking = asyncio.create_task(federation.ask())
         devices = [await federation.device(member) for member in federation.names]
         taking_part = [asyncio.create_task(take_part(device)) for device in devices]
-        error = await asyncio.wait_for(taking_part[VICTIM - 1], 30)
+        error = await asyncio.wait_for(taking_part[VICTIM - 1], 120)
         for task in (asking, *taking_part):
             task.cancel()
         await asyncio.gather(asking, *taking_part, return_exceptions=True)
@@ -148,3 +157,40 @@ async def test_a_party_that_is_not_lied_to_stays(monkeypatch):
     opened, _ = ends.pop(COORDINATOR)
     assert set(ends.values()) == {None}
     assert opened.survivors == (1, 2, 3, 4, 5)
+
+
+class TwoFacedRound(rounds.HostedRound):
+    """The coordinator's own service of a round, but that it asks the victim another question, and takes its answer."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        asked = SumParams.from_json(self.public_input)
+        shown = asked.model_copy(update={"privacy": PrivacyTarget(epsilon=40.0, delta=1e-6)})
+        round_id, identities = self.config.round_id, {e.name: e.identity_public for e in self.config.roster}
+        config = round_config(shown, round_id.session, identities, round_id.attempt)
+        invitation = Invitation(config, shown.canonical_json().encode())
+        self._due[RoundStep.INVITATION] = {**self._due[RoundStep.INVITATION], VICTIM: invitation}
+
+    async def receive(self, name, message):
+        if isinstance(message, Advertisement) and message.member == VICTIM:
+            self._coordinator._reached.advertisements.answers[VICTIM] = message
+            self._notify()
+            return
+        await super().receive(name, message)
+
+
+async def test_devices_that_are_asked_two_questions_part_before_any_masked_vector_and_pay_nothing(
+    tmp_path, monkeypatch
+):
+    """The digests of configuration and question are signed by each device, compared by all, and in every mask's key."""
+    monkeypatch.setattr(sums, "HostedRound", TwoFacedRound)
+    async with sum_federation(tmp_path, N) as federation:
+        asking = asyncio.create_task(federation.ask(privacy={"epsilon": 4.0, "delta": 1e-6}))
+        devices = [await federation.device(member) for member in federation.names]
+        errors = await asyncio.wait_for(asyncio.gather(*map(take_part, devices)), 300)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert all(device.budget.standing()["spent_epsilon"] == 0 for device in devices)
+    assert all(isinstance(error, DifferentConfigurationError | DifferentInputError) for error in errors)
+    assert {error.member for i, error in enumerate(errors, start=1) if i != VICTIM} == {VICTIM}
+    assert errors[VICTIM - 1].member != VICTIM

@@ -9,15 +9,16 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
 
 from mpc.errors import PeerViolationError
+from service.identity import Identity, Role
+from service.tls import Credentials
 from transport.final_status import FinalStatus
 from transport.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
-from transport.identity import Identity, Role
-from transport.tls import Credentials
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)
@@ -180,6 +181,9 @@ async def test_a_certificate_of_our_authority_that_is_no_single_identity_is_refu
         .not_valid_before(now)
         .not_valid_after(now + datetime.timedelta(hours=1))
         .add_extension(x509.SubjectAlternativeName(uris), critical=True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(True, *[False] * 8), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()

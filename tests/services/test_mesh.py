@@ -7,21 +7,21 @@ import time
 import numpy as np
 import pytest
 
-from cli.local_mesh import write_mesh
-from mpc.computation import Computation
+from demo.local_mesh import write_mesh
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError, PeerLostError, PeerViolationError
-from mpc.field import ResidueField
-from transport.errors import UnreachableError
+from mpc.protocol.computation import Computation
+from service.errors import UnreachableError
+from service.server import ListenError
+from service.tls import CredentialsError
 from transport.mesh import MeshConfig, join_mesh
-from transport.server import ListenError
-from transport.tls import CredentialsError
 
 NAMES = ("alice", "bob", "carol")
 
 
 @pytest.fixture
 def configs(tmp_path) -> dict[str, MeshConfig]:
-    return {name: MeshConfig.load(file) for name, file in write_mesh(tmp_path, NAMES, deadline_s=20.0).items()}
+    return {name: MeshConfig.load(file) for name, file in write_mesh(tmp_path, NAMES, deadline_s=120.0).items()}
 
 
 async def run_all(configs, body, programs=None):
@@ -95,7 +95,7 @@ async def test_when_one_gives_up_the_others_hear_it_at_once_and_no_detail(config
 
     started_s = time.monotonic()
     results = await run_all(configs, body)
-    assert time.monotonic() - started_s < 15  # the deadline is 20 s
+    assert time.monotonic() - started_s < 60  # the deadline is 120 s
     assert isinstance(results["bob"], ValueError)
     for name in ("alice", "carol"):
         assert isinstance(results[name], PeerLostError)

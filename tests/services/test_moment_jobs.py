@@ -7,10 +7,11 @@ import pytest
 from federation import BOUNDS, Analyst, all_text, memory_table, random_values, result_of, tables_of
 from typer.testing import CliRunner
 
-from algorithms import least_squares, low_rank
-from algorithms.job import Job
-from cli.local_deployment import LocalDeployment
+from analyses.job.job import Job
+from analyses.least_squares import protocol as least_squares
+from analyses.low_rank import protocol as low_rank
 from cli.main import app
+from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 METHODS = {"mpc": {}, "sketch": {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}}

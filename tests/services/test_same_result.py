@@ -5,6 +5,7 @@ same result, bit for bit. Methods of pattern counts and moments, and ways to cou
 
 import asyncio
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -12,13 +13,13 @@ import pytest
 import pytest_asyncio
 from mailbox_federation import running_federation
 
-from algorithms.job import Job
-from algorithms.registry import ANALYSES, analysis_of
-from cli.demo_job import example_job
-from cli.kdd import write_kdd_parties
+from analyses.job.job import Job
+from analyses.registry import ANALYSES, analysis_of
+from demo.job import example_job
+from demo.kdd import write_kdd_parties
 from entropy import InsecureTestEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from mpc.local.network import LocalNetwork
+from mpc.protocol.session import COORDINATOR
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = {path.stem: text for path in sorted(EXAMPLES.glob("*.toml")) if "[[inputs]]" in (text := path.read_text())}
@@ -73,7 +74,8 @@ async def federation(tmp_path_factory):
         yield running
 
 
-async def assert_same_result(federation, job_id, job, data):
+async def assert_same_result(federation, name, job, data):
+    job_id = re.sub(r"[^A-Za-z0-9]+", "-", name)
     wanted = {i.party: i.columns or list(data.tables[i.party].usual_bounds) for i in job.inputs}
     tables = data.in_memory(wanted)
     federation.open_job(job_id)

@@ -8,9 +8,9 @@ import pytest
 from federation import BOUNDS, Analyst, all_text, random_values, result_of, tables_of
 from typer.testing import CliRunner
 
-from algorithms.job import Job
-from cli.local_deployment import LocalDeployment
+from analyses.job.job import Job
 from cli.main import app
+from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "clinic", "hospital", "telco")
 ROWS = 317

@@ -6,11 +6,12 @@ from mailbox_federation import running_federation
 from moiety.v1.coordinator_pb2 import JobEvent, JobRef, SubmitReply, SubmitRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, CoordinatorStub, add_CoordinatorServicer_to_server
 
-from transport.authorization import Permissions
+from service.authorization import Permissions
+from service.errors import INTERNAL_TEXT, NotFoundError
+from service.identity import Role
+from service.server import Server
 from transport.channel import open_channel
-from transport.errors import INTERNAL_TEXT, NotFoundError
-from transport.identity import Role
-from transport.server import Server
+from transport.chunks import chunks_of, gather_request
 
 SUBMIT, WATCH = (f"/moiety.v1.Coordinator/{name}" for name in ("Submit", "Watch"))
 ANALYSTS = frozenset({Role.ANALYST})
@@ -19,7 +20,8 @@ ANALYSTS = frozenset({Role.ANALYST})
 class Coordinator(CoordinatorServicer):
     """Answers, refuses or breaks, as the request asks."""
 
-    async def Submit(self, request, context):
+    async def Submit(self, request_iterator, context):
+        request = await gather_request(request_iterator, SubmitRequest)
         if request.job_json == "broken":
             raise ValueError("row 7 holds 3.5")
         if request.job_json == "refused":
@@ -56,11 +58,11 @@ async def refusal(call):
 
 
 async def test_the_role_in_the_table_gets_its_answer(coordinator):
-    assert await coordinator["analyst"].Submit(SubmitRequest()) == SubmitReply()
+    assert await coordinator["analyst"].Submit(chunks_of(SubmitRequest())) == SubmitReply()
 
 
 async def test_a_party_that_calls_an_analyst_s_method_is_refused(coordinator):
-    status, text = await refusal(coordinator["party"].Submit(SubmitRequest()))
+    status, text = await refusal(coordinator["party"].Submit(chunks_of(SubmitRequest())))
     assert status is grpc.StatusCode.PERMISSION_DENIED
     assert text == f"{SUBMIT} may be called by analyst, not by spiffe://acme/party/party-1"
 
@@ -78,7 +80,7 @@ async def test_a_method_outside_the_table_is_for_nobody(coordinator):
 
 
 async def test_an_error_of_the_table_is_answered_with_its_status_and_text(coordinator):
-    answer = await refusal(coordinator["analyst"].Submit(SubmitRequest(job_json="refused")))
+    answer = await refusal(coordinator["analyst"].Submit(chunks_of(SubmitRequest(job_json="refused"))))
     assert answer == (grpc.StatusCode.NOT_FOUND, "there is no such party")
 
 
@@ -89,5 +91,5 @@ async def test_an_error_amid_a_stream_follows_the_answers_before_it(coordinator)
 
 
 async def test_an_unforeseen_error_tells_the_caller_nothing(coordinator):
-    answer = await refusal(coordinator["analyst"].Submit(SubmitRequest(job_json="broken")))
+    answer = await refusal(coordinator["analyst"].Submit(chunks_of(SubmitRequest(job_json="broken"))))
     assert answer == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)

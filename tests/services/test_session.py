@@ -14,12 +14,19 @@ from mailbox_federation import running_federation
 
 import transport.session
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
-from mpc.session import Session
-from transport.errors import WrongStateError
+from mpc.protocol.session import Session
+from service.errors import WrongStateError
 from transport.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
 MB = 1 << 20
+
+
+async def until_waiting(federation, number, n_bytes):
+    """Wait until arrays of so many bytes have arrived at a member and not been taken."""
+    async with asyncio.timeout(60):
+        while federation.members[number].inbox.waiting_bytes < n_bytes:  # noqa: ASYNC110 - an inbox tells nobody
+            await asyncio.sleep(0.01)
 
 
 async def send_many(session, n_arrays):
@@ -178,7 +185,8 @@ async def test_a_sender_waits_while_the_receiver_takes_nothing(tmp_path):
                 sent += 1
 
         sending = asyncio.create_task(send_all())
-        await asyncio.sleep(1.0)
+        await until_waiting(federation, 2, 32 * MB)
+        await asyncio.sleep(0.5)  # more would come by then
         waiting_bytes = federation.members[2].inbox.waiting_bytes
         assert waiting_bytes == 32 * MB
         assert sent <= 7  # four wait; gRPC's window and buffers were seen to hold up to two more on a busy machine
@@ -200,26 +208,26 @@ async def test_a_silent_peer_is_named_within_the_deadline(tmp_path):
         begun_s = time.monotonic()
         with pytest.raises(PeerSilentError, match=r"party-2 sent nothing for 0\.5 s in stage deal"):
             await federation.session(1, deadline_s=0.5).receive(2, "deal", (3,))
-        assert 0.4 < time.monotonic() - begun_s < 10  # generous to a busy machine
+        assert 0.4 < time.monotonic() - begun_s < 60  # generous to a busy machine
 
 
 async def test_a_sender_killed_in_the_middle_of_an_array_is_lost_at_once(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "HALF") as (process, said):
         assert said == "half"
-        waiting = asyncio.create_task(federation.session(1, deadline_s=30.0).receive(2, "deal", (1 << 18,)))
+        waiting = asyncio.create_task(federation.session(1, deadline_s=300.0).receive(2, "deal", (1 << 18,)))
         await asyncio.sleep(0.1)
         process.kill()
         begun_s = time.monotonic()
         with pytest.raises(PeerLostError, match="party-2 is gone: its connection broke in stage deal"):
             await waiting
-        assert time.monotonic() - begun_s < 15  # the deadline is 30 s
+        assert time.monotonic() - begun_s < 150  # the deadline is 300 s
 
 
 async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "SERVE") as (process, port):
         federation.members[2].port = int(port)
         one = federation.session(
-            1, deadline_s=30.0, channels={2: federation.dial(2, federation.members[1].credentials)}
+            1, deadline_s=300.0, channels={2: federation.dial(2, federation.members[1].credentials)}
         )
 
         async def send_for_ever():
@@ -227,12 +235,14 @@ async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(t
                 await one.send(2, "deal", words(MB))
 
         sending, waiting = asyncio.create_task(send_for_ever()), asyncio.create_task(one.receive(2, "open", (3,)))
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(60):
+            while not one.bytes_sent.get("deal"):  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
         process.kill()
         with pytest.raises(PeerLostError, match="cannot send to party-2 in stage deal: it closed the connection"):
-            await asyncio.wait_for(sending, 5)
+            await asyncio.wait_for(sending, 60)
         with pytest.raises(PeerLostError, match="party-2 is gone"):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 60)
         with pytest.raises(PeerLostError, match="party-2 is gone"):
             await one.send(2, "later", words(3))
 
@@ -240,7 +250,7 @@ async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(t
 async def test_a_server_told_to_stop_ends_with_status_0(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "SERVE") as (process, _):
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_gather_goes_on_without_a_silent_member_where_the_quorum_answered(tmp_path):
@@ -248,6 +258,7 @@ async def test_gather_goes_on_without_a_silent_member_where_the_quorum_answered(
         hub = federation.session(0, deadline_s=0.7)
         for i in (1, 3):
             await federation.session(i).send(0, "open", words(4, seed=i))
+        await until_waiting(federation, 0, 2 * 4 * 8)
         arrays = await hub.gather([1, 2, 3], "open", (4,), quorum=2)
         assert list(arrays) == [1, 3]
         assert all(np.array_equal(array, words(4, seed=i)) for i, array in arrays.items())
@@ -256,6 +267,7 @@ async def test_gather_goes_on_without_a_silent_member_where_the_quorum_answered(
         with pytest.raises(PeerLostError, match="party-2 sent nothing"):
             await hub.receive(2, "open", (4,))
         await two.send(0, "next", words(4, seed=3))
+        await until_waiting(federation, 0, 4 * 8)
         assert np.array_equal(await hub.receive(2, "next", (4,)), words(4, seed=3))
 
 
@@ -300,7 +312,7 @@ async def test_gather_fails_at_once_where_too_many_are_lost(tmp_path):
         assert not gathering.done()
         hub.mark_lost(1, "it was killed")
         with pytest.raises(PeerLostError, match=r"party-[13] is gone: it was killed"):
-            await asyncio.wait_for(gathering, 1)
+            await asyncio.wait_for(gathering, 20)
 
 
 async def test_gather_that_failed_leaves_what_came_for_the_next_question(tmp_path):
@@ -356,7 +368,7 @@ async def test_finish_fails_where_the_receiver_ended_before_it_took_everything(t
     async with running_federation(tmp_path, 2) as federation:
         one = federation.session(1)
         await one.send(2, "a", words(3))
-        await asyncio.sleep(0.1)
+        await until_waiting(federation, 2, 3 * 8)
         federation.members[2].mailboxes.close("job-1")
         with pytest.raises(PeerLostError, match="party-2 in stage a: it ended the job before it took all that we sent"):
             await one.finish()
@@ -397,14 +409,15 @@ async def test_abort_ends_everything_that_waits(tmp_path):
             asyncio.create_task(one.receive(2, "a", (3,))),
             asyncio.create_task(two.receive(1, "a", (3,))),
         ]
-        await asyncio.sleep(0.5)
+        await until_waiting(federation, 2, 32 * MB)
+        await asyncio.sleep(0.5)  # the sender waits for room by then
         await one.abort("the budget is exhausted")
         with pytest.raises(PeerLostError, match="we aborted the job: the budget is exhausted"):
-            await asyncio.wait_for(tasks[0], 2)
+            await asyncio.wait_for(tasks[0], 20)
         with pytest.raises(WrongStateError, match="the job has ended: the budget is exhausted"):
-            await asyncio.wait_for(tasks[1], 2)
+            await asyncio.wait_for(tasks[1], 20)
         with pytest.raises(PeerLostError, match="party-1 is gone"):
-            await asyncio.wait_for(tasks[2], 2)
+            await asyncio.wait_for(tasks[2], 20)
         with pytest.raises(LocalFaultError, match="aborted"):
             await one.send(2, "b", words(3))
 
@@ -412,12 +425,17 @@ async def test_abort_ends_everything_that_waits(tmp_path):
 async def test_a_send_given_up_half_way_loses_the_connection_for_that_stage_only_at_the_receiver(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(send_many(one, 9), 0.5)
-        for _ in range(4):
-            await two.receive(1, "s", (MB,))
+        sending = asyncio.create_task(send_many(one, 9))
+        await until_waiting(federation, 2, 4 * 8 * MB)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+        async def receive_all():
+            for _ in range(9):
+                await two.receive(1, "s", (MB,))
+
         with pytest.raises(PeerLostError, match="party-1 is gone: its connection broke in stage s"):
-            await two.receive(1, "s", (MB,))
+            await receive_all()
 
 
 async def test_compute_runs_in_a_thread_and_leaves_the_loop_free(tmp_path):

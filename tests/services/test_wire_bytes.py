@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import numpy as np
 import pytest
 
-from cli.local_mesh import write_mesh
-from cli.loopback import loopback_addresses
-from mpc.computation import Computation
-from mpc.field import ResidueField
+from demo.local_mesh import write_mesh
+from demo.loopback import loopback_addresses
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.computation import Computation
 from transport.mesh import MeshConfig, MeshMember, join_mesh
 
 N_ELEMENTS = 300_000

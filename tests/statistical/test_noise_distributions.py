@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dp.noise import (
+from dp.draw.noise import (
     sample_bernoulli,
     sample_binomial,
     sample_categorical,
@@ -18,7 +18,7 @@ from dp.noise import (
     sample_discrete_laplace,
     sample_geometric,
 )
-from dp.skellam import sample_skellam
+from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 
 FALSE_ALARM = 1e-6

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ive
 from scipy.stats import chi2, norm
 
-from dp.skellam import sample_skellam
+from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 
 FALSE_ALARM = 1e-6

@@ -4,9 +4,9 @@ import datetime
 from collections.abc import Callable
 from pathlib import Path
 
-from transport.identity import Role
-from transport.pki import create_authority, issue
-from transport.tls import Credentials, load_credentials
+from service.identity import Role
+from service.pki import create_authority, issue
+from service.tls import Credentials, load_credentials
 
 Issue = Callable[[Role, str], Credentials]
 

@@ -7,13 +7,15 @@ import numpy as np
 from fault_injection import FIELD, Protocol
 
 from entropy import InsecureTestEntropy
-from mpc.computation import Computation, OpenedArray
-from mpc.equality import check_equal
-from mpc.exchange import ShareExchange, agree_pairwise_secrets
-from mpc.hashkey import CONTRIBUTION_BYTES, HashKey, HashKeys, combine, commit, commitment_digest
-from mpc.pairwise import SEED_BYTES
-from mpc.session import COORDINATOR, Session
-from mpc.shared import concatenate
+from mpc.local.network import local_names
+from mpc.protocol.computation import Computation, OpenedArray
+from mpc.protocol.equality import check_equal
+from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.hashkey import CONTRIBUTION_BYTES, HashKey, HashKeys, combine, commit, commitment_digest
+from mpc.protocol.pairwise import SEED_BYTES
+from mpc.protocol.session import COORDINATOR, Session
+from mpc.protocol.shared import concatenate
 
 X = np.array([3, -5, 7, 11])
 Y = np.array([-2, 4, 6, 1])
@@ -34,8 +36,8 @@ def computation(
     """Return a program as a protocol.
 
     Without surplus every wait is one deadline, and whoever waits for one that gave up waits one more. With surplus a
-    member that holds no shares waits longest: for views 2 deadlines and 3 per step (`mpc.agreement`), then for shares.
-    `n_steps` are the operations with rounds, the opening included.
+    member that holds no shares waits longest: for views 2 deadlines and 3 per step (`mpc.protocol.agreement`), then
+    for shares. `n_steps` are the operations with rounds, the opening included.
     """
 
     async def member(session: Session) -> Any:
@@ -79,8 +81,9 @@ def hash_key(n_parties: int, t: int) -> Protocol:
         return np.frombuffer(key.digest(b"data"), dtype=np.uint8)
 
     drawn = {m: InsecureTestEntropy(f"{name} {m}").read(SEED_BYTES + CONTRIBUTION_BYTES)[SEED_BYTES:] for m in members}
-    transcript = commitment_digest({m: commit("local", key_name, members, m, drawn[m]) for m in members})
-    digest = HashKey(combine("local", key_name, transcript, drawn), key_name).digest(b"data")
+    binding = binding_of("local", local_names(n_parties), b"")
+    transcript = commitment_digest({m: commit(binding, key_name, members, m, drawn[m]) for m in members})
+    digest = HashKey(combine(binding, key_name, transcript, drawn), key_name).digest(b"data")
     expected = dict.fromkeys(members, np.frombuffer(digest, dtype=np.uint8))
     return Protocol(name, n_parties, t, member, expected, members=members)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from algorithms import clustering
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table
+from analyses.clustering import protocol as clustering
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from mpc.protocol.session import COORDINATOR
 
 
 def mixture(n_rows=4000, n_columns=6, k=4, deviation=0.08, seed=11):
@@ -51,21 +51,14 @@ def plan_for(job, tables):
 
 def network_of(plan, seed="fixed", **options):
     """Return the network of a job's members, with reproducible entropy."""
-    names = {COORDINATOR: "coordinator", **{i + 1: name for i, name in enumerate(plan.job.members)}}
-    return LocalNetwork(names, entropy_of=lambda m: InsecureTestEntropy(f"{seed} {m}"), **options)
+    return local_network(plan, entropy_of=lambda m: InsecureTestEntropy(f"{seed} {m}"), **options)
 
 
 async def run_parties(plan, tables, network, with_coordinator=False):
     """Run all parties, and the coordinator too where asked for; return member number to result or error."""
     by_party = {table.schema.party: table for table in tables}
-
-    def party(name):
-        return lambda session: clustering.party(session, plan, by_party.get(name))
-
-    work = {number: party(name) for number, name in network.names.items() if number != COORDINATOR}
-    if with_coordinator:
-        work[COORDINATOR] = lambda session: clustering.coordinator(session, plan)
-    return await network.run(work)
+    absent = () if with_coordinator else (COORDINATOR,)
+    return (await run_plan(plan, by_party, network, absent=absent)).ends
 
 
 async def run(plan, tables, seed="fixed", **options):

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from certificates import Issue, authority_in, tls_in
-from moiety.v1.party_pb2 import CancelReply, PartyEvent, ProposalReply, ReserveEvent
+from moiety.v1.party_pb2 import CancelReply, PartyEvent, Proposal, ProposalReply, ReserveEvent, ReserveRequest
 from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
-from transport.authorization import Permissions
+from service.authorization import Permissions
+from service.identity import Identity, Role
+from service.server import Server
 from transport.channel import open_channel
+from transport.chunks import gather_request
 from transport.coordinator_client import CoordinatorClient, JobView
-from transport.identity import Identity, Role
-from transport.server import Server
 
 FEDERATION = "hospitals"
 PARTIES = ("north", "south", "west")
@@ -32,7 +33,7 @@ def job_for_all(**changes: Any) -> Job:
         "inputs": [{"party": party, "table": "visits"} for party in PARTIES],
         "privacy": {"epsilon": 10.0, "delta": 1e-6},
         "parameters": {"components": 2, "max_rows": 1000},
-        "deadline_s": 20.0,
+        "deadline_s": 120.0,
     }
     return Job.model_validate({**fields, **changes})
 
@@ -111,12 +112,14 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
     def add_to(self, server: Any) -> None:
         add_PartyServicer_to_server(self, server)
 
-    async def Propose(self, request: Any, context: Any) -> ProposalReply:
+    async def Propose(self, request_iterator: Any, context: Any) -> ProposalReply:
+        request = await gather_request(request_iterator, Proposal)
         self.proposed.append(request.job_id)
         self.analysts.append(request.analyst)
         return accepts(self.name) if self.answer is None else await self.answer()
 
-    async def Reserve(self, request: Any, context: Any) -> AsyncIterator[ReserveEvent]:
+    async def Reserve(self, request_iterator: Any, context: Any) -> AsyncIterator[ReserveEvent]:
+        request = await gather_request(request_iterator, ReserveRequest)
         event = None
         if self.reservation is None:
             event = reserved()
@@ -169,14 +172,14 @@ class CoordinatorSetup:
             return await self.end_of(client, job_id)
 
     async def end_of(self, client: CoordinatorClient, job_id: str) -> JobView:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             async for _ in client.watch(job_id):
                 pass
         return await client.show(job_id)
 
     async def until_running(self, job_id: str) -> None:
         """Wait until a job of ada runs and a party has told of it."""
-        async with self.client() as client, asyncio.timeout(20):
+        async with self.client() as client, asyncio.timeout(300):
             async for event in client.watch(job_id):
                 if event.state == "RUNNING" and event.member:
                     return
@@ -184,11 +187,14 @@ class CoordinatorSetup:
 
 @asynccontextmanager
 async def running_coordinator(
-    folder: Path, *, absent: Sequence[str] = (), max_running_jobs: int = 2
+    folder: Path, *, absent: Sequence[str] = (), more: Sequence[str] = (), max_running_jobs: int = 2, **settings: Any
 ) -> AsyncIterator[CoordinatorSetup]:
-    """Run a coordinator with the roster PARTIES; those in `absent` do not listen. Analysts ada and grace may submit."""
+    """Run a coordinator with the roster PARTIES and `more`; those in `absent` do not listen.
+
+    Analysts ada and grace may submit. `settings` are further fields of its configuration.
+    """
     issue_to = authority_in(folder, FEDERATION)
-    parties = {name: ScriptedParty(name) for name in PARTIES}
+    parties = {name: ScriptedParty(name) for name in (*PARTIES, *more)}
     methods = ("Propose", "Reserve", "Run", "Cancel")
     permissions = Permissions(FEDERATION, {f"/moiety.v1.Party/{m}": frozenset({Role.COORDINATOR}) for m in methods})
     async with AsyncExitStack() as stack:
@@ -210,6 +216,7 @@ async def running_coordinator(
                 "listen": "127.0.0.1:0",
                 "store": folder / "jobs.sqlite",
                 "max_running_jobs": max_running_jobs,
+                **settings,
                 "tls": tls_in(folder, Role.COORDINATOR, "hub"),
                 "parties": roster,
                 "analysts": {"allowed": ["ada", "grace"]},

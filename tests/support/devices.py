@@ -4,18 +4,21 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from algorithms.secure_sum import Record, SumParams, round_config
+from analyses.sums.records import DeclaredRecord, Record
+from analyses.sums.secure_sum import SumParams, round_config
+from device.budget import UNIT, DeviceBudget
+from device.device import Device
+from device.journal import SqliteSumJournal
+from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.keys import IdentityKey
 from mpc.secagg.policy import MemberPolicy
-from party.budget import Budget
-from party.device import Device
-from party.device_budget import UNIT, DeviceBudget
-from party.sum_journal import SqliteSumJournal
+from party.ledger.budget import Budget
 
 NAMES = tuple(f"walker-{i}" for i in range(1, 6))
 BUDGET = Budget(UNIT, "2026", 100.0, 1e-6)
+DECLARED = DeclaredRecord(length=3, largest_weight=10)
 
 
 def identity_key(name: str) -> IdentityKey:
@@ -49,7 +52,7 @@ def device_in(folder, *, budget=BUDGET, **changes):
             "identity": identity_key(NAMES[0]),
             "policy": MemberPolicy(pinned=IDENTITIES),
             "journal": journal,
-            "record_of": lambda name: Record(np.array([1.0, 2.0, 3.0])) if name == "steps" else None,
+            "records": {"steps": KeptRecord(DECLARED, lambda: Record(np.array([1.0, 2.0, 3.0])))},
             "entropy": SystemEntropy(),
             "budget": ledger,
         }

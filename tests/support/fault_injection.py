@@ -10,14 +10,14 @@ from unittest import mock
 import numpy as np
 from virtual_time import run_in_virtual_time
 
-import mpc.computation
-import mpc.double_sharing
-import mpc.reduction
+import mpc.protocol.computation
+import mpc.protocol.double_sharing
+import mpc.protocol.reduction
 from entropy import InsecureTestEntropy
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import ProtocolError
-from mpc.field import ResidueField
-from mpc.local_network import Fault, LocalNetwork, Message, local_names
-from mpc.session import Session
+from mpc.local.network import Fault, LocalNetwork, Message, local_names
+from mpc.protocol.session import Session
 
 FIELD = ResidueField(3)
 DEADLINE_S = 10.0
@@ -84,7 +84,7 @@ def run(protocol: Protocol, tamper: Tamper | None = None) -> Run:
 @contextmanager
 def small_segments() -> Iterator[None]:
     """The computation's arrays travel `SEGMENT` elements at a time."""
-    modules = (mpc.computation, mpc.double_sharing, mpc.reduction)
+    modules = (mpc.protocol.computation, mpc.protocol.double_sharing, mpc.protocol.reduction)
     patches = [mock.patch.object(module, "SEGMENT", SEGMENT) for module in modules]
     try:
         for patch in patches:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table
-from cli.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment, LocalTable
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment, LocalTable
+from service.identity import Identity, Role
+from service.tls import load_credentials
 from transport.channel import open_channel
 from transport.coordinator_client import CoordinatorClient, JobView
-from transport.identity import Identity, Role
-from transport.tls import load_credentials
 
 BOUNDS = (-1.0, 3.0)
 ROWS = (2, 1000)
@@ -77,7 +77,7 @@ class Analyst:
     def show(self, job_id: str) -> JobView:
         return asyncio.run(self._with_client(lambda c: c.show(job_id)))
 
-    def wait(self, job_id: str, on_event=lambda event: None, timeout_s=60.0) -> JobView:
+    def wait(self, job_id: str, on_event=lambda event: None, timeout_s=300.0) -> JobView:
         """Watch a job to its end."""
 
         async def watch(client):

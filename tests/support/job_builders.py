@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 
 PARTIES = ("bank", "hospital", "telco")
 

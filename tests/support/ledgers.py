@@ -3,9 +3,14 @@
 from fractions import Fraction
 from pathlib import Path
 
-from dp.accounting import Adjacency, SkellamDpEvent
-from party.budget import Budget
-from party.ledger import Ledger, open_ledger
+import attr
+
+from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.event_record import record_of
+from dp.cost.job_cost import JobCost
+from dp.cost.views import ADJACENCY
+from party.ledger.budget import Budget
+from party.ledger.ledger import Ledger, open_ledger
 
 UNIT = "record of the joint table"
 HOLDER = "installation-1"
@@ -27,13 +32,25 @@ def ledger_in(folder: Path, *, party: str = "north", holder: str = HOLDER, adopt
     )
 
 
-def reserve(ledger: Ledger, job_id: str, cost: Fraction | float = Fraction(1, 100), **changes) -> None:
-    fields = {
-        "dataset": "visits",
-        "unit": UNIT,
-        "analyst": "ada",
-        "analysis": "pca",
-        "consent": "policy",
-        "events": [event(cost)],
-    }
+def cost_of(*events, unit: str = UNIT, colluding: int = 1, coordinator=None) -> JobCost:
+    """The cost of a job with these releases in the coalition's view, and as many or others in the coordinator's."""
+
+    def events_of(view):
+        if view == "coordinator" and coordinator is not None:
+            return coordinator
+        return [attr.evolve(one, adjacency=ADJACENCY[view]) for one in events]
+
+    return JobCost.of(events_of, unit, colluding)
+
+
+def records_of(cost: JobCost):
+    """As a ledger keeps them."""
+    return {view: tuple(map(record_of, events)) for view, events in cost.events.items()}
+
+
+def reserve(ledger: Ledger, job_id: str, cost: Fraction | float | JobCost = Fraction(1, 100), **changes) -> None:
+    """Reserve a job; `events` and `unit` may be changed too, or the whole cost be given."""
+    events, unit = changes.pop("events", None), changes.pop("unit", UNIT)
+    whole = cost if isinstance(cost, JobCost) else cost_of(*(events or [event(cost)]), unit=unit)
+    fields = {"dataset": "visits", "analyst": "ada", "analysis": "pca", "consent": "policy", "cost": whole}
     ledger.reserve(job_id, **{**fields, **changes})

@@ -1,7 +1,7 @@
 """Lies that a coordinator service tells one member, the victim; to the others it is honest.
 
 Each is a function of the message that the victim should have got, so the same lies can be told over gRPC
-(`coordinator.rounds`) and over a job's session (`algorithms.session_sum`).
+(`coordinator.sums.rounds`) and over a job's session (`analyses.sums.session_sum`).
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 
 from entropy import InsecureTestEntropy
 from mpc.errors import ProtocolError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import (
     DeclaredDeadError,
     ForgedSignatureError,
@@ -21,7 +22,6 @@ from mpc.secagg.errors import (
 )
 from mpc.secagg.keys import IdentityKey
 from mpc.secagg.messages import MemberList, ShareDelivery, SignedSurvivors, SurvivorList
-from mpc.session import COORDINATOR
 
 VICTIM, TARGET = 2, 4
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from entropy import InsecureTestEntropy
-from transport.authorization import Permissions
+from service.authorization import Permissions
+from service.identity import Identity, Role
+from service.pki import KeyPair, create_authority, issue
+from service.server import Server
+from service.tls import Credentials, load_credentials
 from transport.channel import open_channel
-from transport.identity import Identity, Role
 from transport.inbox import Inbox
 from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.pki import KeyPair, create_authority, issue
-from transport.server import Server
 from transport.session import GrpcSession
-from transport.tls import Credentials, load_credentials
 
 FEDERATION = "acme"
 JOB = "job-1"
@@ -67,13 +67,14 @@ class MailboxFederation:
         self.job_id = job_id
 
     def session(
-        self, number: int, *, deadline_s: float = 5.0, channels: Mapping[int, Any] | None = None
+        self, number: int, *, deadline_s: float = 60.0, channels: Mapping[int, Any] | None = None
     ) -> GrpcSession:
         """Return a new session of a member, over its own channels unless others are given."""
         member = self.members[number]
         assert member.inbox is not None
         return GrpcSession(
             job_id=self.job_id,
+            terms=b"",
             me=number,
             names=self.names,
             entropy=InsecureTestEntropy(str(number)),

@@ -12,13 +12,13 @@ import numpy as np
 from mailbox_federation import FEDERATION, JOB
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
 
-from transport.authorization import Permissions
+from service.authorization import Permissions
+from service.identity import Identity, Role
+from service.server import Server
+from service.tls import Credentials, load_credentials
 from transport.channel import open_channel
 from transport.frames import array_frames, envelope_frame
-from transport.identity import Identity, Role
 from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.server import Server
-from transport.tls import Credentials, load_credentials
 
 WORDS = 1 << 18  # two chunks
 

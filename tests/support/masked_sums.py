@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from algorithms.secure_sum_noise import SumNoise, SumSensitivity
-from dp.views import ADJACENCY
+from analyses.sums.noise import SumNoise, SumSensitivity
+from dp.cost.views import ADJACENCY
 from entropy import InsecureTestEntropy
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import SumCoordinator
@@ -17,7 +17,7 @@ from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.simulation import run_locally
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 PUBLIC_INPUT = b"model 7"
 LARGEST = 100

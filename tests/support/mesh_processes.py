@@ -1,22 +1,23 @@
 """Members of a mesh as processes of their own that can be made to die or to lie at a chosen point."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from child_processes import PROCESSES, child_process
 
-from cli.local_mesh import write_mesh
-from mpc.computation import Computation
+from demo.local_mesh import write_mesh
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError, ProtocolError
-from mpc.field import ResidueField
+from mpc.protocol.computation import Computation
 from transport.inbox import Inbox
 from transport.mesh import MeshConfig, join_mesh
 from transport.session import GrpcSession
@@ -25,11 +26,8 @@ X = np.array([3, -5, 7, 11])
 Y = np.array([-2, 4, 6, 1])
 RIGHT = X * Y * (X + 1)
 PHASES = ("start", "input", "first layer", "second layer", "opening")
-DEADLINE_S = 8.0
-START_S = 60.0  # on a machine that does much else, Python takes its time to start
-
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["mesh_processes"])
+DEADLINE_S = 60.0
+START_S = 300.0  # on a machine that does much else, Python takes its time to start
 
 
 @dataclass(frozen=True)
@@ -132,6 +130,7 @@ class SendStrayMessages(Fault):
         await session.real.send(1, "computation/opening 7", share)
         other_job = GrpcSession(
             job_id="0" * 64,
+            terms=b"",
             me=session.real.me,
             names=session.real.names,
             entropy=session.real.entropy,
@@ -192,16 +191,14 @@ def run_processes(
     files = write_mesh(folder, [f"party-{i}" for i in range(1, n_parties + 1)], deadline_s=DEADLINE_S)
     since_s = time.monotonic()
     latest_s = since_s + START_S + 5 * DEADLINE_S
-    waiting, processes = {}, []
-    for number, file in enumerate(files.values(), start=1):
-        end, theirs = PROCESSES.Pipe(duplex=False)
-        waiting[end] = number
-        process = PROCESSES.Process(target=member, args=(file, t, faults.get(number, Fault()), theirs))
-        processes.append(process)
-        process.start()
-        theirs.close()
+    waiting: dict[Any, int] = {}
     outcomes: dict[int, Outcome] = {}
-    try:
+    with ExitStack() as children:
+        for number, file in enumerate(files.values(), start=1):
+            end, theirs = PROCESSES.Pipe(duplex=False)
+            waiting[children.enter_context(end)] = number
+            children.enter_context(child_process(member, file, t, faults.get(number, Fault()), theirs))
+            theirs.close()
         while waiting:
             ready = connection.wait(list(waiting), timeout=max(0.0, latest_s - time.monotonic()))
             assert ready, f"parties {sorted(waiting.values())} hang"
@@ -213,7 +210,3 @@ def run_processes(
                     assert isinstance(faults.get(number), DieAfter), f"party {number} died without being told to"
                     since_s = time.monotonic()
         return outcomes, time.monotonic() - since_s
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()

@@ -1,12 +1,14 @@
 """Jobs of the analyses about X^T X, in one process: tables, plans and runs for tests."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from analyses.low_rank import protocol as low_rank
+from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
 
 
 def table_of(party, columns, ids=True):
@@ -33,7 +35,7 @@ def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None
     """The plan of a job over these tables; members without a table only compute."""
     job = Job.model_validate(
         {
-            "analysis": analysis.__name__.removeprefix("algorithms.").replace("_", "-"),
+            "analysis": analysis.__name__.removesuffix(".protocol").split(".")[-1].replace("_", "-"),
             "inputs": inputs or [{"party": p, "table": "people"} for p in tables],
             "compute": compute,
             "privacy": privacy or {"epsilon": 1000.0, "delta": 1e-6},
@@ -46,13 +48,7 @@ def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None
 
 async def run(analysis, plan, tables, seed="run", absent=(), **network_options):
     """Every member's part over an in-process network, but for those absent: results by number, and the network."""
-    names = {COORDINATOR: "coordinator", **dict(enumerate(plan.job.members, start=1))}
-    network_options = {"entropy_of": lambda m: InsecureTestEntropy(f"{seed} {m}"), **network_options}
-    network = LocalNetwork(names, **network_options)
-
-    def party(name):
-        return lambda session: analysis.party(session, plan, tables.get(name))
-
-    work = {number: party(name) for number, name in names.items() if number != COORDINATOR}
-    work[COORDINATOR] = lambda session: analysis.coordinator(session, plan)
-    return await network.run({number: part for number, part in work.items() if number not in absent}), network
+    options = {"entropy_of": lambda m: InsecureTestEntropy(f"{seed} {m}"), **network_options}
+    network = local_network(plan, **options)
+    parts = replace(low_rank.ANALYSIS, party=analysis.party, coordinator=analysis.coordinator)
+    return (await run_plan(plan, tables, network, analysis=parts, absent=absent)).ends, network

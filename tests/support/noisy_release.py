@@ -7,10 +7,10 @@ import numpy as np
 from fault_injection import Protocol, run
 from job_builders import make_job, make_schema, make_table
 
-from algorithms import pca
-from algorithms.noisy_gram import open_noisy_gram, share_noisy_gram
-from mpc.local_network import local_names
-from mpc.session import COORDINATOR, Session
+from analyses.pca import protocol as pca
+from analyses.second_moments.noisy_gram import open_noisy_gram, share_noisy_gram
+from mpc.local.network import local_names
+from mpc.protocol.session import COORDINATOR, Session
 
 N_ROWS = 5
 ROWS_PER_BLOCK = 2

@@ -5,25 +5,33 @@ import asyncio
 from job_builders import PARTIES
 from ledgers import budget, ledger_in
 
-from algorithms.registry import analysis_of
-from mpc.local_network import LocalNetwork, LocalSession
-from mpc.session import COORDINATOR
+from analyses.registry import analysis_of
+from mpc.local.network import LocalNetwork, LocalSession
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.session import COORDINATOR
 from party.admission import Admission
 from party.config import CoordinatorPin, PartyConfig, TableConfig
 from party.consent import ConsentBox
 from party.jobs import PartyJobs
 from party.policy import Policy, Rules
-from party.table import TableError
-from transport.settings import TlsFiles
+from party.tables.table import TableError
+from service.settings import TlsFiles
 
 NAMES = dict(enumerate(PARTIES, start=1))
-AUTOMATIC = Policy(automatic=Rules(max_epsilon_per_job=1e6))
+AUTOMATIC = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_coalition=1))
 
 
 class EndableSession(LocalSession):
     """A session of the in-process network that notes how it was ended."""
 
     ended = None
+    slow = None  # the member that it says it waits for
+
+    def waits_for(self, least_s):
+        return self.slow
+
+    def waited_most_for(self):
+        return self.slow
 
     async def finish(self):
         self.ended = "finished"
@@ -41,15 +49,18 @@ class Federation:
         deadline_s: of the network.
         policy: of all parties.
         with_budget: whether their tables have a budget.
+        least_deadline_s: of all parties.
     """
 
-    def __init__(self, tables, tmp_path, *, deadline_s=2.0, policy=AUTOMATIC, with_budget=True):
+    def __init__(self, tables, tmp_path, *, deadline_s=2.0, policy=AUTOMATIC, with_budget=True, least_deadline_s=0.01):
+        self.least_deadline_s = least_deadline_s
         self.with_budget = with_budget
         self.policy = policy
         self.tables = tables
         self.names = dict(enumerate(tables, start=1))
         self.network = LocalNetwork({COORDINATOR: "main", **self.names}, deadline_s=deadline_s)
         self.sent = []  # (stage, receiver) of every message
+        self.loaded = []  # parties whose table was read, in order
         self.network.fault = self._note
         self.reports, self.sessions, self.closed, self.ledgers = {}, {}, [], {}
         for name in ("ca", "own", "key"):
@@ -67,19 +78,25 @@ class Federation:
             peers={name: "127.0.0.1:1" for name in self.tables if name != me},
             tables=(TableConfig(name="people", path=folder / "people.csv", bounds={"x0": (-1, 3), "x1": (-1, 3)}),),
             policy=self.policy,
+            least_deadline_s=self.least_deadline_s,
         )
         (folder / me).mkdir()
         ledger = self.ledgers[me] = ledger_in(folder / me, party=me)
         if self.with_budget:
             ledger.set_budget("people", budget(100.0, delta=1e-5), "test")
 
-        def load(brought):
+        def describe(brought):
             if brought.table != "people":
                 raise TableError(f"{me}: there is no table {brought.table!r}")
+            return self.tables[me].schema
+
+        def load(brought):
+            self.loaded.append(me)
             return self.tables[me]
 
-        def open_session(job_id, number, names, deadline_s, on_progress):
+        def open_session(job_id, terms, number, names, deadline_s, on_progress):
             session = EndableSession(self.network, number)
+            session.binding = binding_of(job_id, names, terms)
             session.progress = on_progress
             self.sessions[me] = session
             return session
@@ -87,6 +104,7 @@ class Federation:
         return PartyJobs(
             config,
             Admission(config, ledger, ConsentBox(folder / me)),
+            describe_table=describe,
             load_table=load,
             accept_messages=lambda job_id, names: None,
             open_session=open_session,
@@ -116,6 +134,8 @@ class Federation:
         async def events_of(name):
             return [event async for event in self.jobs[name].run(job_id)]
 
-        coordinating = analysis_of(job).coordinator(self.network.session(COORDINATOR), plan)
+        session = self.network.session(COORDINATOR)
+        session.binding = binding_of(job_id, self.network.names, plan.terms("ada"))
+        coordinating = analysis_of(job).coordinator(session, plan)
         *events, result = await asyncio.gather(*map(events_of, self.tables), coordinating, return_exceptions=True)
         return dict(zip(self.tables, events, strict=True)), result

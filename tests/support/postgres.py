@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.loopback import loopback_addresses
+from demo.loopback import loopback_addresses
 
 
 def find_programs() -> Path:
@@ -52,7 +52,7 @@ def throwaway_cluster(folder: Path) -> Iterator[str]:
         yield url
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(300)
         log.close()
 
 
@@ -70,7 +70,7 @@ def _unprivileged_user():
 def _wait_until_ready(url: str, server: subprocess.Popen) -> None:
     import psycopg
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while True:
         try:
             psycopg.connect(url).close()

@@ -11,13 +11,13 @@ import numpy as np
 from masked_sums import OpenRound, identity_of, make_config, make_member, sum_noise, values_of
 
 from entropy import InsecureTestEntropy, KeyStream
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg import messages
 from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.graph import draw_ring
 from mpc.secagg.group import ResidueGroup, RingGroup
-from mpc.secagg.transcript import RoundId
-from mpc.session import COORDINATOR
+from mpc.transcript import RoundId
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "secagg"
 

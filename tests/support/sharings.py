@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.field import ResidueField
-from mpc.kernels import Words
-from mpc.shamir import ShamirScheme
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.shamir import ShamirScheme
 
 
 def random_words(field: ResidueField, shape: int | tuple[int, ...], seed: str) -> Words:

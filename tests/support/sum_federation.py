@@ -10,24 +10,27 @@ from pathlib import Path
 import numpy as np
 from certificates import Issue, authority_in, tls_in
 
-from algorithms.secure_sum import Record, SumParams
+from analyses.sums.records import DeclaredRecord, Record
+from analyses.sums.secure_sum import SumParams
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
+from device.budget import UNIT, DeviceBudget
+from device.device import Device
+from device.journal import SqliteSumJournal
+from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
-from party.budget import Budget
-from party.device import Device
-from party.device_budget import UNIT, DeviceBudget
-from party.sum_journal import SqliteSumJournal
+from party.ledger.budget import Budget
+from service.identity import Identity, Role
 from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient, watch_sum
 from transport.channel import open_channel
-from transport.identity import Identity, Role
 from transport.sum_codec import Invitation, StageReport, SumFailure, SumHappening, SumResult
 
 FEDERATION = "walkers"
+DECLARED = DeclaredRecord(length=3, largest_weight=10)
 AMPLE = Budget(UNIT, "2026", 100.0, 1e-6)
 COORDINATOR = Identity(FEDERATION, Role.COORDINATOR, "hub")
 
@@ -48,7 +51,12 @@ class SumFederation:
     address: str
     stack: AsyncExitStack
     records: dict[str, Record] = field(default_factory=dict)
+    declared: DeclaredRecord = DECLARED
     tasks: dict[str, asyncio.Task] = field(default_factory=dict)
+
+    @property
+    def policy(self) -> MemberPolicy:
+        return MemberPolicy(pinned={name: identity_key(name).public_bytes for name in self.names})
 
     def channel(self, role: Role, name: str):
         return open_channel(self.address, COORDINATOR, self.issue(role, name))
@@ -56,10 +64,9 @@ class SumFederation:
     async def client(self, name: str, role: Role = Role.DEVICE, patience_s: float = 5.0) -> AggregationClient:
         channel = self.channel(role, name)
         self.stack.push_async_callback(channel.close)
-        return AggregationClient("hub", channel, patience_s)
+        return AggregationClient("hub", channel, patience_s, self.policy)
 
     async def device(self, name: str, **changes) -> Device:
-        pinned = {other: identity_key(other).public_bytes for other in self.names}
         journal = SqliteSumJournal(self.folder / f"{name}.sqlite")
         self.stack.callback(journal.close)
         (self.folder / name).mkdir(exist_ok=True)
@@ -71,9 +78,9 @@ class SumFederation:
             "name": name,
             "client": await self.client(name),
             "identity": identity_key(name),
-            "policy": MemberPolicy(pinned=pinned),
+            "policy": self.policy,
             "journal": journal,
-            "record_of": lambda record: self.records[name] if record == "steps" else None,
+            "records": {"steps": KeptRecord(self.declared, lambda: self.records[name])},
             "entropy": SystemEntropy(),
             "budget": budget,
             "exact_sums": True,
@@ -94,7 +101,7 @@ class SumFederation:
 
     async def listen(self, **params) -> list[SumHappening]:
         """All that an analyst hears of a sum, its result or failure last."""
-        async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(60):
+        async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(300):
             return [happening async for happening in watch_sum("hub", channel, question(**params).canonical_json())]
 
     async def ask(
@@ -102,7 +109,7 @@ class SumFederation:
     ) -> tuple[SumHappening, list[StageReport]]:
         """The result of a sum as an analyst hears it, and how its stages went."""
         reports = []
-        async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(60):
+        async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(300):
             async for happening in watch_sum("hub", channel, question(**params).canonical_json()):
                 if not isinstance(happening, StageReport):
                     return happening, reports
@@ -114,7 +121,7 @@ class SumFederation:
 
 
 def question(**changes) -> SumParams:
-    fields = {"analysis": "secure-sum", "record": "steps", "length": 3, "largest": 1000, "stage_s": 20.0, "attempts": 1}
+    fields = {"analysis": "secure-sum", "record": "steps", "length": 3, "largest": 1000, "stage_s": 60.0, "attempts": 1}
     return SumParams.model_validate({**fields, **changes})
 
 

@@ -3,28 +3,21 @@
 import numpy as np
 import pytest
 
-from algorithms import logistic_regression
-from algorithms.logistic_rivals import accuracy, dp_sgd_weights, exact_weights, local_noise_table
-from algorithms.schema import Table
+from analyses.job.schema import Table
+from analyses.logistic_regression import protocol as logistic_regression
+from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
+from analyses.run_locally import run_locally
 from bench.analyses.logistic_regression import released_weights
 from bench.labelled_tables import LabelledTables, adult, nsl_kdd
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
+from entropy import InsecureTestEntropy
 
 
 async def job_of(data: LabelledTables, **parameters):
     """Run a job in one process; return its result and its plan."""
     job = data.job(**parameters)
-    plan = logistic_regression.plan(job, [table.schema for table in data.training])
-    names = {COORDINATOR: "coordinator", **{i + 1: name for i, name in enumerate(job.members)}}
-    network = LocalNetwork(names, deadline_s=120.0)
-    work = {
-        number: lambda session, table=table: logistic_regression.party(session, plan, table)
-        for number, table in enumerate(data.training, start=1)
-    }
-    results = await network.run({**work, COORDINATOR: lambda session: logistic_regression.coordinator(session, plan)})
-    assert not isinstance(results[COORDINATOR], Exception), results[COORDINATOR]
-    return results[COORDINATOR], plan
+    tables = {table.schema.party: table for table in data.training}
+    run = await run_locally(job, tables, entropy_of=lambda member: InsecureTestEntropy(f"member {member}"))
+    return run.result, run.plan
 
 
 def accuracy_of(result, plan, tables):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from moment_jobs import plan_for, run, table_of
 
-from algorithms import least_squares
+from analyses.least_squares import protocol as least_squares
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from bench.pca_utility import EXAMPLE, measure
 from bench.tables import kdd_tables
 

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.double_sharing import extraction_weights
-from mpc.field import ResidueField
-from mpc.hashkey import HashKey, combine, commit, commitment_digest
-from mpc.kernels import RESIDUES_PER_WORD, Words
-from mpc.opening import open_shares
-from mpc.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
-from mpc.sealed import SealedChannel
-from mpc.shamir import ShamirScheme, lagrange_weights
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Words
+from mpc.arithmetic.opening import open_shares
+from mpc.arithmetic.shamir import ShamirScheme, lagrange_weights
+from mpc.protocol.double_sharing import extraction_weights
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.hashkey import HashKey, combine, commit, commitment_digest
+from mpc.protocol.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
+from mpc.protocol.sealed import SealedChannel
 
 FOLDER = Path(__file__).parent
 Vector = dict[str, Any]
@@ -28,7 +29,8 @@ Vector = dict[str, Any]
 SEEDS_WITH_A_REJECTION = {3: "rejection 3 5766", 6: "rejection 6 743"}
 """Primes to the seed of a stream among whose first words one is no element: found by trying."""
 
-JOB_ID = "job 7"
+JOB = {"job_id": "job 7", "names": {0: "main", 1: "bank", 2: "hospital", 3: "telco"}, "terms": bytes(range(32))}
+BINDING = binding_of(**JOB)
 
 
 def hex_words(words: Words) -> list[list[str]]:
@@ -170,7 +172,25 @@ def private_keys(parties: Iterable[int]) -> dict[str, str]:
 
 def secret_of(party: int, peer: int) -> PairwiseSecret:
     mine, theirs = (EphemeralKey(InsecureTestEntropy(f"vector key {number}")) for number in (party, peer))
-    return pairwise_secret(mine, theirs.public_bytes, job_id=JOB_ID, my_number=party, their_number=peer)
+    return pairwise_secret(mine, theirs.public_bytes, binding=BINDING, my_number=party, their_number=peer)
+
+
+def binding_vectors() -> Iterable[Vector]:
+    """What is bound into every key of a job."""
+    for name, changes in {
+        "bind_three_parties": {},
+        "bind_another_job": {"job_id": "job 8"},
+        "bind_other_terms": {"terms": b""},
+        "bind_another_order": {"names": {0: "main", 1: "hospital", 2: "bank", 3: "telco"}},
+    }.items():
+        job = JOB | changes
+        yield {
+            "name": name,
+            "job_id": job["job_id"],
+            "names": {str(number): party for number, party in job["names"].items()},
+            "terms": job["terms"].hex(),
+            "binding": binding_of(**job).hex(),
+        }
 
 
 def pairwise_vectors() -> Iterable[Vector]:
@@ -180,7 +200,7 @@ def pairwise_vectors() -> Iterable[Vector]:
         drawn = secret_of(dealer, receiver).stream(dealer, receiver, label, block)
         yield {
             "name": f"stream_{dealer}_to_{receiver}_{label.replace('/', '_')}_block_{block}_{n_primes}_primes",
-            "job_id": JOB_ID,
+            "binding": BINDING.hex(),
             "private_keys": private_keys((dealer, receiver)),
             "n_primes": n_primes,
             "dealer": dealer,
@@ -189,7 +209,13 @@ def pairwise_vectors() -> Iterable[Vector]:
             "block": block,
             "share": hex_words(ResidueField(n_primes).random(drawn, (4,))),
         }
-    whole = {"job_id": JOB_ID, "private_keys": private_keys((1, 2)), "n_primes": 3, "label": "table", "block": 0}
+    whole = {
+        "binding": BINDING.hex(),
+        "private_keys": private_keys((1, 2)),
+        "n_primes": 3,
+        "label": "table",
+        "block": 0,
+    }
     yield {"name": "bad_receiver_of_another_pair", **whole, "dealer": 1, "receiver": 3, "error": "LocalFaultError"}
 
 
@@ -235,7 +261,7 @@ def reduction_vectors() -> Iterable[Vector]:
             "t": t,
             "degree": 2 * t,
             "lost": list(lost),
-            "job_id": JOB_ID,
+            "binding": BINDING.hex(),
             "private_keys": private_keys(range(1, n_parties + 1)),
             "stage": stage,
             "segment": segment,
@@ -297,7 +323,7 @@ def double_sharing_vectors() -> Iterable[Vector]:
             "n_primes": 3,
             "n_parties": n_parties,
             "t": t,
-            "job_id": JOB_ID,
+            "binding": BINDING.hex(),
             "private_keys": private_keys(range(1, n_parties + 1)),
             "mask_stream_keys": {str(p): stream_key(f"masks {p}") for p in range(1, n_parties + 1)},
             "a_shares": keyed(a_shares),
@@ -395,19 +421,19 @@ def opening_vectors() -> Iterable[Vector]:
 
 def hash_key_vectors() -> Iterable[Vector]:
     """All of one agreement: what three parties draw, commit to, seal for each other, and come to."""
-    job_id, name, parties = JOB_ID, "row ids", (1, 2, 4)
+    name, parties = "row ids", (1, 2, 4)
     drawn = {party: InsecureTestEntropy(f"hash key {party}") for party in parties}
     private = {party: InsecureTestEntropy(f"hash key {party}").read(32) for party in parties}
     keys = {party: EphemeralKey(drawn[party]) for party in parties}
     contributions = {party: drawn[party].read(32) for party in parties}
-    commitments = {party: commit(job_id, name, parties, party, contributions[party]) for party in parties}
+    commitments = {party: commit(BINDING, name, parties, party, contributions[party]) for party in parties}
     transcript = commitment_digest(commitments)
-    key = combine(job_id, name, transcript, contributions)
+    key = combine(BINDING, name, transcript, contributions)
     stage = f"hash key {name}/commitment"
 
     def channel(me: int, them: int) -> SealedChannel:
-        secret = pairwise_secret(keys[me], keys[them].public_bytes, job_id=job_id, my_number=me, their_number=them)
-        return SealedChannel(secret, job_id=job_id, me=me, them=them, their_name=f"party-{them}")
+        secret = pairwise_secret(keys[me], keys[them].public_bytes, binding=BINDING, my_number=me, their_number=them)
+        return SealedChannel(secret, binding=BINDING, me=me, them=them, their_name=f"party-{them}")
 
     pairs = [(sender, receiver) for sender in parties for receiver in parties if sender != receiver]
     sealed = {
@@ -419,7 +445,7 @@ def hash_key_vectors() -> Iterable[Vector]:
         for sender, receiver in pairs
     }
     whole = {
-        "job_id": job_id,
+        "binding": BINDING.hex(),
         "key_name": name,
         "private_keys": {str(party): private[party].hex() for party in parties},
         "contributions": {str(party): contributions[party].hex() for party in parties},
@@ -441,7 +467,7 @@ def hash_key_vectors() -> Iterable[Vector]:
     for what, message in replaced.items():
         messages = {**whole["sealed_commitments"], first: message}
         yield {"name": f"bad_{what}", **whole, "sealed_commitments": messages, "error": "PeerViolationError"}
-    yield {"name": "bad_of_another_job", **whole, "job_id": "job 8", "error": "PeerViolationError"}
+    yield {"name": "bad_of_another_job", **whole, "binding": bytes(32).hex(), "error": "PeerViolationError"}
     sealed_reveal = bytearray.fromhex(reveals[first])
     sealed_reveal[0] ^= 1
     of_another_key = f"hash key {name} again/reveal"
@@ -460,6 +486,7 @@ def hash_key_vectors() -> Iterable[Vector]:
 
 GENERATORS: dict[str, Callable[[], Iterable[Vector]]] = {
     "field": field_vectors,
+    "binding": binding_vectors,
     "sharing": sharing_vectors,
     "product": product_vectors,
     "pairwise": pairwise_vectors,

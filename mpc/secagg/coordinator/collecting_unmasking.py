@@ -16,7 +16,7 @@ from mpc.secagg.messages import Advertisement, UnmaskingShares, seed_digest
 from mpc.secagg.secret_sharing import check_share
 from mpc.secagg.stage import Stage
 from mpc.secagg.surplus import belongs_to, n_opened_by, opened_seeds
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 
 @dataclass(frozen=True)

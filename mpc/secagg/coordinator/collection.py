@@ -7,7 +7,7 @@ from mpc.errors import PeerViolationError
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import ContradictoryMessageError, InvalidSetError, TooFewMembersError, WrongRoundError
 from mpc.secagg.stage import Stage
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 MOST_NAMES = 10
 """So many missing members a reason names."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
 from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import (
     DeclaredDeadError,
     DifferentConfigurationError,
@@ -21,7 +22,6 @@ from mpc.secagg.messages import Advertisement, MemberList, SealedShares, member_
 from mpc.secagg.secret_sharing import SECRET_BYTES, split_secret
 from mpc.secagg.stage import Stage
 from mpc.secagg.surplus import SurplusSeeds
-from mpc.session import COORDINATOR
 
 
 @dataclass(frozen=True)

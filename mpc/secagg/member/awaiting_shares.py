@@ -8,6 +8,7 @@ from cryptography.exceptions import InvalidTag
 from numpy.typing import NDArray
 
 from mpc.errors import OutOfRangeError, PeerViolationError, ShapeError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import (
     DeclaredDeadError,
     SplitMembersError,
@@ -23,7 +24,6 @@ from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
 from mpc.secagg.messages import MaskedInput, ShareDelivery
 from mpc.secagg.stage import Stage
-from mpc.session import COORDINATOR
 
 Integers = NDArray[np.int64]
 
@@ -74,13 +74,10 @@ class AwaitingShares:
             EncodingOverflowError: a value is too large for the proof that the sum fits.
         """
         context, config = self.context, self.context.config
-        self._check_delivery(delivery)
+        held = self.open(delivery)
         config.encoding.check_values(values)
         if noise is not None and (noise.shape != values.shape or noise.dtype != np.int64):
             raise ShapeError("noise has the shape and type of the values")
-        held = {j: self._open(j, sealed) for j, sealed in delivery.sealed.items()}
-        if self.own_shares is not None:
-            held[context.me] = self.own_shares
         group = config.group
         total = group.encode(values)
         if noise is not None:
@@ -88,6 +85,18 @@ class AwaitingShares:
         apply_masks(group, total, self._masks(sorted(delivery.sealed)))
         state = AwaitingSurvivors(context, self.graph, self.transcript, delivery.sharers, held)
         return MaskedInput(config.round_id, context.me, group.pack(total)), state
+
+    def open(self, delivery: ShareDelivery) -> dict[int, HeldShares]:
+        """Return the shares that I hold for their owners, once everything about the delivery is as it must be.
+
+        Raises:
+            PeerViolationError, TooFewMembersError: as `receive`, but for what is wrong with values.
+        """
+        self._check_delivery(delivery)
+        held = {j: self._open(j, sealed) for j, sealed in delivery.sealed.items()}
+        if self.own_shares is not None:
+            held[self.context.me] = self.own_shares
+        return held
 
     def _check_delivery(self, delivery: ShareDelivery) -> None:
         context, config = self.context, self.context.config

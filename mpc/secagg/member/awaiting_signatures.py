@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import InvalidSetError, SplitSurvivorsError, TooFewSignaturesError
 from mpc.secagg.journal import ShareKind
 from mpc.secagg.member.context import MemberContext
@@ -10,7 +11,6 @@ from mpc.secagg.member.held_shares import HeldShares
 from mpc.secagg.messages import SignedSurvivors, UnmaskingShares
 from mpc.secagg.stage import Stage
 from mpc.secagg.surplus import n_opened_by
-from mpc.session import COORDINATOR
 
 
 @dataclass(frozen=True)

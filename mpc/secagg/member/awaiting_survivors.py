@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import DeclaredDeadError, TooFewMembersError
 from mpc.secagg.graph import Neighbourhood
 from mpc.secagg.member.awaiting_signatures import AwaitingSignatures
@@ -10,7 +11,6 @@ from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import HeldShares
 from mpc.secagg.messages import SurvivorList, SurvivorSignature, survivor_digest
 from mpc.secagg.stage import Stage
-from mpc.session import COORDINATOR
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from entropy import Entropy
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import ForgedSignatureError, InvalidSetError, TooFewMembersError, WrongRoundError
 from mpc.secagg.journal import MemberJournal
 from mpc.secagg.keys import IdentityKey, is_signed_by
 from mpc.secagg.stage import Stage
-from mpc.secagg.transcript import RoundId
-from mpc.session import COORDINATOR
+from mpc.transcript import RoundId
 
 
 @dataclass(frozen=True)

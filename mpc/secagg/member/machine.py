@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from entropy import Entropy
 from mpc.errors import ProtocolError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig, input_digest
 from mpc.secagg.errors import ContradictoryMessageError, OutOfOrderError, RoundAbortedError
 from mpc.secagg.journal import MemberJournal
@@ -31,7 +32,6 @@ from mpc.secagg.messages import (
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.stage import Stage
 from mpc.secagg.surplus import SurplusSeeds
-from mpc.session import COORDINATOR
 
 Integers = NDArray[np.int64]
 State = AwaitingMembers | AwaitingShares | AwaitingSurvivors | AwaitingSignatures | None
@@ -104,6 +104,25 @@ class SumMember:
 
         return self._answer(Stage.SHARE, Stage.MASK, members, step)
 
+    def check_shares(self, delivery: ShareDelivery) -> None:
+        """Refuse a delivery that `mask_input` would refuse, before anything is paid or read for my vector.
+
+        Raises:
+            PeerViolationError, TooFewMembersError: as `AwaitingShares.receive`; the member is aborted then.
+        """
+        self._check_not_aborted()
+        if Stage.MASK in self._answered:  # `mask_input` compares it with what was answered
+            return
+        if self.stage is not Stage.MASK:
+            what = f"a message of the stage {Stage.MASK!s} came while {self.stage!s} was due"
+            self._fail(OutOfOrderError(COORDINATOR, Stage.MASK, what))
+        assert isinstance(self._state, AwaitingShares)
+        try:
+            self._state.open(delivery)
+        except BaseException as error:
+            self._abort_after(error)
+            raise
+
     def mask_input(self, delivery: ShareDelivery, values: Integers, noise: Integers | None = None) -> MaskedInput:
         """Mask my vector; see `AwaitingShares.receive`. A repetition ignores `values` and `noise`."""
 
@@ -152,11 +171,14 @@ class SumMember:
         try:
             answer, self._state = step()
         except BaseException as error:  # also one of the journal: what could not be written must not be retried
-            self.abort(str(error) if isinstance(error, ProtocolError) else f"{type(error).__name__} in this member")
+            self._abort_after(error)
             raise
         self.stage = following
         self._answered[stage] = (request, answer)
         return answer
+
+    def _abort_after(self, error: BaseException) -> None:
+        self.abort(str(error) if isinstance(error, ProtocolError) else f"{type(error).__name__} in this member")
 
     def _fail(self, error: ProtocolError) -> NoReturn:
         self.abort(str(error))

@@ -28,7 +28,7 @@ if _version_not_supported:
 class AggregationStub:
     """Masked sums over members that only dial out. Served by the coordinator.
 
-    Every message of a round travels as the chunks (at most 1 MB each) of one serialized FromMember or ToMember. All calls
+    Every message of a round travels as the chunks (at most 128 KiB each) of one serialized FromMember or ToMember. All calls
     of members may be repeated: the same question gets the same answer, the same answer is taken once.
     """
 
@@ -48,9 +48,9 @@ class AggregationStub:
                 request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_aggregation__pb2.Taken.FromString,
                 _registered_method=True)
-        self.Sum = channel.unary_stream(
+        self.Sum = channel.stream_stream(
                 '/moiety.v1.Aggregation/Sum',
-                request_serializer=moiety_dot_v1_dot_aggregation__pb2.SumRequest.SerializeToString,
+                request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_aggregation__pb2.SumEvent.FromString,
                 _registered_method=True)
 
@@ -58,7 +58,7 @@ class AggregationStub:
 class AggregationServicer:
     """Masked sums over members that only dial out. Served by the coordinator.
 
-    Every message of a round travels as the chunks (at most 1 MB each) of one serialized FromMember or ToMember. All calls
+    Every message of a round travels as the chunks (at most 128 KiB each) of one serialized FromMember or ToMember. All calls
     of members may be repeated: the same question gets the same answer, the same answer is taken once.
     """
 
@@ -76,8 +76,9 @@ class AggregationServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Sum(self, request, context):
+    def Sum(self, request_iterator, context):
         """For analysts: run one sum; the stream says what happens and ends with the result or the reason of the failure.
+        The chunks are those of one serialized SumRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,9 +97,9 @@ def add_AggregationServicer_to_server(servicer, server):
                     request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                     response_serializer=moiety_dot_v1_dot_aggregation__pb2.Taken.SerializeToString,
             ),
-            'Sum': grpc.unary_stream_rpc_method_handler(
+            'Sum': grpc.stream_stream_rpc_method_handler(
                     servicer.Sum,
-                    request_deserializer=moiety_dot_v1_dot_aggregation__pb2.SumRequest.FromString,
+                    request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                     response_serializer=moiety_dot_v1_dot_aggregation__pb2.SumEvent.SerializeToString,
             ),
     }
@@ -112,7 +113,7 @@ def add_AggregationServicer_to_server(servicer, server):
 class Aggregation:
     """Masked sums over members that only dial out. Served by the coordinator.
 
-    Every message of a round travels as the chunks (at most 1 MB each) of one serialized FromMember or ToMember. All calls
+    Every message of a round travels as the chunks (at most 128 KiB each) of one serialized FromMember or ToMember. All calls
     of members may be repeated: the same question gets the same answer, the same answer is taken once.
     """
 
@@ -171,7 +172,7 @@ class Aggregation:
             _registered_method=True)
 
     @staticmethod
-    def Sum(request,
+    def Sum(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -181,11 +182,11 @@ class Aggregation:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
+        return grpc.experimental.stream_stream(
+            request_iterator,
             target,
             '/moiety.v1.Aggregation/Sum',
-            moiety_dot_v1_dot_aggregation__pb2.SumRequest.SerializeToString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             moiety_dot_v1_dot_aggregation__pb2.SumEvent.FromString,
             options,
             channel_credentials,

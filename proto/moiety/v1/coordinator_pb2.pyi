@@ -1,3 +1,4 @@
+from moiety.v1 import aggregation_pb2 as _aggregation_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from moiety.v1 import aggregation_pb2 as moiety_dot_v1_dot_aggregation__pb2
 from moiety.v1 import coordinator_pb2 as moiety_dot_v1_dot_coordinator__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -35,9 +36,9 @@ class CoordinatorStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Submit = channel.unary_unary(
+        self.Submit = channel.stream_unary(
                 '/moiety.v1.Coordinator/Submit',
-                request_serializer=moiety_dot_v1_dot_coordinator__pb2.SubmitRequest.SerializeToString,
+                request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_coordinator__pb2.SubmitReply.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
@@ -66,8 +67,9 @@ class CoordinatorServicer:
     """Served by the coordinator for analysts.
     """
 
-    def Submit(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+    def Submit(self, request_iterator, context):
+        """The chunks are those of one serialized SubmitRequest.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -103,9 +105,9 @@ class CoordinatorServicer:
 
 def add_CoordinatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Submit': grpc.unary_unary_rpc_method_handler(
+            'Submit': grpc.stream_unary_rpc_method_handler(
                     servicer.Submit,
-                    request_deserializer=moiety_dot_v1_dot_coordinator__pb2.SubmitRequest.FromString,
+                    request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                     response_serializer=moiety_dot_v1_dot_coordinator__pb2.SubmitReply.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
@@ -141,7 +143,7 @@ class Coordinator:
     """
 
     @staticmethod
-    def Submit(request,
+    def Submit(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -151,11 +153,11 @@ class Coordinator:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
+        return grpc.experimental.stream_unary(
+            request_iterator,
             target,
             '/moiety.v1.Coordinator/Submit',
-            moiety_dot_v1_dot_coordinator__pb2.SubmitRequest.SerializeToString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             moiety_dot_v1_dot_coordinator__pb2.SubmitReply.FromString,
             options,
             channel_credentials,

@@ -1,3 +1,4 @@
+from moiety.v1 import aggregation_pb2 as _aggregation_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -89,12 +90,14 @@ class PartyEvent(_message.Message):
     def __init__(self, progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("stage", "percent")
+    __slots__ = ("stage", "percent", "waits_for")
     STAGE_FIELD_NUMBER: _ClassVar[int]
     PERCENT_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     stage: str
     percent: int
-    def __init__(self, stage: _Optional[str] = ..., percent: _Optional[int] = ...) -> None: ...
+    waits_for: str
+    def __init__(self, stage: _Optional[str] = ..., percent: _Optional[int] = ..., waits_for: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
     __slots__ = ()

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from moiety.v1 import aggregation_pb2 as moiety_dot_v1_dot_aggregation__pb2
 from moiety.v1 import party_pb2 as moiety_dot_v1_dot_party__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -35,14 +36,14 @@ class PartyStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Propose = channel.unary_unary(
+        self.Propose = channel.stream_unary(
                 '/moiety.v1.Party/Propose',
-                request_serializer=moiety_dot_v1_dot_party__pb2.Proposal.SerializeToString,
+                request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_party__pb2.ProposalReply.FromString,
                 _registered_method=True)
-        self.Reserve = channel.unary_stream(
+        self.Reserve = channel.stream_stream(
                 '/moiety.v1.Party/Reserve',
-                request_serializer=moiety_dot_v1_dot_party__pb2.ReserveRequest.SerializeToString,
+                request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_party__pb2.ReserveEvent.FromString,
                 _registered_method=True)
         self.Run = channel.unary_stream(
@@ -61,18 +62,20 @@ class PartyServicer:
     """Served by a party for the coordinator. Every answer holds public text and public numbers only.
     """
 
-    def Propose(self, request, context):
+    def Propose(self, request_iterator, context):
         """Offers a job. The party checks it against its tables and answers with the public schema of its inputs, or with the
         reason of its refusal.
+        The chunks are those of one serialized Proposal.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Reserve(self, request, context):
+    def Reserve(self, request_iterator, context):
         """Hands over the plan of an accepted job. The party computes the plan for itself, asks its policy, its owner where
         the policy says so, and reserves privacy budget. The stream says `waiting` while the owner is asked and then
         `refused`, or `reserved`: then it stays open, and the budget held, until the job runs or the coordinator leaves.
+        The chunks are those of one serialized ReserveRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,14 +98,14 @@ class PartyServicer:
 
 def add_PartyServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Propose': grpc.unary_unary_rpc_method_handler(
+            'Propose': grpc.stream_unary_rpc_method_handler(
                     servicer.Propose,
-                    request_deserializer=moiety_dot_v1_dot_party__pb2.Proposal.FromString,
+                    request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                     response_serializer=moiety_dot_v1_dot_party__pb2.ProposalReply.SerializeToString,
             ),
-            'Reserve': grpc.unary_stream_rpc_method_handler(
+            'Reserve': grpc.stream_stream_rpc_method_handler(
                     servicer.Reserve,
-                    request_deserializer=moiety_dot_v1_dot_party__pb2.ReserveRequest.FromString,
+                    request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                     response_serializer=moiety_dot_v1_dot_party__pb2.ReserveEvent.SerializeToString,
             ),
             'Run': grpc.unary_stream_rpc_method_handler(
@@ -128,7 +131,7 @@ class Party:
     """
 
     @staticmethod
-    def Propose(request,
+    def Propose(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -138,11 +141,11 @@ class Party:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
+        return grpc.experimental.stream_unary(
+            request_iterator,
             target,
             '/moiety.v1.Party/Propose',
-            moiety_dot_v1_dot_party__pb2.Proposal.SerializeToString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             moiety_dot_v1_dot_party__pb2.ProposalReply.FromString,
             options,
             channel_credentials,
@@ -155,7 +158,7 @@ class Party:
             _registered_method=True)
 
     @staticmethod
-    def Reserve(request,
+    def Reserve(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -165,11 +168,11 @@ class Party:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
+        return grpc.experimental.stream_stream(
+            request_iterator,
             target,
             '/moiety.v1.Party/Reserve',
-            moiety_dot_v1_dot_party__pb2.ReserveRequest.SerializeToString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             moiety_dot_v1_dot_party__pb2.ReserveEvent.FromString,
             options,
             channel_credentials,

@@ -8,22 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from algorithms.schema import BlockSchema
+from analyses.job.schema import BlockSchema
+from analyses.registry import ANALYSES
 from bench import moment_runs
 from bench.analyses import __main__ as analyses
 from bench.analyses.claims import verdicts
 from bench.analyses.table import Row, Spent
 from bench.moment_runs import run_in_process, tables_of_example
-from cli.kdd import write_kdd_parties
-
-MODULES = {
-    "clustering": "clustering",
-    "least-squares": "least_squares",
-    "low-rank": "low_rank",
-    "moments": "moments",
-    "pattern-count": "pattern_count",
-    "pca": "pca",
-}
+from demo.kdd import write_kdd_parties
 
 
 class InProcess:
@@ -33,11 +25,11 @@ class InProcess:
         self.data = data
 
     async def run(self, job):
-        module = importlib.import_module(f"algorithms.{MODULES[job.analysis]}")
+        module = ANALYSES[job.analysis]
         tables = tables_of_example(self.data, job)
         schemas = {t.schema.party: t.schema for t in tables}
         plan = module.plan(job, [schemas.get(m, BlockSchema(party=m)) for m in job.members])
-        run = await asyncio.to_thread(run_in_process, module, plan, tables)
+        run = await asyncio.to_thread(run_in_process, plan, tables)
         sent = dict.fromkeys(job.members, run.spent.sent_bytes)
         return SimpleNamespace(seconds=run.spent.seconds, sent_bytes=sent, result=run.result)
 

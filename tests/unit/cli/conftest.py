@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.loopback import loopback_addresses
-from transport.identity import Role
-from transport.pki import KeyPair, create_authority, issue
+from demo.loopback import loopback_addresses
+from service.identity import Role
+from service.pki import KeyPair, create_authority, issue
 
 JOB = """
 analysis = "pca"

@@ -32,8 +32,12 @@ def test_a_budget_is_set_shown_and_remembered_with_its_reason(party_config):
 def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):
     set_budget(party_config)
     shown = moiety(party_config, "show").stdout
-    assert "visits: period '2026', per record of the joint table (replace_one)" in shown
-    assert "remaining  epsilon 4, or somewhat more" in shown
+    assert (
+        "visits: period '2026', per record of the joint table (coordinator: add_or_remove_one, coalition: replace_one)"
+        in shown
+    )
+    assert "remaining  100 % of the budget, about epsilon 4" in shown
+    assert "holds      against the coordinator and as many colluding parties as each job withstands" in shown
     head = shown.splitlines()[-1].split()[1]
     verified = moiety(party_config, "verify", "--noted", head)
     assert (verified.exit_code, verified.stdout) == (0, f"the ledger is whole: 1 entries\nhead {head}\n")

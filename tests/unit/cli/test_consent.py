@@ -6,9 +6,9 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from algorithms.schema import LocalReport
+from analyses.job.schema import LocalReport
 from cli.main import app
-from dp.gram_mechanism import NoisyGram
+from dp.mechanism.gram import NoisyGram
 from party.consent import ConsentBox
 from party.report import write_report
 
@@ -24,7 +24,14 @@ QUESTION = {
     "columns": ["age", "stay"],
     "delta": 1e-6,
     "epsilon": {"coordinator": 0.55, "coalition": 1.0},
-    "budget": {"epsilon": 4.0, "delta": 1e-6, "period": "2026", "held_epsilon": 1.5, "held_after": 2.25},
+    "budget": {
+        "epsilon": 4.0,
+        "delta": 1e-6,
+        "period": "2026",
+        "held_epsilon": 1.5,
+        "held_after": 2.25,
+        "part_after": 0.3,
+    },
     "why_asked": ["epsilon 1 of the job is above 0.5"],
     "asked_at_s": 1e9,
     "deadline_s": 60.0,
@@ -53,13 +60,13 @@ def waiting(party_config, request):
 def test_the_owner_sees_who_asks_what_both_epsilons_and_what_would_be_left(party_config, waiting):
     shown = moiety(party_config, "jobs").stdout
     for words in (
-        "job job-1: pca (Trends)",
+        'job job-1: pca\n  title      "Trends"\n',
         "asked by   ada",
         "north, south, west; withstands 1 colluding",
         "table visits: age, stay",
         "0.55 against the coordinator alone",
         "1 against the worst coalition",
-        "1.5 spent or held, 2.25 with this job; 1.75 left",
+        "1.5 spent or held, 2.25 with this job; 70 % left",
         "epsilon 1 of the job is above 0.5",
     ):
         assert words in shown
@@ -81,7 +88,7 @@ def test_an_approval_shows_the_job_and_lets_it_run(party_config, waiting):
     done = moiety(party_config, "approve", "job-1", "--yes")
     assert done.exit_code == 0
     assert "asked by   ada" in done.stdout
-    thread.join(10)
+    thread.join(60)
     assert answers == [None]
 
 
@@ -91,14 +98,14 @@ def test_an_approval_that_is_not_confirmed_changes_nothing(party_config, waiting
     time.sleep(0.5)
     assert thread.is_alive()
     assert moiety(party_config, "approve", "job-1", input="y\n").exit_code == 0
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
 def test_a_refusal_carries_its_reason(party_config, waiting):
     answers, thread = waiting
     assert moiety(party_config, "refuse", "job-1", "--reason", "not these columns").exit_code == 0
-    thread.join(10)
+    thread.join(60)
     assert answers == ["not these columns"]
 
 
@@ -108,7 +115,7 @@ def test_a_refusal_carries_its_reason(party_config, waiting):
         QUESTION
         | {
             "epsilon": {"coordinator": 0.55001, "coalition": 1.00004},
-            "budget": QUESTION["budget"] | {"held_epsilon": 1.50001, "held_after": 2.25004},
+            "budget": QUESTION["budget"] | {"held_epsilon": 1.50001, "held_after": 2.25004, "part_after": 0.3333333},
         }
     ],
     indirect=True,
@@ -117,7 +124,7 @@ def test_no_epsilon_that_the_owner_sees_is_rounded_down_nor_what_is_left_up(part
     shown = moiety(party_config, "jobs").stdout
     assert "0.5501 against the coordinator alone" in shown
     assert "1.001 against the worst coalition" in shown
-    assert "1.501 spent or held, 2.251 with this job; 1.7499 left" in shown
+    assert "1.501 spent or held, 2.251 with this job; 66.66 % left" in shown
 
 
 @pytest.mark.parametrize("command", [("approve", "job-9", "--yes"), ("refuse", "job-9", "--reason", "no")])
@@ -135,14 +142,19 @@ def test_the_report_of_a_job_says_what_was_promised_clipped_and_what_remains(par
         "epsilon": 4.0,
         "delta": 1e-6,
         "spent_epsilon": 1.25,
-        "remaining_epsilon": 2.75,
+        "remaining_part": 0.62345,
+        "adjacency": {"coordinator": "add_or_remove_one", "coalition": "replace_one"},
+        "least_colluding": 1,
     }
-    local = LocalReport(n_rows=100, clipped_values={"age": 3, "stay": 0}, clipped_rows=7)
+    local = LocalReport(100, {"age": 3, "stay": 0}, clipped_rows=7, mapped_values={"stay": 0, "code": 2})
     state = party_config.parent / "state"
     write_report(state, "job-1", local, traffic={}, privacy=mechanism.report(1e-6), budget=budget, elapsed_s=2.5)
     shown = moiety(party_config, "report", "job-1").stdout
-    assert "clipped: 7 rows by the norm bound; values outside their bounds: 3 of age" in shown
-    assert "epsilon 4 at delta 1e-06, of which 1.25 is spent and 2.75 remains" in shown
+    assert "clipped: 7 rows by the norm bound; values outside their bounds: 3 of age\n" in shown
+    assert "mapped by the analysis's public rule: 2 of code\n" in shown
+    assert (
+        "epsilon 4 at delta 1e-06, of which 1.25 is spent and 62.34 % remains, against the coordinator and at" in shown
+    )
     assert "Against the coordinator and 1 of 3 parties together: epsilon = " in shown
     assert json.loads(moiety(party_config, "report", "job-1", "--format", "json").stdout)["budget"] == budget
     assert moiety(party_config, "report", "job-2").exit_code == 4

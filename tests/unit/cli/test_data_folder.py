@@ -8,11 +8,11 @@ import pytest
 import typer
 from child_processes import child_environ
 
-from cli.loopback import tls_files, toml, write_certificates
 from cli.output import exit_codes
+from demo.loopback import tls_files, toml, write_certificates
+from device.config import write_identity_key
 from entropy import SystemEntropy
-from party.device_config import write_identity_key
-from transport.identity import Role
+from service.identity import Role
 
 COORDINATOR = {"name": "hub", "address": "127.0.0.1:1"}
 DATA_DIR = "/proc/nope/x"

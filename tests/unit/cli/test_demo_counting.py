@@ -1,4 +1,5 @@
-from cli import demo_moments, demo_pattern_count
+from demo import moments as demo_moments
+from demo import pattern_count as demo_pattern_count
 
 PRIVACY = {
     "unit": "record of the joint table",

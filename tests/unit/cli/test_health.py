@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.health import dialled
 from cli.main import app
-from transport.authorization import Permissions
-from transport.identity import Role
-from transport.pki import create_authority, issue
-from transport.server import Server
-from transport.tls import load_credentials
+from cli.probe import dialled
+from service.authorization import Permissions
+from service.identity import Role
+from service.pki import create_authority, issue
+from service.server import Server
+from service.tls import load_credentials
 
 PARTY = """
 data_dir = "."

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from transport.pki import KeyPair, create_authority
+from service.pki import KeyPair, create_authority
 
 Write = Callable[..., Path]
 

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.pki import pki_app
-from transport.identity import Identity, Role
-from transport.tls import load_credentials
+from service.identity import Identity, Role
+from service.tls import load_credentials
 
 
 def run(*arguments, ok=True):

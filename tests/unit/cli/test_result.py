@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from cli.progress import describe
 from cli.result import summary_of
-from dp.gram_mechanism import NoisyGram
+from dp.mechanism.gram import NoisyGram
 from transport.coordinator_client import EventView, JobView
 
 VIEW = JobView(

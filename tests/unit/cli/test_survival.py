@@ -5,10 +5,9 @@ import pytest
 from job_builders import PARTIES, make_job
 from typer.testing import CliRunner
 
-from algorithms import table_sum
-from algorithms.job import JobError
-from algorithms.plan import Plan
-from algorithms.registry import ANALYSES
+from analyses.job.job import JobError
+from analyses.registry import ANALYSES
+from analyses.sums import table_sum
 from cli.main import app
 from cli.survival import survival_of
 
@@ -48,11 +47,11 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("analysis", "way"), WAYS)
-def test_the_command_and_the_plan_say_the_same_of_every_analysis(analysis, way):
+def test_of_every_analysis_the_words_say_what_the_table_says(analysis, way):
     chosen = {"counting" if analysis == "clustering" else "method": way} if way else {}
     job = make_job(analysis=analysis, inputs=inputs(5), colluding=1, parameters=chosen)
     (opening,) = survival_of(job).openings
-    told = Plan(job=job, schemas=(), n_primes=3).survival
+    told = survival_of(job).in_words
     may_vanish = WAYS[analysis, way]
     assert (opening.may_vanish > 0) is may_vanish
     assert (f"so {opening.may_vanish} may vanish after input" if may_vanish else "so none may vanish") in told
@@ -60,7 +59,7 @@ def test_the_command_and_the_plan_say_the_same_of_every_analysis(analysis, way):
 
 
 def test_every_vertical_analysis_is_among_them():
-    assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(table_sum.ANALYSES)
+    assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(table_sum.ANALYSIS.names)
 
 
 def test_input_only_members_are_counted_apart():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from coordinator.store import JobStore
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.config import CoordinatorConfig
-from transport.identity import Identity, Role
-from transport.settings import SettingsError
+from service.identity import Identity, Role
+from service.settings import SettingsError
 
 TEXT = """
 name = "coordinator"

@@ -87,3 +87,60 @@ def test_all_have_ended_once_the_last_one_has(evidence: Evidence) -> None:
     evidence.finished("east", 7.0)
     assert not evidence.all_ended_before(7.0)
     assert evidence.all_ended_before(7.5)
+
+
+def test_who_is_kept_waiting_by_a_slow_party_is_not_blamed_by_those_who_wait_for_it(evidence: Evidence) -> None:
+    evidence.heard("south", "multiply", 9.0, waits_for="west")
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.culprit == "west"
+    assert verdict.reason == "party south waits for west in stage multiply, and others wait for south"
+
+
+def test_who_waits_no_longer_is_blamed(evidence: Evidence) -> None:
+    evidence.heard("south", "multiply", 9.0, waits_for="west")
+    evidence.heard("south", "multiply", 10.0)
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.culprit == "south"
+
+
+@pytest.mark.parametrize("said", ["nobody", "south", ""])
+def test_to_wait_for_oneself_or_a_stranger_is_no_excuse(evidence: Evidence, said: str) -> None:
+    evidence.heard("south", "multiply", 9.0, waits_for=said)
+    evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.culprit == "south"
+    assert evidence.slow_party() == ""
+
+
+def test_the_slow_party_is_the_one_that_waits_for_nobody(evidence: Evidence) -> None:
+    assert evidence.slow_party() == ""
+    evidence.heard("north", "multiply", 9.0, waits_for="south")
+    evidence.heard("south", "multiply", 9.0, waits_for="west")
+    assert evidence.slow_party() == "west"
+    evidence.heard("west", "multiply", 9.0, waits_for="north")
+    assert evidence.slow_party() in NAMES  # a circle ends
+
+
+def test_an_accusation_of_the_coordinator_is_told_as_it_stands_and_names_no_party(evidence: Evidence) -> None:
+    text = "west says that it was shown another plan"
+    evidence.failed("north", "keys", text, culprit="coordinator", is_finding=True)
+    evidence.failed("south", "keys", "north aborted the job", culprit="north")
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert (verdict.culprit, verdict.stage) == ("", "keys")
+    assert verdict.reason == f"party north reports: {text}"
+
+
+def test_a_party_that_misses_the_one_that_accuses_the_coordinator_does_not_hide_the_accusation(
+    evidence: Evidence,
+) -> None:
+    evidence.failed("south", "keys", "north aborted the job", culprit="north")
+    evidence.failed("north", "keys", "another plan", culprit="coordinator", is_finding=True)
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert verdict.reason == "party north reports: another plan"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.job import Job
+from analyses.job.job import Job
 from coordinator.state import NEXT, IllegalStepError, State
 from coordinator.store import MOST_CHARACTERS, PIECE_BYTES, JobNotFoundError, JobStore, KeyReusedError, StoreError
 

@@ -6,8 +6,8 @@ from job_builders import PARTIES, make_job, make_table
 from ledgers import budget
 from party_federation import NAMES, Federation
 
-from algorithms.membership_fm import UNIT_AGAINST_COORDINATOR
-from algorithms.registry import analysis_of
+from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
+from analyses.registry import analysis_of
 from party.admission import RefusalError
 from party.consent import ConsentBox
 from party.policy import Policy, Rules
@@ -55,7 +55,7 @@ async def test_the_owner_is_shown_who_asks_what_both_epsilons_and_what_would_be_
     assert (shown["table"], shown["columns"]) == ("people", ["x0", "x1"])
     assert 0 < shown["epsilon"]["coordinator"] < shown["epsilon"]["coalition"] <= 4.0
     assert shown["budget"]["held_after"] == pytest.approx(shown["epsilon"]["coalition"])
-    assert shown["why_asked"] == ["epsilon 4 of the job is above 1 (coalition's view)"]
+    assert shown["why_asked"] == ["epsilon 4 of the job is above 1 (worst view)"]
     box.answer("job-1", None)
     (said,) = await reserving
     assert "bank waits for its owner's approval" in said
@@ -121,7 +121,7 @@ async def test_the_limit_per_analyst_is_enforced_by_the_ledger(tables, tmp_path)
     await federation.run(job_of(2.0))
     schemas = [await federation.jobs[n].propose("job-2", job_of(2.0).canonical_json(), NAMES, "ada") for n in PARTIES]
     plan = analysis_of(job_of(2.0)).plan(job_of(2.0), schemas)
-    with pytest.raises(RefusalError, match=r"all jobs of analyst 'ada' is above 2\.5"):
+    with pytest.raises(RefusalError, match=r"all jobs of analyst 'ada' would come to epsilon [0-9.]+ of 2\.5"):
         await anext(federation.jobs["bank"].reserve("job-2", schemas, plan.digest()))
 
 
@@ -163,7 +163,7 @@ def allow_sketches(federation):
 
 
 async def test_a_job_that_protects_from_the_coordinator_alone_needs_a_budget_that_says_so(tables, tmp_path):
-    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0))
+    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0), limits=Rules(withstand_coalition=0))
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     usual, allowing, other = (Federation(tables, tmp_path / name, policy=policy) for name in ("a", "b", "c"))
@@ -178,8 +178,9 @@ async def test_a_job_that_protects_from_the_coordinator_alone_needs_a_budget_tha
         await reserve_at_bank(other, job_of(1.0))
 
 
-async def test_an_owner_who_asks_for_protection_from_parties_refuses_it(tables, tmp_path):
-    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0), limits=Rules(withstand_coalition=1))
+@pytest.mark.parametrize("limits", [Rules(), Rules(withstand_coalition=1)], ids=["by default", "in words"])
+async def test_an_owner_who_does_not_waive_protection_from_parties_refuses_it(tables, tmp_path, limits):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=5000.0), limits=limits)
     federation = Federation(tables, tmp_path, policy=policy)
     allow_sketches(federation)
     with pytest.raises(RefusalError, match="must withstand 1 colluding parties, not 0"):
@@ -187,7 +188,9 @@ async def test_an_owner_who_asks_for_protection_from_parties_refuses_it(tables, 
 
 
 async def test_an_owner_who_is_asked_sees_that_nothing_protects_from_parties(tables, tmp_path):
-    federation = Federation(tables, tmp_path, policy=Policy(approval_deadline_s=20))
+    federation = Federation(
+        tables, tmp_path, policy=Policy(approval_deadline_s=20, limits=Rules(withstand_coalition=0))
+    )
     allow_sketches(federation)
     reserving = asyncio.create_task(reserve_at_bank(federation, job_with_sketches(500.0)))
     box = ConsentBox(tmp_path / "bank")
@@ -197,3 +200,79 @@ async def test_an_owner_who_is_asked_sees_that_nothing_protects_from_parties(tab
     assert 0 < shown["epsilon"]["coordinator"] <= 500
     box.answer("job-1", None)
     await reserving
+
+
+HELPERS = ("one", "two", "three")
+
+
+async def refusal_at(federation, name, job):
+    """Reserve a job at one party; return why it was refused, or None."""
+    schemas = [await federation.propose(job, member) for member in federation.tables]
+    plan = analysis_of(job).plan(job, schemas)
+    try:
+        assert [text async for text in federation.jobs[name].reserve("job-1", schemas, plan.digest())] == []
+    except RefusalError as error:
+        return str(error)
+    return None
+
+
+def federation_with_helpers(tables, tmp_path, rules):
+    policy = Policy(automatic=Rules(max_epsilon_per_job=rules.max_epsilon_per_job or 1e6), limits=rules)
+    return Federation({**dict.fromkeys(HELPERS), **tables}, tmp_path, policy=policy)
+
+
+@pytest.mark.parametrize("limit", ["max_epsilon_per_job", "max_epsilon_per_analyst"])
+@pytest.mark.parametrize(("epsilon", "is_refused"), [(4.0, False), (4.1, True), (5000.0, True)])
+async def test_a_party_that_only_computes_holds_jobs_to_its_limits_of_epsilon(
+    tables, tmp_path, limit, epsilon, is_refused
+):
+    rules = Rules(max_epsilon_per_job=4.0) if limit == "max_epsilon_per_job" else Rules(max_epsilon_per_analyst=4.0)
+    policy = Policy(automatic=Rules(max_epsilon_per_job=4.0, max_epsilon_per_analyst=4.0), limits=rules)
+    federation = Federation({**dict.fromkeys(HELPERS), **tables}, tmp_path, policy=policy)
+    refusal = await refusal_at(federation, "one", job_of(epsilon, compute=HELPERS))
+    if is_refused:
+        words = {
+            "max_epsilon_per_job": "of the job is above 4 (worst view)",
+            "max_epsilon_per_analyst": "of 4 at delta",
+        }
+        assert "by its policy: " in refusal
+        assert words[limit] in refusal
+    else:
+        assert refusal is None
+    assert federation.ledgers["one"].history()[1:] == []  # its own budget, which this job is not about, is not touched
+
+
+async def test_a_party_that_only_computes_asks_its_owner_about_a_larger_epsilon(tables, tmp_path):
+    federation = federation_with_helpers(tables, tmp_path, Rules())
+    for jobs in federation.jobs.values():
+        jobs._admission._config = jobs._admission._config.model_copy(update={"policy": ASKING})
+    reserving = asyncio.create_task(refusal_at(federation, "two", job_of(4.0, compute=HELPERS)))
+    shown = await question_of(ConsentBox(tmp_path / "two"))
+    assert shown["why_asked"] == ["epsilon 4 of the job is above 1 (worst view)"]
+    assert shown["budget"] is None
+    ConsentBox(tmp_path / "two").answer("job-1", "no")
+    assert "its owner refused: no" in await reserving
+
+
+async def test_a_party_that_only_computes_refuses_a_delta_that_would_make_any_epsilon_small(tables, tmp_path):
+    federation = federation_with_helpers(tables, tmp_path, Rules(max_epsilon_per_job=4.0))
+    for delta, is_refused in ((1 / 31, False), (1 / 30, True), (0.9, True)):
+        job = make_job(privacy={"epsilon": 4.0, "delta": delta}, compute=HELPERS)
+        refusal = await refusal_at(federation, "three", job)
+        for name in federation.tables:
+            federation.jobs[name].end("job-1", "again")
+        assert (refusal is not None) == is_refused
+        if is_refused:
+            assert refusal == "delta is too large for the table of bank, which may have so many rows"
+
+
+async def test_a_party_that_only_computes_asks_how_many_may_collude(tables, tmp_path):
+    federation = federation_with_helpers(tables, tmp_path, Rules(withstand_coalition=1))
+    sketches = {"accept_no_protection_against_parties": True, "sketches": 64}
+    job = make_job(
+        analysis="clustering",
+        compute=HELPERS,
+        privacy={"epsilon": 50.0, "delta": 1e-5, "view": "coordinator"},
+        parameters={"k": 2, "k_local": 2, "max_rows": 1000, "counting": "fm-sketch", "counting_options": sketches},
+    )
+    assert "must withstand 1 colluding parties, not 0" in await refusal_at(federation, "one", job)

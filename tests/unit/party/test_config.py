@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from party.budget import Budget
 from party.config import PartyConfig, load_party_config
-from transport.settings import SettingsError
+from party.ledger.budget import Budget
+from service.settings import SettingsError
 
 PARTY_TOML = """
 name = "north"
@@ -237,3 +237,35 @@ def test_the_configurations_of_the_containers_have_a_policy_and_a_budget(name: s
     config = load(Path(__file__).parents[3] / "deploy" / "compose" / f"{name}.toml")
     assert config.policy.automatic is not None
     assert config.tables[0].first_budget is not None
+
+
+PERSONS = 'person_column = "insured"\nmost_rows_per_person = 3\n'
+
+
+def with_persons(text: str) -> str:
+    return PARTY_TOML.replace('id_column = "patient"\n', 'id_column = "patient"\n' + text)
+
+
+def test_a_table_says_whose_its_rows_are_and_how_many_count(party_toml: Path) -> None:
+    party_toml.write_text(with_persons(PERSONS))
+    (table,) = load(party_toml).tables
+    assert (table.person_column, table.most_rows_per_person) == ("insured", 3)
+    assert table.key_columns == ("patient", "insured")
+    party_toml.write_text(with_persons(PERSONS.replace("insured", "patient")))
+    assert load(party_toml).tables[0].key_columns == ("patient",)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('person_column = "insured"\n', "person_column, most_rows_per_person: one needs the other"),
+        ("most_rows_per_person = 3\n", "person_column, most_rows_per_person: one needs the other"),
+        (PERSONS.replace("3", "0"), "most_rows_per_person"),
+        (PERSONS.replace("3", "65537"), "most_rows_per_person"),
+        (PERSONS.replace("insured", "age"), "column 'age' is the person column: it cannot have bounds"),
+    ],
+)
+def test_persons_that_cannot_be_protected_are_refused_by_name(party_toml: Path, text: str, what: str) -> None:
+    party_toml.write_text(with_persons(text))
+    with pytest.raises(SettingsError, match=what):
+        load(party_toml)

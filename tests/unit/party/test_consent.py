@@ -10,7 +10,7 @@ QUESTION = {"job_id": "job-1", "analyst": "ada"}
 
 async def asked(box, job_id="job-1"):
     task = asyncio.create_task(box.ask(job_id, QUESTION))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not box.waiting():  # noqa: ASYNC110 - as the owner looks, from another process
             await asyncio.sleep(0.01)
     return task

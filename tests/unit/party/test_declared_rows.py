@@ -9,10 +9,10 @@ from ledgers import budget
 from party_federation import Federation
 from pydantic import ValidationError
 
-from algorithms.job import JobInput
-from algorithms.schema import Table, digest_of_ids
+from analyses.job.job import JobInput
+from analyses.job.schema import Table, digest_of_ids
 from party.admission import RefusalError
-from party.table import TableError, describe_table, load_table
+from party.tables.table import UnusableTableError, describe_table, load_table
 
 WANTED = JobInput(party="north", table="visits", columns=("age",))
 
@@ -29,10 +29,13 @@ def test_a_table_is_read_within_its_declaration_and_refused_outside_with_party_t
         if 2 <= n_rows <= 4:
             assert load_table(config, WANTED).n_rows == n_rows
             continue
-        with pytest.raises(TableError) as raised:
+        with pytest.raises(UnusableTableError) as raised:
             load_table(config, WANTED)
         said.add(str(raised.value))
-    assert said == {"table 'visits' of party 'north': it does not have as many rows as its owner declares"}
+        assert raised.value.detail == "it does not have as many rows as its owner declares"
+    assert said == {
+        "table 'visits' of party 'north' cannot be used; its owner finds the reason in the log of the service"
+    }
 
 
 def test_the_declaration_is_part_of_the_public_schema(make_config, tmp_path):
@@ -65,3 +68,19 @@ async def test_a_delta_is_compared_with_the_most_rows_declared_whatever_the_tabl
         except RefusalError as error:
             said.add(str(error))
     assert said == {"" if most == 50 else "delta is too large for table 'people' of bank"}
+
+
+async def test_where_no_rows_are_declared_only_the_owner_hears_that_the_budgets_delta_is_too_large(tmp_path, capsys):
+    said = {}
+    for n_rows in (30, 3000):
+        ids = digest_of_ids(map(str, range(n_rows)))
+        tables = {p: Table(make_schema(p, rows=None), np.zeros((n_rows, 2)), ids) for p in PARTIES}
+        folder = tmp_path / str(n_rows)
+        folder.mkdir()
+        federation = Federation(tables, folder)
+        federation.ledgers["bank"].set_budget("people", budget(100.0, delta=1 / 300), "test")
+        job = make_job(analysis="secure-sum", parameters={"max_rows": 5000, "units": 16})
+        events, _ = await federation.run(job)
+        said[n_rows] = (events, capsys.readouterr().out.count("delta is not below 1 / (rows of the table)"))
+    assert said[30][0] == said[3000][0]
+    assert (said[30][1], said[3000][1]) == (0, 1)

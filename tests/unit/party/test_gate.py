@@ -5,12 +5,13 @@ import asyncio
 import numpy as np
 import pytest
 
-from algorithms.plan import OPENING_STAGE
+from analyses.job.plan import OPENING_STAGE
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError
-from mpc.local_network import LocalNetwork
-from mpc.session import COORDINATOR
-from party.books import ChargeError
+from mpc.local.network import LocalNetwork
+from mpc.protocol.greeting import DifferentTermsError, exchange_public_keys
+from mpc.protocol.session import COORDINATOR
 from party.gate import COMMIT_STAGE, GatedSession
+from party.ledger.books import ChargeError
 
 NAMES = {COORDINATOR: "main", 1: "bank", 2: "hospital", 3: "telco"}
 RESULT = np.arange(4, dtype=np.uint64)
@@ -19,7 +20,16 @@ RESULT = np.arange(4, dtype=np.uint64)
 class Setting:
     """Three gated parties on one network; `ledger` lists what happened in order."""
 
-    def __init__(self, *, owners=(1, 2, 3), openers=(1, 2, 3), receivers=(COORDINATOR,), deadline_s=1.0, refusing=()):
+    def __init__(
+        self,
+        *,
+        owners=(1, 2, 3),
+        openers=(1, 2, 3),
+        receivers=(COORDINATOR,),
+        deadline_s=1.0,
+        refusing=(),
+        must_greet=(),
+    ):
         self.network = LocalNetwork(NAMES, deadline_s=deadline_s)
         self.happened = []
         self.refusing = set(refusing)
@@ -31,6 +41,7 @@ class Setting:
                 owners=owners,
                 openers=openers,
                 receivers=receivers,
+                must_greet=must_greet,
             )
             for member in (1, 2, 3)
         }
@@ -167,3 +178,44 @@ async def test_the_gates_own_messages_cannot_be_forged(use):
     }
     with pytest.raises(LocalFaultError, match="belongs to the gate"):
         await calls[use]()
+
+
+@pytest.mark.parametrize(("to", "stage"), [(2, "table"), (COORDINATOR, "centres"), (2, OPENING_STAGE), (2, "")])
+async def test_nothing_leaves_before_all_members_have_shown_the_same_binding(to, stage):
+    setting = Setting(receivers=(COORDINATOR, 2), must_greet=(2, 3))
+    gated = setting.gated[1]
+    gated.trust_binding([2])
+    with pytest.raises(LocalFaultError, match="before telco confirmed the plan"):
+        await gated.send(to, stage, RESULT)
+    for pay in (gated.commit, gated.open):
+        with pytest.raises(LocalFaultError, match="the cost is not committed before telco confirmed the plan"):
+            await pay()
+    assert setting.happened == []
+    gated.trust_binding([3])
+    for member in (2, 3):
+        setting.gated[member].trust_binding([1, 2, 3])
+        await setting.gated[member].commit()
+    await gated.send(to, stage, RESULT)
+    assert (stage, 1) in setting.happened
+
+
+async def test_greetings_leave_before_and_open_the_gate_once_they_agree():
+    setting = Setting(must_greet=(2, 3))
+    peers = {1: (2, 3), 2: (1, 3), 3: (1, 2)}
+    keys = await asyncio.gather(*(exchange_public_keys(setting.gated[m], peers[m], b"%d" % m) for m in peers))
+    assert keys[0] == {2: b"2", 3: b"3"}
+    await setting.gated[1].send(2, "table", RESULT)
+
+
+async def test_a_greeting_of_another_plan_opens_nothing():
+    setting = Setting(must_greet=(2, 3))
+    others = {m: setting.network.session(m) for m in (2, 3)}
+    others[3].binding = bytes(32)
+    greetings = [exchange_public_keys(other, [1], b"key") for other in others.values()]
+    mine, *_ = await asyncio.gather(
+        exchange_public_keys(setting.gated[1], [2, 3], b"key"), *greetings, return_exceptions=True
+    )
+    assert isinstance(mine, DifferentTermsError)
+    assert (mine.member, mine.witness) == (COORDINATOR, 3)
+    with pytest.raises(LocalFaultError, match="before hospital, telco confirmed the plan"):
+        await setting.gated[1].send(2, "table", RESULT)

@@ -2,7 +2,7 @@ import pytest
 
 from entropy import SystemEntropy
 from party.installation import Installation, InstallationError
-from transport.settings import SettingsError
+from service.settings import SettingsError
 
 
 def test_a_folder_has_one_name_for_ever(tmp_path):

@@ -1,16 +1,22 @@
 import asyncio
 import threading
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from job_builders import PARTIES, make_job, make_table
 from party_federation import NAMES, Federation
 
-from algorithms.registry import analysis_of
-from mpc.errors import PeerViolationError
+from analyses import registry
+from analyses.job.job import JobError
+from analyses.registry import analysis_of
+from mpc.errors import PeerViolationError, ShapeError
 from party import jobs as party_jobs
 from party.admission import RefusalError
 from party.jobs import FailedEvent, FinishedEvent, ProgressEvent
+from party.ledger.entry import LedgerError
+from party.tables.table import UnusableTableError
 
 
 @pytest.fixture
@@ -142,8 +148,107 @@ async def test_an_unforeseen_error_is_told_without_its_text(federation, monkeypa
 
     monkeypatch.setattr(federation.jobs["bank"], "_write_report", burst)
     events, _ = await federation.run(make_job())
-    assert "4711" not in events["bank"][-1].reason
-    assert "ZeroDivisionError" in events["bank"][-1].reason
+    assert events["bank"][-1].reason == "internal error; the log of bank has the details"
+    assert federation.sessions["bank"].ended == events["bank"][-1].reason
+
+
+@pytest.mark.parametrize("error", [JobError, ShapeError, ValueError, MemoryError])
+async def test_what_an_analysis_raises_about_its_data_is_told_neither_by_text_nor_by_kind(
+    federation, monkeypatch, capsys, error
+):
+    async def burst(session, plan, table):
+        raise error("row 17 holds 4711")
+
+    pca = registry.ANALYSES["pca"]
+    monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, party=burst))
+    await federation.reserve(make_job())
+    events = [event async for event in federation.jobs["bank"].run("job-1")]
+    text = "internal error; the log of bank has the details"
+    assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
+    assert "row 17 holds 4711" in capsys.readouterr().out
+
+
+async def test_a_deadline_that_reading_a_table_may_pass_is_refused_by_owners_and_nothing_is_read(tables, tmp_path):
+    federation = Federation(tables, tmp_path, least_deadline_s=10.0)
+    inputs = [{"party": p, "table": "people"} for p in ("bank", "hospital")]
+    job = make_job(deadline_s=9.9, inputs=inputs, compute=PARTIES)
+    for owner in ("bank", "hospital"):
+        with pytest.raises(RefusalError, match=f"deadline_s: 9.9 is below 10, the least of {owner}"):
+            await federation.propose(job, owner)
+    assert await federation.propose(job, "telco")  # it reads nothing
+    assert await federation.propose(make_job(deadline_s=10.0))
+    assert federation.loaded == []
+
+
+@pytest.mark.parametrize("least_s", [60.0, 0.5])
+async def test_an_owner_is_told_that_reading_takes_longer_than_half_of_the_least_deadline(
+    tables, tmp_path, monkeypatch, capsys, least_s
+):
+    federation = Federation(tables, tmp_path, least_deadline_s=least_s, deadline_s=0.5)
+    monkeypatch.setattr(
+        federation.jobs["bank"]._tables, "_load_table", lambda brought: time.sleep(0.3) or tables["bank"]
+    )
+    await federation.reserve(make_job(deadline_s=60.0))
+    running = federation.jobs["bank"].run("job-1")
+    await collect(running)
+    assert ("raise least_deadline_s" in capsys.readouterr().out) == (least_s < 1)
+
+
+async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_that_reads(federation, monkeypatch):
+    bank, reads, may_end, began = federation.jobs["bank"], [], threading.Event(), threading.Event()
+
+    def slowly(brought):
+        reads.append(brought)
+        began.set()
+        may_end.wait(30)
+        return federation.tables["bank"]
+
+    monkeypatch.setattr(bank._tables, "_load_table", slowly)
+    try:
+        for number in range(4):
+            await federation.reserve(make_job(), job_id=f"job-{number}")
+            running = bank.run(f"job-{number}")
+            assert await anext(running) == ProgressEvent("reading", 0)
+            await asyncio.to_thread(began.wait, 20)
+            async with asyncio.timeout(20):
+                await running.aclose()  # it does not wait for the thread
+        assert len(reads) == 1
+    finally:
+        may_end.set()
+    async with asyncio.timeout(20):
+        await bank._tables.read(make_job().inputs[0])  # and the turn passes on
+    assert len(reads) == 2
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+@pytest.mark.parametrize("error", [Panic, MemoryError, OSError, JobError, ValueError, LedgerError, ShapeError])
+async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_cannot_be_used(
+    federation, monkeypatch, capsys, error
+):
+    def burst(brought):
+        raise error("row 17 holds 4711")
+
+    monkeypatch.setattr(federation.jobs["bank"]._tables, "_load_table", burst)
+    await federation.reserve(make_job())
+    async with asyncio.timeout(20):
+        events = await collect(federation.jobs["bank"].run("job-1"))
+    text = str(UnusableTableError("table 'people' of party 'bank'", ""))
+    assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
+    assert f"reading it failed: {error.__name__}" in (told := capsys.readouterr().out)
+    assert "4711" not in told
+
+
+async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
+    plan = await federation.reserve(make_job())
+    assert federation.loaded == []
+    running = federation.jobs["bank"].run("job-1")
+    assert await anext(running) == ProgressEvent("reading", 0)
+    await running.aclose()
+    assert set(federation.loaded) <= {"bank"}
+    assert plan.owners == (1, 2, 3)
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
@@ -244,8 +349,8 @@ async def test_holding_ends_when_the_job_runs_or_ends(federation):
     running = federation.jobs["bank"].run("job-1")
     await anext(running)
     federation.jobs["telco"].end("job-1", "the analyst cancelled it")
-    await asyncio.wait_for(asyncio.gather(*holding), 5)
-    await asyncio.wait_for(federation.jobs["bank"].hold("job-9"), 5)
+    await asyncio.wait_for(asyncio.gather(*holding), 60)
+    await asyncio.wait_for(federation.jobs["bank"].hold("job-9"), 60)
     await running.aclose()
 
 
@@ -255,14 +360,14 @@ async def test_a_job_that_ends_while_the_ledger_reserves_for_it_leaves_nothing_h
 
     def slowly(*args, **kwargs):
         writes.set()
-        may_write.wait(10)
+        may_write.wait(60)
         reserve(*args, **kwargs)
 
     monkeypatch.setattr(ledger, "reserve", slowly)
     schemas = [await federation.propose(job, name) for name in PARTIES]
     plan = analysis_of(job).plan(job, schemas)
     asking = asyncio.create_task(collect(bank.reserve("job-1", schemas, plan.digest())))
-    await asyncio.to_thread(writes.wait, 10)
+    await asyncio.to_thread(writes.wait, 60)
     bank.end("job-1", "the analyst cancelled it")
     await bank.end_all("stop")  # the release comes first, and finds nothing
     asking.cancel()
@@ -285,3 +390,33 @@ async def test_a_ledger_that_fails_at_the_commit_opens_nothing_and_keeps_its_det
 
 async def collect(events):
     return [event async for event in events]
+
+
+async def test_who_waits_for_half_of_the_deadline_says_for_whom(federation):
+    await federation.reserve(make_job(deadline_s=0.8))
+    running = federation.jobs["bank"].run("job-1")  # alone: it waits for the others
+    first = await anext(running)
+    assert (type(first), first.waits_for) == (ProgressEvent, "")
+    federation.sessions["bank"].slow = 2
+    async with asyncio.timeout(20):
+        async for event in running:
+            if isinstance(event, ProgressEvent) and event.waits_for:
+                break
+    assert event.waits_for == NAMES[2]
+    await running.aclose()
+
+
+@pytest.mark.parametrize(("slow", "culprit"), [(2, NAMES[2]), (None, "")])
+async def test_a_job_ends_at_the_limit_of_its_owner_and_names_who_was_waited_for(tables, tmp_path, slow, culprit):
+    federation = Federation(tables, tmp_path, deadline_s=60.0)
+    federation.jobs["bank"]._config = federation.jobs["bank"]._config.model_copy(update={"max_job_s": 0.5})
+    await federation.reserve(make_job(deadline_s=60.0))
+    running = federation.jobs["bank"].run("job-1")
+    async with asyncio.timeout(20):
+        await anext(running)
+        federation.sessions["bank"].slow = slow
+        events = [event async for event in running]
+    assert isinstance(events[-1], FailedEvent)
+    assert events[-1].culprit == culprit
+    assert "the job ran longer than the owner of bank allows (0.5 s, max_job_s)" in events[-1].reason
+    assert not events[-1].is_finding

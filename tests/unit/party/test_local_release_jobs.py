@@ -6,18 +6,19 @@ from job_builders import PARTIES
 from ledgers import budget
 from party_federation import Federation
 
-from algorithms.job import Job
-from algorithms.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
-from mpc.session import COORDINATOR
+from analyses.clustering.local_clustering import LocalClustering
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.gate import COMMIT_STAGE
-from party.jobs import FailedEvent, FinishedEvent
+from party.jobs import FinishedEvent
 
 
 def table(party, seed):
     values = np.random.default_rng(seed).integers(0, 4, (40, 1)).astype(float)
     column = ColumnSchema(name="x0", lower=0, upper=3)
-    schema = BlockSchema(party=party, columns=(column,), has_ids=True, rows=(1, 50))
+    schema = BlockSchema(party=party, columns=(column,), has_ids=True, rows=(2, 50))
     return Table(schema, values, digest_of_ids(map(str, range(40))))
 
 
@@ -58,18 +59,20 @@ async def test_reports_leave_a_party_only_when_all_owners_have_committed_the_cos
     assert result["privacy"]["views"]["coalition"]["epsilon"] <= 4.0
 
 
-async def test_a_value_that_is_no_category_costs_nobody_anything(tables, tmp_path):
-    tables["hospital"].values[3, 0] = 9.0
-    federation = Federation(tables, tmp_path, deadline_s=0.5)
-    events, _ = await federation.run(job("pattern-count", method="randomized-response"))
-    failed = events["hospital"][-1]
-    assert isinstance(failed, FailedEvent)
-    assert "column hospital.x0 holds a value that is no category 0..3" in str(failed)
-    for name in PARTIES:
-        federation.jobs[name].end("job-1", "the job failed")
-        await federation.jobs[name].end_all("stop")
-    assert all(ledger.balance("people").spent == 0 for ledger in federation.ledgers.values())
-    assert not any(receiver == COORDINATOR for _, receiver in federation.sent)
+@pytest.mark.parametrize("wanted", REPORTED, ids=lambda wanted: wanted.parameters["method"])
+async def test_values_that_are_no_category_or_count_show_in_their_owners_report_alone(wanted, tables, tmp_path):
+    seen = []
+    for name, planted in (("clean", (1.0, 1.0)), ("planted", (9.0, 0.5))):
+        tables["hospital"].values[3:5, 0] = planted
+        (tmp_path / name).mkdir()
+        federation = Federation(tables, tmp_path / name)
+        events, result = await federation.run(wanted)
+        assert isinstance(result, dict), result
+        seen.append((events, sorted(federation.sent)))
+    assert seen[0] == seen[1]
+    n_clipped = int(wanted.analysis == "moments")  # there 9 is a count, above the largest
+    report = federation.reports["hospital"]
+    assert (report.clipped_values, report.mapped_values) == ({"x0": n_clipped}, {"x0": 2 - n_clipped})
 
 
 async def test_single_events_are_charged_to_a_budget_for_events_only(tables, tmp_path):
@@ -83,3 +86,18 @@ async def test_single_events_are_charged_to_a_budget_for_events_only(tables, tmp
     assert all(isinstance(last, FinishedEvent) for *_, last in events.values())
     assert result["privacy"]["unit"] == "event"
     assert all(3.9 < ledger.balance("people").spent <= 4.0 for ledger in federation.ledgers.values())
+
+
+async def test_local_centres_are_paid_for_before_they_are_drawn(tables, tmp_path, monkeypatch):
+    """How long the draw takes depends on noisy counts: whoever calls the job off meanwhile learns nothing for free."""
+    states = []
+
+    def release(local, rows, entropy):
+        states.append([ledger.balance("people").n_committed for ledger in federation.ledgers.values()])
+        raise RuntimeError("the analyst called the job off here")
+
+    monkeypatch.setattr(LocalClustering, "release", release)
+    federation = Federation(tables, tmp_path, deadline_s=0.5)
+    await federation.run(job("clustering", k=2, k_local=2))
+    assert states
+    assert all(any(committed) for committed in states)

@@ -1,9 +1,21 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
+from ledgers import cost_of
 from pydantic import ValidationError
 
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteLaplaceDpEvent
+from party.ledger.spending import Spending, cover_of
 from party.policy import Answer, Policy, Request, Rules
+
+
+def coming_to(epsilon):
+    """How an analyst whose only job has this epsilon stands to a limit."""
+    cost = cost_of(DiscreteLaplaceDpEvent(1000, 1000 / Fraction(epsilon), Adjacency.REPLACE_ONE))
+    return lambda most: cover_of(Spending(cost.curve, 1, 1, cost, 1), most, 1e-6)
+
 
 REQUEST = Request(
     analyst="ada",
@@ -14,7 +26,7 @@ REQUEST = Request(
     colluding=1,
     receivers=("ada", "coordinator"),
     epsilon=1.0,
-    analyst_epsilon=1.5,
+    analyst_cover=coming_to(1.4),
 )
 BREAKS = [
     ({"analyses": ["pca"]}, {"analysis": "mining"}, "analysis 'mining' is not among 'pca'"),
@@ -23,7 +35,11 @@ BREAKS = [
     ({"columns": {"visits": ["age", "stay"]}}, {"table": "stays"}, "table 'stays' is not among"),
     ({"max_epsilon_per_job": 1.0}, {"epsilon": 1.01}, "epsilon 1.01 of the job is above 1 "),
     ({"max_epsilon_per_job": 1.0}, {"epsilon": float("nan")}, "epsilon nan of the job"),
-    ({"max_epsilon_per_analyst": 1.5}, {"analyst_epsilon": 1.6}, "epsilon 1.6 of all jobs of analyst 'ada'"),
+    (
+        {"max_epsilon_per_analyst": 1.5},
+        {"analyst_cover": coming_to(1.6)},
+        "all jobs of analyst 'ada' would come to epsilon 1.6 of 1.5",
+    ),
     ({"min_compute_parties": 3}, {"n_compute_parties": 2}, "2 compute parties are fewer than 3"),
     ({"withstand_coalition": 1}, {"colluding": 0}, "must withstand 1 colluding parties, not 0"),
     ({"receivers": ["ada", "coordinator"]}, {"receivers": ("ada", "rival")}, "'rival' may not get results"),
@@ -39,11 +55,18 @@ def test_each_rule_admits_what_meets_it_and_says_what_breaks_it(rules, changes, 
 
 @pytest.mark.parametrize("rules", [{}, {"exact_tables": ["stays"]}, {"max_epsilon_per_job": 100.0}])
 def test_an_exact_result_is_refused_unless_its_table_is_named(rules):
-    exact = replace(REQUEST, is_exact=True, epsilon=None, analyst_epsilon=None)
+    exact = replace(REQUEST, is_exact=True, epsilon=None, analyst_cover=None)
     (objection,) = Rules.model_validate(rules).objections(exact)
     assert objection == "an exact result of table 'visits', which nothing protects, is not allowed"
     assert Rules.model_validate({**rules, "exact_tables": ["visits"]}).objections(exact) == []
-    assert Rules.model_validate(rules).objections(replace(exact, table="")) == []  # only computes: none of its data
+
+
+def test_an_exact_result_is_above_any_limit_of_epsilon_where_the_party_only_computes():
+    exact = replace(REQUEST, table="", columns=(), is_exact=True, epsilon=None, analyst_cover=None)
+    assert Rules().objections(exact) == []
+    for limit in ("max_epsilon_per_job", "max_epsilon_per_analyst"):
+        (objection,) = Rules.model_validate({limit: 100.0}).objections(exact)
+        assert objection == "an exact result, which no epsilon describes, is above any epsilon that a job may have"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +75,7 @@ def test_an_exact_result_is_refused_unless_its_table_is_named(rules):
 )
 def test_an_exact_result_is_refused_asked_about_or_accepted_as_the_owner_says(limits, automatic, answer):
     policy = Policy(automatic=Rules(max_epsilon_per_job=1.0, exact_tables=automatic), limits=Rules(exact_tables=limits))
-    assert policy.decide(replace(REQUEST, is_exact=True, epsilon=None, analyst_epsilon=None)).answer is answer
+    assert policy.decide(replace(REQUEST, is_exact=True, epsilon=None, analyst_cover=None)).answer is answer
 
 
 def test_what_is_exact_without_asking_must_be_within_the_limits():
@@ -72,7 +95,7 @@ def test_no_rules_restrict_nothing_and_all_broken_rules_are_told():
 
 def test_what_is_not_planned_yet_is_not_held_against_a_job():
     rules = Rules(max_epsilon_per_job=0.1, max_epsilon_per_analyst=0.1)
-    assert rules.objections(replace(REQUEST, epsilon=None, analyst_epsilon=None)) == []
+    assert rules.objections(replace(REQUEST, epsilon=None, analyst_cover=None)) == []
 
 
 def test_a_party_that_only_computes_has_no_columns_to_object_to():
@@ -98,8 +121,19 @@ def test_the_ledger_enforces_the_limit_per_analyst_of_the_rules_that_a_job_was_a
         automatic=Rules(max_epsilon_per_job=1.0, max_epsilon_per_analyst=2.0),
         limits=Rules(max_epsilon_per_analyst=4.0),
     )
-    assert policy.decide(REQUEST).max_epsilon_per_analyst == 2.0
-    assert policy.decide(replace(REQUEST, analyst_epsilon=3.0)).max_epsilon_per_analyst == 4.0
+    assert policy.decide(REQUEST).max_epsilons_per_analyst == (4.0, 2.0)
+    assert policy.decide(replace(REQUEST, analyst_cover=coming_to(3.0))).max_epsilons_per_analyst == (4.0,)
+
+
+@pytest.mark.parametrize(("n_parties", "colluding", "is_accepted"), [(3, 1, 1), (5, 2, 1), (5, 1, 0), (3, 0, 0)])
+def test_a_policy_refuses_by_default_what_withstands_fewer_than_the_parties_allow(n_parties, colluding, is_accepted):
+    request = replace(REQUEST, n_compute_parties=n_parties, colluding=colluding)
+    decision = Policy(automatic=Rules(max_epsilon_per_job=1.0)).decide(request)
+    assert decision.answer is (Answer.ACCEPT if is_accepted else Answer.REFUSE)
+    if not is_accepted:
+        assert f"must withstand {(n_parties - 1) // 2} colluding parties, not {colluding}" in decision.objections[0]
+    allowing = Policy(automatic=Rules(max_epsilon_per_job=1.0), limits=Rules(withstand_coalition=colluding))
+    assert allowing.decide(request).answer is Answer.ACCEPT
 
 
 @pytest.mark.parametrize(

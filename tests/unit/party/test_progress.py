@@ -6,8 +6,11 @@ from job_builders import PARTIES, make_job
 from moment_jobs import table_of
 from party_federation import Federation
 
-from algorithms import moments, noisy_gram, pattern_products, pca
-from algorithms.plan import OPENING_STAGE
+from analyses.job.plan import OPENING_STAGE
+from analyses.pattern_count import products as pattern_products
+from analyses.pca import protocol as pca
+from analyses.power_moments import protocol as moments
+from analyses.second_moments import noisy_gram
 from party.jobs import FinishedEvent, ProgressEvent
 
 BLOCK_ROWS = 4

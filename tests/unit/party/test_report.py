@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.schema import LocalReport
+from analyses.job.schema import LocalReport
 from party.report import StageTraffic, write_report
 
-LOCAL = LocalReport(n_rows=1200, clipped_values={"age": 3, "stay": 0}, clipped_rows=7)
+LOCAL = LocalReport(
+    1200, clipped_values={"age": 3, "stay": 0}, clipped_rows=7, mapped_values={"code": 2}, surplus_rows=5
+)
 TRAFFIC = {"table": StageTraffic(sent_bytes=9000, received_bytes=4500)}
 PRIVACY = {"coordinator": {"epsilon": 0.7}, "coalition": {"epsilon": 1.0}, "delta": 1e-5}
 
@@ -26,6 +28,8 @@ def test_a_report_holds_counts_traffic_and_both_epsilons(tmp_path: Path) -> None
         "rows": 1200,
         "clipped_rows": 7,
         "clipped_values": {"age": 3, "stay": 0},
+        "mapped_values": {"code": 2},
+        "surplus_rows": 5,
         "traffic": {"table": {"sent_bytes": 9000, "received_bytes": 4500}},
         "privacy": PRIVACY,
         "budget": BUDGET,

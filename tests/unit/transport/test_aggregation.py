@@ -10,6 +10,8 @@ from mpc.secagg.coordinator.collecting_shares import SEAL_BYTES
 from mpc.secagg.group import ResidueGroup
 from mpc.secagg.messages import SealedShares, UnmaskingShares
 from mpc.secagg.secret_sharing import SHARE_BYTES
+from service.errors import InvalidRequestError, NotFoundError, TimedOutError, TooMuchError
+from service.identity import Identity, Role
 from transport import aggregation
 from transport.aggregation import (
     MOST_CALLS,
@@ -21,8 +23,6 @@ from transport.aggregation import (
     CallCount,
     longest_answer_bytes,
 )
-from transport.errors import InvalidRequestError, NotFoundError, TimedOutError, TooMuchError
-from transport.identity import Identity, Role
 from transport.sum_codec import encode_from_member
 
 ANN, BEN = (Identity("walkers", Role.DEVICE, name) for name in ("ann", "ben"))

@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError
-from transport.errors import AlreadyExistsError, WrongStateError
+from service.errors import AlreadyExistsError, WrongStateError
 from transport.frames import array_frames, end_frame
 from transport.inbox import Inbox
+from transport.room import Room
 
 BANK, TELCO = 1, 2
 NAMES = {BANK: "bank", TELCO: "telco"}
+
+
+def inbox_with_room(sender_bytes):
+    room = Room(sender_bytes)
+    return Inbox(NAMES, shares={member: room.share_of(member) for member in NAMES})
 
 
 class Stream:
@@ -36,7 +42,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-async def receive(inbox, member, stage, shape=(4,), dtype=np.uint64, deadline_s=5.0):
+async def receive(inbox, member, stage, shape=(4,), dtype=np.uint64, deadline_s=60.0):
     return await inbox.receive(member, stage, shape, dtype, deadline_s)
 
 
@@ -98,7 +104,7 @@ async def test_many_empty_arrays_are_bounded_too():
 
 
 async def test_a_member_cannot_fill_the_memory_with_many_stages():
-    inbox = Inbox(NAMES, member_bytes=20_000)
+    inbox = inbox_with_room(20_000)
     taking = [asyncio.create_task(inbox.take(BANK, f"{i}", aiter(Stream(words(1000))))) for i in range(5)]
     await settle()
     assert inbox.waiting_bytes == 16_000
@@ -107,7 +113,7 @@ async def test_a_member_cannot_fill_the_memory_with_many_stages():
 
 
 async def test_the_stage_that_is_waited_for_has_room_even_when_the_member_has_none():
-    inbox = Inbox(NAMES, member_bytes=8_000)
+    inbox = inbox_with_room(8_000)
     taking = [asyncio.create_task(inbox.take(BANK, f"{i}", aiter(Stream(words(1000, i))))) for i in range(3)]
     await settle()
     assert (await receive(inbox, BANK, "2", (1000,)))[0] == 2

@@ -2,10 +2,10 @@ import pytest
 import structlog
 
 from entropy import InsecureTestEntropy
+from service.settings import SettingsError
 from transport.inbox import Inbox
 from transport.mesh import MeshConfig
 from transport.session import GrpcSession
-from transport.settings import SettingsError
 
 FILE = """
 name = "bob"
@@ -54,6 +54,7 @@ def test_a_file_that_cannot_work_is_refused(tmp_path, old, new, told):
 async def test_who_is_accused_of_a_wrong_share_is_logged_by_name():
     session = GrpcSession(
         job_id="job-1",
+        terms=b"",
         me=1,
         names={1: "alice", 2: "bob"},
         entropy=InsecureTestEntropy("alice"),

@@ -5,23 +5,22 @@ from moiety.v1 import aggregation_pb2 as pb
 from mpc.secagg.config import Topology
 from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.group import ResidueGroup, RingGroup
-from transport.errors import InvalidRequestError, TooMuchError
+from service.errors import InvalidRequestError, TooMuchError
+from service.limits import CHUNK_BYTES
+from transport.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
-    CHUNK_BYTES,
     Ended,
     Invitation,
     StageReport,
     SumFailure,
     SumResult,
     SumRetry,
-    chunks_of,
     decode_from_member,
     decode_happening,
     decode_to_member,
     encode_from_member,
     encode_happening,
     encode_to_member,
-    gather_chunks,
     parse_to_member,
 )
 

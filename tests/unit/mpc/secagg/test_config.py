@@ -5,7 +5,7 @@ from masked_sums import make_config, make_roster
 
 from mpc.errors import LocalFaultError, TooFewPartiesError
 from mpc.secagg.config import Topology, input_digest
-from mpc.secagg.transcript import RoundId, digest, encode_fields
+from mpc.transcript import RoundId, digest, encode_fields
 
 
 def test_the_default_complete_graph_lets_just_under_half_vanish():
@@ -16,10 +16,10 @@ def test_the_default_complete_graph_lets_just_under_half_vanish():
 
 def test_a_ring_is_the_smallest_safe_one():
     topology = Topology.ring(1000, 100, 100)
-    assert (topology.degree, topology.n_required, topology.fewest_survivors) == (96, 67, 900)
+    assert (topology.degree, topology.n_required, topology.fewest_survivors) == (120, 87, 900)
     assert topology.n_signatures == 551
-    with pytest.raises(TooFewPartiesError, match="96 neighbours each and 66 shares required is not safe"):
-        replace(topology, n_required=66)
+    with pytest.raises(TooFewPartiesError, match="120 neighbours each and 86 shares required is not safe"):
+        replace(topology, n_required=86)
     with pytest.raises(TooFewPartiesError):
         Topology.ring(200, 90, 60)
 

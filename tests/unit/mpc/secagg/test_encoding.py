@@ -156,6 +156,39 @@ def test_the_largest_entry_is_attained_and_exact(rounding, clip, units):
         assert abs(int(encode(encoding, [clip]).values[0])) <= encoding.largest_entry
 
 
+@pytest.mark.parametrize("rounding", list(Rounding))
+@pytest.mark.parametrize(("clip", "units"), [(0.7, 10), (0.07, 100), (8.2, 10), (1.1, 10), (2.0**-1074, 1 << 52)])
+def test_an_entry_at_the_bound_never_exceeds_what_its_member_checks(rounding, clip, units):
+    """In floating point 0.7 times 10 is 7, and exactly it is less: a member with such a value refused its own vector.
+
+    Beside entries that are small, the norm does not show it.
+    """
+    encoding = VectorEncoding(3, clip, units=units, rounding=rounding)
+    for value in (clip, -clip, 5 * clip, -1e300):
+        values = encode(encoding, [value, 0.0, 0.0]).values
+        encoding.check_values(values)
+        assert int((values**2).sum()) <= encoding.squared_norm_bound
+
+
+@pytest.mark.parametrize("group", [RingGroup(64), ResidueGroup(3), ResidueGroup(6)])
+def test_a_weight_times_an_entry_beyond_64_bits_is_refused_whatever_the_group(group):
+    """2^41 times 2^52 was 0 in the group of six primes, which has room for it."""
+    with pytest.raises(EncodingOverflowError, match="above 2\\^63 - 1"):
+        VectorEncoding(1, 2.0**41, largest_weight=1 << 52).check_fits(group, 2)
+    with pytest.raises(EncodingOverflowError, match="above 2\\^63 - 1"):
+        VectorEncoding(1, 2.0**31, largest_weight=1 << 32)
+
+
+@pytest.mark.parametrize("weight", [(1 << 32) - 1, 1 << 31, 1])
+@pytest.mark.parametrize("group", [RingGroup(64), ResidueGroup(4), ResidueGroup(6)])
+def test_the_largest_weighted_integers_are_summed_exactly(weight, group):
+    """The largest element that there is: 2^31 times 2^32 - 1, just below 2^63."""
+    encoding = VectorEncoding(2, 2.0**31, largest_weight=(1 << 32) - 1)
+    values = encode(encoding, [2.0**31, -(2.0**31)], weight).values
+    assert values.tolist() == [weight << 31, -weight << 31, weight]
+    assert [int(v) for v in group.decode(group.encode(values))] == values.tolist()
+
+
 @pytest.mark.parametrize("group", [RingGroup(16), ResidueGroup(1)])
 def test_fitting_is_decided_to_the_unit(group):
     per_member = group.largest // 10

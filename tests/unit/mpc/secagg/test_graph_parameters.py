@@ -1,4 +1,4 @@
-"""Against the table that the published finder gives for its own parameters."""
+"""Against the table that the published finder gives for its own parameters; against a coordinator that tries rings."""
 
 import math
 from fractions import Fraction
@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 from scipy.stats import hypergeom
 
-from mpc.errors import LocalFaultError
+from mpc.errors import LocalFaultError, TooFewPartiesError
+from mpc.secagg.config import Topology
 from mpc.secagg.graph_parameters import GraphParameters, find_graph_parameters, required_shares
 
 RATES_ONE_ANSWER = ((5, 5), (10, 10), (10, 30), (33, 5), (33, 33))
@@ -20,7 +21,10 @@ TABLE = {
 
 
 def row(n, rates, majority):
-    found = [find_graph_parameters(n, n * a // 100, n * d // 100, agrees_by_majority=majority) for a, d in rates]
+    found = [
+        find_graph_parameters(n, n * a // 100, n * d // 100, agrees_by_majority=majority, ring_bits=40)
+        for a, d in rates
+    ]
     return " ".join(f"{p.degree},{p.n_required}" for p in found)
 
 
@@ -32,7 +36,7 @@ def test_the_published_parameters_come_out(n):
 def test_the_tails_are_those_of_the_hypergeometric_distribution():
     """A second opinion where double precision suffices: one share less would fall below the bound of security."""
     n, k, n_corrupt, n_vanishing = 300, 36, 30, 30
-    t = required_shares(n, k, n_corrupt, n_vanishing, agrees_by_majority=False)
+    t = required_shares(n, k, n_corrupt, n_vanishing, agrees_by_majority=False, ring_bits=40)
     assert hypergeom.sf(t - 1, n, n_corrupt, k) <= 2**-41 / n < hypergeom.sf(t - 2, n, n_corrupt, k)
     assert hypergeom.cdf(t - 1, n, n - n_vanishing, k) < 2**-20 / n
 
@@ -42,19 +46,51 @@ def test_a_ring_that_bad_members_could_cut_is_not_safe():
     n, k, bad = 40, 10, 20
     cut = Fraction(n * (n - k - 1), 2) * Fraction(math.comb(n - k, bad - k), math.comb(n, bad))
     assert cut > Fraction(1, 2**41)
-    assert required_shares(n, k, 0, bad, agrees_by_majority=False) is None
+    assert required_shares(n, k, 0, bad, agrees_by_majority=False, ring_bits=40) is None
 
 
 def test_more_required_shares_than_members_that_stay_are_not_safe():
     assert find_graph_parameters(100, 50, 49) is None
-    assert required_shares(1000, 96, 100, 400) is None
+    assert required_shares(1000, 120, 100, 400) is None
 
 
 def test_majorities_exclude_two_answers():
     found = find_graph_parameters(1000, 100, 100)
-    assert found == GraphParameters(96, 67)
-    one_answer = required_shares(1000, 96, 100, 100, agrees_by_majority=False)
-    assert 2 * found.n_required > 96 + one_answer - 1
+    assert found == GraphParameters(120, 87)
+    one_answer = required_shares(1000, 120, 100, 100, agrees_by_majority=False)
+    assert 2 * found.n_required > 120 + one_answer - 1
+
+
+def bad_ring_bound(topology):
+    """The probability that one random ring is bad, at most: by the union bound, from the definitions alone.
+
+    Both kinds of shares of a member can be collected if its corrupt neighbours give both and its honest ones either:
+    2 n_required <= k + corrupt neighbours.
+    """
+    n, k, corrupt = topology.n_members, topology.degree, topology.n_corrupt
+    least = 2 * topology.n_required - k
+    ways = sum(math.comb(corrupt, c) * math.comb(n - corrupt, k - c) for c in range(least, min(k, corrupt) + 1))
+    opened = Fraction(n * ways, math.comb(n, k))
+    n_bad, run = corrupt + n - topology.fewest_survivors, k // 2
+    both_runs = Fraction(1)
+    for i in range(2 * run):
+        both_runs *= Fraction(max(0, n_bad - i), n - i)
+    return opened + Fraction(n * (n - k - 1), 2) * both_runs
+
+
+@pytest.mark.parametrize("n", [129, 200, 300, 1000, 5000])
+@pytest.mark.parametrize(("corrupt", "vanishing"), [(0, 0), (5, 5), (10, 10), (20, 10), (10, 30)])
+def test_a_coordinator_that_tries_2_to_the_40_rings_finds_a_bad_one_with_probability_2_to_the_minus_40(
+    n, corrupt, vanishing
+):
+    topology = Topology.ring(n, n * corrupt // 100, n * vanishing // 100)
+    assert 2**40 * bad_ring_bound(topology) <= Fraction(1, 2**40)
+
+
+def test_a_member_refuses_a_ring_that_is_safe_for_one_try_only():
+    published = find_graph_parameters(1000, 100, 100, ring_bits=40)
+    with pytest.raises(TooFewPartiesError, match="is not safe"):
+        Topology(1000, published.degree, published.n_required, 900, 100)
 
 
 @pytest.mark.parametrize("degree", [0, 3, 300])

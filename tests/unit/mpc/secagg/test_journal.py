@@ -4,7 +4,7 @@ import pytest
 
 from mpc.secagg.errors import RoundReusedError, ShareKindError
 from mpc.secagg.journal import MemoryJournal, ShareKind
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 ROUND = RoundId("session", 3, 0)
 SEED, KEY = ShareKind.SELF_MASK_SEED, ShareKind.MASK_KEY

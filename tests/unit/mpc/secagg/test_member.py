@@ -9,7 +9,15 @@ from masked_sums import OpenRound, entropy_of, make_config, make_member, values_
 from entropy import SystemEntropy
 from mpc.errors import PeerViolationError, ShapeError
 from mpc.secagg.config import Topology
-from mpc.secagg.errors import ContradictoryMessageError, InvalidSetError, TooFewMembersError
+from mpc.secagg.errors import (
+    ContradictoryMessageError,
+    InvalidSetError,
+    OutOfOrderError,
+    RoundAbortedError,
+    TooFewMembersError,
+    UnopenableShareError,
+    WrongNeighboursError,
+)
 from mpc.secagg.graph import Neighbourhood
 from mpc.secagg.keys import RoundKey, SealedChannel
 from mpc.secagg.member import awaiting_members
@@ -64,6 +72,45 @@ def test_another_message_in_an_answered_stage_aborts(name):
     }
     with pytest.raises(ContradictoryMessageError):
         other[name]()
+
+
+def test_shares_may_be_checked_before_there_is_a_vector_to_mask():
+    round_ = OpenRound().up_to("share")
+    for _ in range(2):
+        round_.members[ME].check_shares(round_.deliveries[ME])
+    masked = round_.members[ME].mask_input(round_.deliveries[ME], values_of(ME))
+    round_.members[ME].check_shares(round_.deliveries[ME])  # a repetition, which `mask_input` answers
+    assert round_.members[ME].mask_input(round_.deliveries[ME], values_of(ME)) == masked
+
+
+def altered(delivery):
+    return replace(delivery, sealed={j: bytes([sealed[0] ^ 1]) + sealed[1:] for j, sealed in delivery.sealed.items()})
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (altered, UnopenableShareError),
+        (lambda delivery: replace(delivery, sharers=(1, 2)), TooFewMembersError),
+        (lambda delivery: replace(delivery, sealed={}), WrongNeighboursError),
+    ],
+)
+def test_a_delivery_that_cannot_be_masked_for_is_refused_when_it_is_checked_and_the_member_is_aborted(change, error):
+    round_ = OpenRound().up_to("share")
+    member = round_.members[ME]
+    with pytest.raises(error):
+        member.check_shares(change(round_.deliveries[ME]))
+    with pytest.raises(RoundAbortedError):
+        member.mask_input(round_.deliveries[ME], values_of(ME))
+
+
+def test_shares_are_checked_in_their_turn():
+    round_ = OpenRound().up_to("advertise")
+    delivery = OpenRound().up_to("share").deliveries[ME]
+    with pytest.raises(OutOfOrderError):
+        round_.members[ME].check_shares(delivery)
+    with pytest.raises(RoundAbortedError):
+        round_.members[ME].check_shares(delivery)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 3, 3), (3, 2, 1), (1, 2, 2)])

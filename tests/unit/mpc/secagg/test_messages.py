@@ -4,7 +4,7 @@ import pytest
 from masked_sums import make_config, make_member
 
 from mpc.secagg.messages import Advertisement, SurvivorSignature, member_transcript, seed_digest, survivor_digest
-from mpc.secagg.transcript import RoundId
+from mpc.transcript import RoundId
 
 ROUND = RoundId("session", 3, 0)
 ADS = tuple(make_member(make_config(), m).advertise() for m in (1, 2))

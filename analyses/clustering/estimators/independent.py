@@ -1,0 +1,121 @@
+"""Counting as if memberships at different owners were independent: IND-LAP [VertClust23, section 4.1].
+
+Each owner releases the sizes of its own clusters with discrete Laplace noise; a cell gets the product of the shares of
+its clusters. Small noise and a bias that no budget removes: whatever the owners' columns have to do with each other is
+lost.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+
+from analyses.clustering.estimators.grid_weights import valid_weights
+from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.job.job import JobError, PrivacyTarget
+from analyses.job.plan import OPENING_STAGE
+from dp.cost.accounting import Adjacency
+from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.events import PrivacyEvent
+from dp.cost.report import privacy_report
+from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.draw.noise import MAX_SCALE
+from dp.mechanism.scalar import DiscreteLaplaceNoise
+from mpc.errors import PeerViolationError
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR
+
+_LARGEST_SIZE = 1 << 60  # no row count with noise comes near it, and sums of sizes fit
+
+
+class IndependentCounting(Counting):
+    """The sizes of each owner's clusters plus discrete Laplace noise, multiplied.
+
+    A row is in one cluster of each owner: adding or removing it moves one size by 1, replacing it two. Every owner adds
+    its own noise to its own sizes, so a coalition learns nothing more of the others' than the coordinator does.
+
+    Attributes:
+        scale: of the noise, in rows.
+    """
+
+    scale: int
+
+    @classmethod
+    def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
+        """See `Counting.calibrate`. There are no options."""
+        if options:
+            raise JobError(f"parameters.counting_options: counting `independent` has no option {next(iter(options))!r}")
+
+        def cost_of(scale: int) -> Cost:
+            return Cost.of(_noise(grid, scale, ADJACENCY[target.view]).event, Unit.RECORD).times(len(grid.owners))
+
+        scale = least_noise(cost_of, epsilon=target.epsilon, delta=target.delta, most=MAX_SCALE)
+        return cls(grid=grid, scale=scale)
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return one release per owner: a record is in a cluster of each."""
+        return (_noise(self.grid, self.scale, ADJACENCY[view]).event,) * len(self.grid.owners)
+
+    def report(self, delta: float) -> dict[str, Any]:
+        """See `Counting.report`."""
+        grid = self.grid
+        return privacy_report(
+            mechanism=f"sizes of the {grid.k_local} clusters of each of {len(grid.owners)} owners plus discrete "
+            "Laplace noise",
+            sensitivity="of the sizes of one owner: 1-norm 1 (add_or_remove_one) and 2 (replace_one)",
+            n_parties=grid.n_parties,
+            colluding=grid.colluding,
+            delta=delta,
+            events={view: self.events(view) for view in VIEWS},
+            noise=dict.fromkeys(VIEWS, f"discrete Laplace noise of scale {self.scale} in each size"),
+            parameters={"scale": self.scale},
+        )
+
+    def count_deviation(self, n_rows: int) -> float:
+        """See `Counting.count_deviation`. Of the noise alone: the bias of assuming independence is not in it."""
+        return 2 * self.scale / self.grid.k_local
+
+    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+        """See `Counting.party`. Cost: 1 message of 8 k' bytes per owner."""
+        if membership is None:
+            return
+        session = exchange.session
+        noise = _noise(self.grid, self.scale, Adjacency.REPLACE_ONE)
+        drawn = await session.compute(noise.sample, session.entropy)
+        noisy_sizes = np.bincount(membership, minlength=self.grid.k_local) + drawn.values
+        await session.send(COORDINATOR, OPENING_STAGE, noisy_sizes.view(np.uint64))
+
+    async def coordinator(self, exchange: ShareExchange) -> GridWeights:
+        """See `Counting.coordinator`. The weights are valid."""
+        session, sizes = exchange.session, []
+        for owner in self.grid.owners:
+            words = await session.receive(owner, OPENING_STAGE, (self.grid.k_local,))
+            of_owner = words.view(np.int64)
+            if np.any((of_owner > _LARGEST_SIZE) | (of_owner < -_LARGEST_SIZE)):
+                what = f"{session.names[owner]} sent a cluster size that no table has"
+                raise PeerViolationError(owner, OPENING_STAGE, what)
+            sizes.append(of_owner.astype(np.float64))
+        return independent_weights(sizes)
+
+
+def independent_weights(sizes: list[GridWeights]) -> GridWeights:
+    """Return n prod (size_l / n) for all combinations of clusters, n the mean of the owners' sums.
+
+    Args:
+        sizes: noisy, shape (k',) for each owner.
+
+    Returns:
+        shape (k',) * S, not negative; 0 where n is not positive.
+    """
+    n_rows = math.fsum(float(of_owner.sum()) for of_owner in sizes) / len(sizes)
+    if n_rows <= 0:
+        return np.zeros(tuple(len(of_owner) for of_owner in sizes))
+    shares = [valid_weights(of_owner, n_rows) / n_rows for of_owner in sizes]
+    return n_rows * reduce(np.multiply.outer, shares)
+
+
+def _noise(grid: MembershipGrid, scale: int, adjacency: Adjacency) -> DiscreteLaplaceNoise:
+    l1 = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
+    return DiscreteLaplaceNoise(grid.k_local, l1, l1, scale, adjacency, Unit.RECORD)

@@ -1,0 +1,154 @@
+"""Counting in how many rows the local clusters of several parties meet: what all ways of counting have in common.
+
+Each of S owners has split the rows into k' local clusters of its own columns, so each row has S memberships
+(a_1 .. a_S), each 0 .. k' - 1. A counting tells the coordinator how many rows each of the k'^S cells of that grid has,
+with noise, and says what that costs. `analyses.clustering.protocol` chooses one by name and knows nothing else of it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from analyses.job.job import PrivacyTarget, PublicModel
+from dp.cost.events import PrivacyEvent
+from dp.cost.views import UNIT, View
+from mpc.protocol.exchange import ShareExchange
+
+Memberships = NDArray[np.int64]
+"""One party's: shape (rows,), values 0 .. k' - 1."""
+
+GridWeights = NDArray[np.float64]
+"""Shape (k',) * S, axis l is the membership at owner l, in the order of the joint table."""
+
+MAX_CELLS = 1 << 16
+"""More cells than this are neither counted nor clustered."""
+
+
+class MembershipGrid(PublicModel):
+    """What is counted, and among whom. Public.
+
+    Attributes:
+        owners: member numbers of the S parties with memberships, in the order of the joint table.
+        members: all member numbers but the coordinator's.
+        n_parties: N; the compute parties are 1..N.
+        colluding: t.
+        k_local: k', local clusters of each owner.
+        max_rows: public upper bound of the number of rows. The number itself is known to the parties and must not get
+            to the coordinator, not even as the length of a message.
+    """
+
+    owners: tuple[int, ...]
+    members: tuple[int, ...]
+    n_parties: int
+    colluding: int
+    k_local: Annotated[int, Field(ge=2)]
+    max_rows: Annotated[int, Field(ge=1)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(k',) * S."""
+        return (self.k_local,) * len(self.owners)
+
+    @property
+    def n_cells(self) -> int:
+        """k'^S."""
+        return int(self.k_local ** len(self.owners))
+
+
+class Counting(PublicModel, ABC):
+    """A way of counting, planned: noise and sizes are fixed. Public, part of the plan and of its digest.
+
+    A subclass adds the fields that its own parameters need. All numbers in it are computed alike by all members.
+
+    Attributes:
+        grid: what is counted.
+    """
+
+    grid: MembershipGrid
+
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
+        """Return the counting with the least error whose events cost at most `target`.
+
+        Args:
+            grid: what is counted.
+            target: the counting's share of the job's budget: `events(target.view)` at `target.delta` must cost at most
+                `target.epsilon`. The centres' cost comes on top; `analyses.clustering.protocol` composes both.
+            options: `parameters.counting_options` of the job, not yet validated.
+
+        Raises:
+            JobError: an option is unknown or out of range, or the target cannot be met; names the field.
+            CalibrationError: the noise would leave the range of the sampler.
+        """
+
+    @abstractmethod
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return everything that the counting releases, for the neighbours of a view (`dp.cost.views.ADJACENCY`).
+
+        Of classes in the union `dp.cost.events.PrivacyEvent`, which `dp.cost.event_record` records. A record of the
+        joint table
+        is the unit: all owners' messages about one row count together.
+        """
+
+    @abstractmethod
+    def report(self, delta: float) -> dict[str, Any]:
+        """Return mechanism, sensitivity and noise as plain JSON data; public."""
+
+    @abstractmethod
+    def count_deviation(self, n_rows: int) -> float:
+        """Return about how far, in rows, a count of one pair of memberships of two owners is off (standard deviation).
+
+        For the choice of k' alone; no guarantee depends on it.
+
+        Args:
+            n_rows: a public guess of the number of rows.
+        """
+
+    @property
+    def unit(self) -> str:
+        """What the events protect; budgets are kept per unit. Another one where they protect from fewer."""
+        return UNIT
+
+    @property
+    def hides_from_parties(self) -> bool:
+        """Whether anything is promised against a coalition.
+
+        If not, `events` are about the coordinator in both views, `unit` says so, and the report of the coalition's view
+        has the epsilon None.
+        """
+        return True
+
+    @property
+    def opened_bound(self) -> int:
+        """Bound on the size of every value opened from shares; it chooses the field. 1 where nothing is shared."""
+        return 1
+
+    @abstractmethod
+    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+        """Run a party's part, after the rows were found to be aligned and this party's centres were released.
+
+        Args:
+            exchange: my end, with pairwise keys with the compute parties; in the field that `opened_bound` chose.
+                Its `session.entropy` is the only source of randomness.
+            membership: mine; None for a compute party without columns.
+            n_rows: rows of the joint table, known to all parties; 0 for members that hold no shares and no table.
+
+        Raises:
+            PeerError: a member is silent, lost or violates the protocol.
+        """
+
+    @abstractmethod
+    async def coordinator(self, exchange: ShareExchange) -> GridWeights:
+        """Run the coordinator's part and return the estimated rows of each cell, float64 of shape `grid.shape`.
+
+        Raw: may be negative and need not add up; `analyses.clustering.estimators.grid_weights.valid_weights` makes
+        weights of them. An estimator that can do better by itself may return valid weights.
+
+        Raises:
+            PeerError, TooFewSharesError, InconsistentSharesError: as `ShareExchange.open`.
+        """

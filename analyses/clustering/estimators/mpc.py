@@ -1,0 +1,186 @@
+"""Counting inside MPC: one-hot memberships are shared columns, their products are summed, noise is added once.
+
+No paper of ours has it: the error is that of a trusted curator who counts, whatever the number of rows or parties.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
+from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.job.job import JobError, PrivacyTarget
+from analyses.job.plan import OPENING_STAGE
+from analyses.pattern_count.products import count_patterns
+from dp.cost.events import PrivacyEvent
+from dp.cost.views import View
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import Session
+from mpc.protocol.shared import SharedArray, concatenate
+
+Cells = Literal["pairs", "joint"]
+
+SCALE = 16
+"""Counts are multiplied by this before noise is added: noise of whole rows would be coarse where little is needed."""
+
+LOG2_WRAP_PROBABILITY = -40.0
+"""A party's noise exceeds the bound for which the field was chosen with probability below 2^-40; the job then fails."""
+
+ROWS_PER_BLOCK = 1 << 14
+
+COMPUTATION = "memberships"
+
+
+class MpcCounting(Counting):
+    """Counts of memberships plus Skellam noise of which each compute party adds a part.
+
+    `pairs`: for every two owners the k' x k' counts of their memberships, products of one-hot columns summed over the
+    rows, of which nothing has to be reduced; the grid's weights are estimated from them (`weights_of_pairs`). `joint`:
+    the counts of all k'^S cells (`pattern_products.count_patterns`); three or four owners need one layer of products.
+    With two owners both are the same. With more, a cell of the grid has too few rows to be seen in the noise where a
+    pair still has many; what only three memberships together show is lost.
+
+    Sensitivity: a row is in one cell per pair of owners, or in one of the grid: adding or removing it moves so many
+    counts by SCALE, replacing it twice as many at most.
+
+    Attributes:
+        cells: what is counted.
+        party_mu: of each party's noise in each count.
+    """
+
+    cells: Cells
+    party_mu: int
+
+    @classmethod
+    def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
+        """See `Counting.calibrate`; option `cells`: `pairs` (default) or `joint`."""
+        if unknown := sorted(set(options) - {"cells"}):
+            raise JobError(f"parameters.counting_options: counting `mpc` has no option {unknown[0]!r}")
+        cells = options.get("cells", "pairs")
+        if cells not in ("pairs", "joint"):
+            raise JobError(f"parameters.counting_options.cells: must be pairs or joint, not {cells!r}")
+        mechanism = SharedSkellam.calibrate(
+            length=_n_counts(grid, cells),
+            sensitivities=_sensitivities(grid, cells),
+            n_parties=grid.n_parties,
+            colluding=grid.colluding,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            view=target.view,
+        )
+        return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu)
+
+    @property
+    def mechanism(self) -> SharedSkellam:
+        """The release, with its cost."""
+        grid, cells = self.grid, self.cells
+        length, sensitivities = _n_counts(grid, cells), _sensitivities(grid, cells)
+        return SharedSkellam(length, sensitivities, grid.n_parties, grid.colluding, self.party_mu)
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return the one release."""
+        return (self.mechanism.event(view),)
+
+    def report(self, delta: float) -> dict[str, Any]:
+        """See `Counting.report`."""
+        mechanism = self.mechanism
+        of = "the grid" if self.cells == "joint" else "pairs of owners"
+        return mechanism.report(f"{SCALE} times the rows in each of {mechanism.length} cells of {of}", delta)
+
+    def count_deviation(self, n_rows: int) -> float:
+        """Return that of a pair's count; the number of rows does not matter.
+
+        With joint counts a pair consists of k'^(S - 2) cells. What `valid_weights` cuts off or leaves adds up in size,
+        not in squares, so it is so many times the deviation of a cell: each cell should be seen by itself.
+        """
+        cells_of_a_pair = int(self.grid.k_local ** (len(self.grid.owners) - 2))
+        return self.cell_deviation * (cells_of_a_pair if self.cells == "joint" else 1)
+
+    @property
+    def cell_deviation(self) -> float:
+        """Return the standard deviation of the noise of one count, all parties' together, in rows."""
+        return self.mechanism.standard_deviation("coordinator") / SCALE
+
+    @property
+    def _noise_bound(self) -> int:
+        return self.mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+    @property
+    def opened_bound(self) -> int:
+        """All rows in one cell, and the noise of all parties."""
+        return SCALE * self.grid.max_rows + self.grid.n_parties * self._noise_bound
+
+    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+        """See `Counting.party`.
+
+        Cost: 4 rounds, with joint counts one more per layer of products; an owner sends k' (N - t) words per row, with
+        joint counts of four owners some 2 (k' - 1)^2 (N - 1 - t) more.
+        """
+        grid, session, computation = self.grid, exchange.session, Computation(exchange, COMPUTATION)
+        session.progress("noise", 0, 1)
+        noise = None
+        if exchange.am_receiver:
+            noise = (await session.compute(self.mechanism.sample_party_noise, session.entropy)).values
+        parties = range(1, grid.n_parties + 1)
+        shape = (self.mechanism.length,)
+        dealt = await computation.inputs(dict.fromkeys(parties, shape), noise, bound=self._noise_bound)
+        if self.cells == "joint":
+            counts = await count_patterns(
+                exchange, computation, grid.owners, grid.shape, membership, n_rows, grid.max_rows
+            )
+        else:
+            counts = await _count_pairs(session, computation, grid, membership, n_rows)
+        session.progress(OPENING_STAGE, 0, 1)
+        await computation.open(sum(dealt.values(), start=counts * SCALE))
+
+    async def coordinator(self, exchange: ShareExchange) -> GridWeights:
+        """See `Counting.coordinator`."""
+        grid = self.grid
+        outline = SharedArray(exchange.field, (self.mechanism.length,), 2 * exchange.t, self.opened_bound, None)
+        opened = await Computation(exchange, COMPUTATION).open(outline)
+        assert opened is not None, "the coordinator is the receiver"
+        counts = np.asarray(opened.values, dtype=np.float64) / SCALE
+        if self.cells == "joint":
+            return counts.reshape(grid.shape)
+        tables = counts.reshape(-1, grid.k_local, grid.k_local)
+        n_rows = float(counts.sum()) / len(tables)
+        return weights_of_pairs(dict(zip(_pairs(grid), tables, strict=True)), grid.shape, n_rows)
+
+
+def _pairs(grid: MembershipGrid) -> list[Pair]:
+    return list(itertools.combinations(range(len(grid.owners)), 2))
+
+
+def _n_counts(grid: MembershipGrid, cells: Cells) -> int:
+    return grid.n_cells if cells == "joint" else len(_pairs(grid)) * grid.k_local**2
+
+
+def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSensitivity]:
+    touched = 1 if cells == "joint" else len(_pairs(grid))
+    return {
+        "coordinator": VectorSensitivity(squared_l2=touched * SCALE**2, l1=touched * SCALE),
+        "coalition": VectorSensitivity(squared_l2=2 * touched * SCALE**2, l1=2 * touched * SCALE),
+    }
+
+
+async def _count_pairs(
+    session: Session, computation: Computation, grid: MembershipGrid, membership: Memberships | None, n_rows: int
+) -> SharedArray:
+    """Return the shared counts of all pairs, one pair after the other, row-major: degree 2t, nothing is opened."""
+    one_hot, k = np.eye(grid.k_local, dtype=np.int64), grid.k_local
+    total = computation.public(np.zeros(_n_counts(grid, "pairs"), dtype=np.int64))
+    for start in range(0, n_rows, ROWS_PER_BLOCK):
+        height = min(ROWS_PER_BLOCK, n_rows - start)
+        mine = None if membership is None else one_hot[membership[start : start + height]]
+        columns = await computation.inputs(dict.fromkeys(grid.owners, (height, k)), mine, bound=1)
+        blocks = [columns[owner] for owner in grid.owners]
+        total = total + await session.compute(_cross_counts, blocks)
+    return total
+
+
+def _cross_counts(blocks: list[SharedArray]) -> SharedArray:
+    return concatenate([(a.T @ b).reshape(-1) for a, b in itertools.combinations(blocks, 2)])

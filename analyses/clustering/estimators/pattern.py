@@ -1,0 +1,164 @@
+"""Counting by randomized bits: pattern counting [VertPrim23, appendix B] with memberships as the categories.
+
+Each owner reports, for every row and each of its clusters, whether the row is in it, each bit truthful with a
+probability a little above one half. With a `share`, only a secret sample of the slots is reported, which protects the
+rows from the coordinator, and leaves more truth in each bit.
+"""
+
+import asyncio
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import combinations
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from analyses.clustering.estimators.grid_weights import weights_of_pairs
+from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, explain
+from analyses.job.plan import OPENING_STAGE
+from analyses.pattern_count.reports import PatternReports, PatternTally
+from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
+from dp.cost.report import privacy_report
+from dp.cost.sampled_bits import MOST_BITS
+from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR
+
+
+class PatternOptions(PublicModel):
+    """`counting_options` of the counting `pattern`.
+
+    Attributes:
+        share: of the slots that is reported; absent: all.
+        patterns: `pairs` counts every two owners' memberships and fits the grid to them (2PEst); `all` counts the
+            memberships of all owners at once, as the source does.
+    """
+
+    share: Annotated[Finite, Field(gt=0, lt=1)] | None = None
+    patterns: Literal["pairs", "all"] = "pairs"
+
+
+class PatternCounting(Counting):
+    """A randomized bit of every owner about every reported slot and each cluster.
+
+    Adding or removing a row sets or clears one bit per owner, in a slot at a secret place; replacing it moves one.
+
+    Attributes:
+        options: validated.
+        bias_units: of the bits, in `dp.mechanism.bits.BIAS_UNIT`.
+    """
+
+    options: PatternOptions
+    bias_units: Annotated[int, Field(gt=0)]
+
+    @classmethod
+    def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
+        """See `Counting.calibrate`. Options: `PatternOptions`."""
+        try:
+            chosen = PatternOptions.model_validate(dict(options))
+        except ValidationError as error:
+            lines = explain(error).splitlines()
+            raise JobError("\n".join(f"parameters.counting_options.{line}" for line in lines)) from error
+        if grid.max_rows > MAX_SLOTS:
+            raise JobError(f"parameters.max_rows: counting `pattern` reports about at most {MAX_SLOTS} rows")
+        if len(grid.owners) > MOST_BITS:
+            raise JobError(f"inputs: counting `pattern` counts the memberships of at most {MOST_BITS} owners")
+
+        def epsilon_of(bits: RandomizedBits) -> float:
+            tried = cls(grid=grid, options=chosen, bias_units=int(bits.bias / BIAS_UNIT))
+            return composed_epsilon(tried.events(target.view), target.delta, near=target.epsilon).epsilon
+
+        bits = RandomizedBits.largest_bias(epsilon_of, epsilon=target.epsilon, delta=target.delta)
+        return cls(grid=grid, options=chosen, bias_units=int(bits.bias / BIAS_UNIT))
+
+    @property
+    def reports(self) -> PatternReports:
+        """What all owners report."""
+        return self._reports_of(len(self.grid.owners))
+
+    def _reports_of(self, n_owners: int) -> PatternReports:
+        n_slots, share = max(2, self.grid.max_rows), self.options.share
+        n_reported = n_slots if share is None else max(2, math.ceil(Fraction(share) * n_slots))
+        bits = RandomizedBits(self.bias_units * BIAS_UNIT)
+        return PatternReports((self.grid.k_local,) * n_owners, n_slots, n_reported, bits)
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return the bits of one record at all owners: as `analyses.pattern_count.protocol`, which has the proof."""
+        reports, n_owners, adjacency = self.reports, len(self.grid.owners), ADJACENCY[view]
+        if view == "coordinator" and reports.n_reported < reports.n_slots:
+            share = Fraction(reports.n_reported, reports.n_slots)
+            return (SampledBitsDpEvent(reports.bits.truthful, n_owners, share, adjacency),)
+        return (reports.bits.event(adjacency),) * (n_owners if view == "coordinator" else 2 * n_owners)
+
+    def report(self, delta: float) -> dict[str, Any]:
+        """See `Counting.report`."""
+        grid, reports = self.grid, self.reports
+        return privacy_report(
+            mechanism=f"a bit of each of {len(grid.owners)} owners about each of its clusters in {reports.n_reported} "
+            f"of {reports.n_slots} slots, true with probability {float(reports.bits.truthful):.6g}",
+            sensitivity="a record sets one bit per owner (add_or_remove_one), or moves it (replace_one)",
+            n_parties=grid.n_parties,
+            colluding=grid.colluding,
+            delta=delta,
+            events={view: self.events(view) for view in VIEWS},
+            noise={
+                "coordinator": "all flips of bits, and the rows' places, are unknown",
+                "coalition": "flips of the other owners' bits are unknown",
+            },
+            parameters={
+                "bias": float(reports.bits.bias),
+                "slots": reports.n_slots,
+                "reported": reports.n_reported,
+                "patterns": self.options.patterns,
+            },
+        )
+
+    def count_deviation(self, n_rows: int) -> float:
+        """See `Counting.count_deviation`. Empty slots count like full ones; a sample is scaled up."""
+        reports = self.reports
+        noise = float(1 / (16 * reports.bits.bias**2)) - 0.25
+        kept = reports.n_reported / reports.n_slots
+        of_pair = n_rows / self.grid.k_local**2
+        noisy = reports.n_slots * noise**2 + 2 * n_rows / self.grid.k_local * noise
+        return math.sqrt(noisy / kept + of_pair * (1 / kept - 1))
+
+    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+        """See `Counting.party`. Cost: 3 or 4 rounds, k' bits per reported slot and owner."""
+        if membership is None:
+            return
+        session, reports = exchange.session, self.reports
+        slots = await place_rows(exchange, self.grid.owners, n_rows, reports.n_slots, reports.n_reported)
+        mine = self.grid.owners.index(session.me)
+        cluster_of_row = np.append(membership, EMPTY)  # the last one is that of an empty slot
+        for block in reports.blocks():
+            in_slots = cluster_of_row[slots[block.start : block.stop]]
+            message = await session.compute(reports.report, session.entropy, mine, in_slots)
+            await session.send(COORDINATOR, OPENING_STAGE, message)
+
+    async def coordinator(self, exchange: ShareExchange) -> GridWeights:
+        """See `Counting.coordinator`. Raw counts with `all`, else valid weights that fit all pairs."""
+        session, grid, reports = exchange.session, self.grid, self.reports
+        n_owners = len(grid.owners)
+        together = tuple(range(n_owners))
+        groups = [together] if self.options.patterns == "all" else list(combinations(together, 2))
+        tallies = {group: PatternTally(self._reports_of(len(group))) for group in groups}
+        for block in reports.blocks():
+            sizes = [reports.message_bytes(axis, block) for axis in together]
+            coming = [
+                session.receive(owner, OPENING_STAGE, (size,), np.uint8)
+                for owner, size in zip(grid.owners, sizes, strict=True)
+            ]
+            messages = await asyncio.gather(*coming)
+            for group, tally in tallies.items():
+                await session.compute(tally.add, block, [messages[axis] for axis in group])
+        if self.options.patterns == "all":
+            return tallies[together].estimate().counts
+        pairs = {(group[0], group[1]): tally.estimate().counts for group, tally in tallies.items()}
+        n_rows = math.fsum(float(counts.sum()) for counts in pairs.values()) / len(pairs)
+        return weights_of_pairs(pairs, grid.shape, min(max(n_rows, 0.0), float(grid.max_rows)))

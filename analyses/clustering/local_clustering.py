@@ -1,0 +1,114 @@
+"""Private clustering of one party's own columns: what it releases, what that costs, and which row is in which cluster.
+
+The first phase of [VertClust23, algorithm 1]. Columns are scaled by their public bounds to integers; nothing but
+functions of noisy integer counts and sums leaves the party, as integers on the same lattice.
+"""
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from analyses.clustering.noisy_lloyd import NoisyLloyd
+from analyses.clustering.partition_tree import PartitionTree
+from analyses.clustering.weighted_clustering import Choices, Power, cluster, nearest
+from analyses.job.job import PublicModel
+from analyses.job.schema import BlockSchema
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.views import ADJACENCY, View
+from entropy import Entropy
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+WIDTH = 1 << 12
+"""Largest integer of a scaled column: the lattice of data and centres."""
+
+FINEST = 1 << 20
+"""A noise parameter of 1 stands for squares (squared sensitivity over variance) of this much: no privacy at all."""
+
+Method = Literal["tree", "lloyd"]
+
+
+class LocalClustering(PublicModel):
+    """What one owner does to its columns. Public.
+
+    Attributes:
+        block: its columns and their public bounds, at least one.
+        k: k', how many clusters.
+        p: as in `weighted_clustering.cluster`; 2 where the method is `lloyd`.
+        method: `tree`: `PartitionTree`, then clustering of its leaves; `lloyd`: `NoisyLloyd`.
+        noise: FINEST over the squares of all releases together, for add_or_remove_one.
+    """
+
+    block: BlockSchema
+    k: Annotated[int, Field(ge=1)]
+    p: Power
+    method: Method
+    noise: Annotated[int, Field(ge=1)]
+
+    @property
+    def mechanism(self) -> PartitionTree | NoisyLloyd:
+        """What adds the noise."""
+        kind = PartitionTree if self.method == "tree" else NoisyLloyd
+        return kind.of_cost(len(self.block.columns), WIDTH, Fraction(FINEST, self.noise))
+
+    def event(self, view: View) -> DiscreteGaussianDpEvent:
+        """Return what all releases of this owner cost together, for the neighbours of a view.
+
+        The owner knows its noise, and its own columns too: what it releases is to be hidden from others. So all of the
+        noise counts in either view.
+        """
+        adjacency = ADJACENCY[view]
+        return DiscreteGaussianDpEvent(
+            self.mechanism.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency=adjacency
+        )
+
+    def quantise(self, values: Floats) -> tuple[Integers, NDArray[np.int64]]:
+        """Scale rows by the public bounds, clip, and round to integers 0..WIDTH.
+
+        Args:
+            values: shape (rows, columns), finite.
+
+        Returns:
+            shape (rows, columns); per column, how many values lay outside the bounds. Both private.
+        """
+        lower, upper = bounds_of(self.block)
+        outside = np.count_nonzero((values < lower) | (values > upper), axis=0).astype(np.int64)
+        scaled = (np.clip(values, lower, upper) - lower) / (upper - lower)
+        return np.rint(scaled * WIDTH).astype(np.int64), outside
+
+    def release(self, rows: Integers, entropy: Entropy) -> Integers:
+        """Return k private centres of quantised rows, integers 0..WIDTH, shape (k, columns).
+
+        Two may be equal: then the later one's cluster is empty.
+
+        Args:
+            rows: from `quantise`. Private.
+            entropy: of noise and of the random choices that protect nothing.
+        """
+        choices, mechanism = Choices(entropy), self.mechanism
+        if isinstance(mechanism, NoisyLloyd):
+            centres = mechanism.centres(rows, self.k, entropy, choices)
+        else:
+            means, weights = mechanism.leaves(rows, entropy, choices)
+            centres = cluster(means, weights, self.k, self.p, choices).centres
+        return np.clip(np.rint(centres), 0, WIDTH).astype(np.int64)
+
+    def memberships(self, rows: Integers, centres: Integers) -> Integers:
+        """Return the number of the nearest released centre for each row, 0..k - 1. Private."""
+        at, _ = nearest(rows.astype(np.float64), centres.astype(np.float64))
+        return at
+
+    def in_original_units(self, centres: Floats) -> Floats:
+        """Return centres on the lattice in the units of the columns."""
+        lower, upper = bounds_of(self.block)
+        return lower + (upper - lower) * (centres / WIDTH)
+
+
+def bounds_of(schema: BlockSchema) -> tuple[Floats, Floats]:
+    """Return lower and upper public bounds, shape (columns,)."""
+    return np.array([c.lower for c in schema.columns]), np.array([c.upper for c in schema.columns])

@@ -1,0 +1,176 @@
+"""Clustering of a vertically partitioned table: k-means or k-median by a weighted grid of local centres [VertClust23].
+
+Every owner clusters its own columns privately and releases k' centres. What is missing is how the clusters of several
+owners meet: a counting (`analyses.clustering.estimators.membership`) tells the coordinator, with noise, how many rows
+each cell of the grid of all combinations has. The coordinator clusters the weighted grid.
+
+Differences from the paper (docs/analyses/clustering.md): memberships are counted inside MPC unless a job asks for
+another counting; the cost of centres and counts is composed once, tightly, in both views; domains are public bounds;
+nobody asks for the number of rows.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from analyses.clustering.estimators.grid_weights import valid_weights
+from analyses.clustering.estimators.membership import GridWeights
+from analyses.clustering.local_clustering import WIDTH, Floats, Integers
+from analyses.clustering.plan import COUNTINGS, ClusteringParams, ClusteringPlan, plan
+from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
+from analyses.job.analysis import Analysis
+from analyses.job.schema import LocalReport, Table
+from analyses.job.survival import by_parameter
+from analyses.rows.meeting import meet
+from mpc.arithmetic.field import ResidueField
+from mpc.errors import PeerViolationError
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR, Session
+
+__all__ = ["ANALYSIS", "COUNTINGS", "ClusteringParams", "ClusteringPlan", "coordinator", "party", "plan", "reference"]
+
+CENTRES_STAGE = "centres"
+"""Messages of owners to the coordinator: the gate lets them pass once the cost is committed."""
+
+
+async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: check that rows match, release my centres, count memberships with the others.
+
+    Args:
+        session: my end of the job.
+        plan: computed by this party itself.
+        table: my rows, columns as in my schema; None for a compute party without columns.
+
+    Raises:
+        UnequalValuesError: the tables do not hold the same rows in the same order.
+        PeerError: a member is silent, lost or violates the protocol.
+
+    Privacy: the coordinator learns centres and counts, at the cost of `ClusteringPlan.privacy_events`; other parties
+    learn what the counting lets them.
+    """
+    exchange, n_rows = await meet(session, plan, table)
+    report, membership = LocalReport(n_rows, {}, 0), None
+    if table is not None:
+        session.progress("local clusters", 0, 1)
+        local = plan.local_of(session.me)
+        rows, outside = await session.compute(local.quantise, table.values)
+        # How long the release takes depends on its noisy counts: it is paid for before it begins.
+        await session.commit()
+        centres = await session.compute(local.release, rows, session.entropy)
+        membership = await session.compute(local.memberships, rows, centres)
+        await session.send(COORDINATOR, CENTRES_STAGE, centres.astype(np.uint64))
+        names = (c.name for c in table.schema.columns)
+        report = LocalReport(n_rows, dict(zip(names, outside.tolist(), strict=True)), 0)
+    session.progress("memberships", 0, 1)
+    await plan.counting.party(exchange, membership, n_rows)
+    session.progress("memberships", 1, 1)
+    return report
+
+
+async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
+    """Run the coordinator's part: cluster the grid of released centres, weighted by the counts.
+
+    Returns:
+        JSON-able: `columns`; `centres`, k rows in the columns' units; `weights`, estimated rows of each cluster, 0 for
+        an empty one; `cost`, estimated mean distance^p to the nearest centre with columns scaled to [-1, 1], without
+        that within the cells; `local_centres`, per owner k' rows in the columns' units; `privacy`, the report.
+
+    Raises:
+        PeerError: an owner sent no centres, or the counting failed.
+    """
+    exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
+    centres = [await _centres_of(session, plan, owner) for owner in plan.owners]
+    weights = valid_weights(await plan.counting.coordinator(exchange))
+    found = await session.compute(cluster_grid, centres, weights, plan, Choices(session.entropy))
+    return {
+        "analysis": "clustering",
+        "columns": list(plan.column_names),
+        "k_local": plan.k_local,
+        "centres": in_column_units(found.centres, plan).tolist(),
+        "weights": found.weights.tolist(),
+        "cost": found.cost / max(float(found.weights.sum()), 1.0),
+        "local_centres": {
+            session.names[owner]: plan.local_of(owner).in_original_units(own.astype(np.float64)).tolist()
+            for owner, own in zip(plan.owners, centres, strict=True)
+        },
+        "privacy": plan.privacy_report(),
+    }
+
+
+async def _centres_of(session: Session, plan: ClusteringPlan, owner: int) -> Integers:
+    local = plan.local_of(owner)
+    centres = await session.receive(owner, CENTRES_STAGE, (local.k, len(local.block.columns)))
+    if np.any(centres > WIDTH):
+        what = f"{session.names[owner]} sent a centre outside the public bounds"
+        raise PeerViolationError(owner, CENTRES_STAGE, what)
+    return centres.astype(np.int64)
+
+
+def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: ClusteringPlan, choices: Choices) -> Clusters:
+    """Return the clusters of the weighted grid, columns scaled to [-1, 1]; of the bare grid if no cell has weight."""
+    cells = np.argwhere(weights > 0) if weights.any() else np.argwhere(np.ones(weights.shape))
+    scaled = [2 * own / WIDTH - 1 for own in centres]
+    points = np.hstack([own[cells[:, axis]] for axis, own in enumerate(scaled)])
+    mass = weights[tuple(cells.T)] if weights.any() else np.ones(len(cells))
+    return cluster(points, mass, plan.params.k, plan.params.p, choices)
+
+
+def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:
+    """Return centres scaled to [-1, 1] in the units of the joint table's columns."""
+    lower, upper = _bounds(plan)
+    return lower + (upper - lower) * ((centres + 1) / 2)  # at most the range: twice of it may be infinite
+
+
+def in_scaled_units(values: Floats, plan: ClusteringPlan) -> Floats:
+    """Return rows or centres of the joint table, in the units of its columns, clipped and scaled to [-1, 1]."""
+    lower, upper = _bounds(plan)
+    scaled: Floats = 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
+    return scaled
+
+
+def scaled_rows(tables: Sequence[Table], plan: ClusteringPlan) -> Floats:
+    """Return the joint table with columns clipped and scaled to [-1, 1]: what the analysis is about.
+
+    Needs all tables in one place.
+    """
+    return in_scaled_units(np.hstack([table.values for table in tables]), plan)
+
+
+def _bounds(plan: ClusteringPlan) -> tuple[Floats, Floats]:
+    columns = list(chain.from_iterable(one.block.columns for one in plan.local))
+    return np.array([c.lower for c in columns]), np.array([c.upper for c in columns])
+
+
+def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices) -> Clusters:
+    """Return the clustering of the exact grid of exact local centres: the same method without privacy [Ding16].
+
+    Args:
+        tables: of the owners, in the order of the joint table.
+        plan: as for the job.
+        choices: of starting centres.
+    """
+    centres, memberships = [], []
+    for local, table in zip(plan.local, tables, strict=True):
+        rows, _ = local.quantise(table.values)
+        found = cluster(rows.astype(np.float64), np.ones(len(rows)), local.k, local.p, choices)
+        centres.append(np.rint(found.centres).astype(np.int64))
+        memberships.append(local.memberships(rows, centres[-1]))
+    cells = reduce(lambda cell, at: cell * plan.k_local + at, memberships)
+    counts = np.bincount(cells, minlength=plan.counting.grid.n_cells).astype(np.float64)
+    return cluster_grid(centres, counts.reshape(plan.counting.grid.shape), plan, choices)
+
+
+ANALYSIS = Analysis(
+    names=("clustering",),
+    parameters=ClusteringParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=by_parameter("counting"),
+    page="analyses/clustering.md",
+    demo="clustering",
+    reference=reference,
+)

@@ -1,0 +1,1 @@
+"""What every analysis has in common: the job, the public columns, the plan."""

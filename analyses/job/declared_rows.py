@@ -1,0 +1,98 @@
+"""How many rows a job must be ready for: what owners declare publicly decides, never what their tables hold.
+
+A job that was refused because a table has more rows than it allows would tell an analyst, by bisection, how many there
+are. So an owner declares the least and the most rows that a table may have, like the bounds of its columns, and a table
+outside of that serves no job at all (docs/decisions/009-declared-rows.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from analyses.job.job import Job, JobError, JobInput, PublicModel, explain
+from analyses.job.schema import BlockSchema
+
+MOST_ROWS = 1 << 100
+"""More than any table has."""
+
+
+class JointRowsParams(PublicModel):
+    """What the parameters of all analyses of a joint table have in common.
+
+    Attributes:
+        max_rows: public upper bound of the number of rows, no lower than the most rows that some owner declares. That
+            is the default.
+        unit: what is protected: a `record` of the joint table, or a `person`, of whose rows a public number counts at
+            most (`analyses.rows.surplus`).
+    """
+
+    max_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
+    unit: Literal["record", "person"] = "record"
+
+
+ParamsT = TypeVar("ParamsT", bound=JointRowsParams)
+
+
+@dataclass(frozen=True)
+class DeclaredRows:
+    """What follows for the joint table, which has the rows of every owner's table. Public.
+
+    Attributes:
+        least, most: between these is the number of rows.
+        least_of, most_of: the table whose owner declares so, in words.
+    """
+
+    least: int
+    least_of: str
+    most: int
+    most_of: str
+
+
+def declared_rows(job: Job, schemas: Sequence[BlockSchema]) -> DeclaredRows:
+    """Return the tightest of what the owners declare.
+
+    Args:
+        job: what is asked for.
+        schemas: of all members, `analyses.job.plan.check_schemas` has passed.
+
+    Raises:
+        JobError: names the table of which nothing is declared, or two that cannot have equally many rows.
+    """
+    declared: list[tuple[JobInput, int, int]] = []
+    for brought in job.inputs:
+        rows = schemas[job.members.index(brought.party)].rows
+        if rows is None:
+            raise JobError(f"inputs: {_called(brought)} declares no rows (least, most), and {job.analysis} needs that")
+        declared.append((brought, *rows))
+    at_least, least, _ = max(declared, key=lambda one: one[1])
+    at_most, _, most = min(declared, key=lambda one: one[2])
+    if least > most:
+        raise JobError(
+            f"inputs: {_called(at_least)} declares {least} rows at least and {_called(at_most)} {most} at most: they "
+            "cannot hold the same rows"
+        )
+    return DeclaredRows(least, _called(at_least), most, _called(at_most))
+
+
+def parameters_of(job: Job, schemas: Sequence[BlockSchema], model: type[ParamsT]) -> ParamsT:
+    """Return the parameters of a job, validated, `max_rows` filled in.
+
+    Raises:
+        JobError: names each field that is missing, unknown or out of range; as `declared_rows`.
+    """
+    rows = declared_rows(job, schemas)
+    try:
+        params = model.model_validate({"max_rows": rows.most, **job.parameters})
+    except ValidationError as error:
+        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+    if params.max_rows < rows.most:
+        raise JobError(
+            f"parameters.max_rows: {params.max_rows} is below {rows.most}, the most rows that {rows.most_of} declares"
+        )
+    return params
+
+
+def _called(brought: JobInput) -> str:
+    return f"table {brought.table!r} of party {brought.party!r}"

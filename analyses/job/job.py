@@ -1,0 +1,211 @@
+"""A job: what an analyst asks for. Public text; every participant reads the same."""
+
+import json
+import math
+import sys
+import tomllib
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mpc.public_text import check_public, made_public
+
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+"""Names of parties, tables, analysts: what fits a host name, a file name and a certificate."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+MOST_TITLE_CHARACTERS = 200
+
+
+class JobError(ValueError):
+    """A job that cannot be run as written; the text names the field."""
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    return value
+
+
+Finite = Annotated[float, AfterValidator(_finite)]
+
+
+def _normal(value: float) -> float:
+    if value < sys.float_info.min:
+        raise ValueError("must be positive and no subnormal number")
+    return _finite(value)
+
+
+Epsilon = Annotated[float, Field(strict=True), AfterValidator(_normal)]
+"""A number, neither text nor true or false, that noise can give: a subnormal one has lost digits."""
+
+Delta = Annotated[Epsilon, Field(lt=1)]
+"""Likewise, and below 1."""
+
+
+def _title(text: str) -> str:
+    check_public(text, "title", most_characters=MOST_TITLE_CHARACTERS)
+    if "  " in text or text != text.strip():
+        raise ValueError("no spaces at either end, and no two beside each other")
+    return text
+
+
+class PublicModel(BaseModel):
+    """Base of everything that is public and compared byte by byte between participants.
+
+    Every text in it, those in `Any` and the names of fields included, keeps the rule of `mpc.public_text`: it can be
+    shown to people as it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="after")
+    def _texts_show_what_they_are(self) -> Self:
+        for name in type(self).model_fields:
+            check_public(getattr(self, name), name)
+        return self
+
+    def canonical_json(self) -> str:
+        """Return the one JSON text of this object: sorted keys, no spaces, no NaN."""
+        tree = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class PrivacyTarget(PublicModel):
+    """The privacy that the noise must give.
+
+    Attributes:
+        epsilon, delta: the bound.
+        view: who must not learn more. `coalition`: the coordinator together with the `colluding` parties, who know
+            their own noise and the number of rows (adjacency replace_one), and the coordinator by itself too: the bound
+            is met in both views. `coordinator`: the coordinator alone (adjacency add_or_remove_one). The report always
+            states both, and ledgers are charged the worse.
+    """
+
+    epsilon: Epsilon
+    delta: Delta
+    view: Literal["coalition", "coordinator"] = "coalition"
+
+
+class JobInput(PublicModel):
+    """Columns of one party's table.
+
+    Attributes:
+        party: whose.
+        table: the table's name in that party's configuration.
+        columns: which feature columns, in this order; empty means all but those that must be asked for by name.
+    """
+
+    party: Name
+    table: Name
+    columns: tuple[str, ...] = ()
+
+
+class Job(PublicModel):
+    """What an analyst submits.
+
+    Attributes:
+        analysis: a key of `analyses.registry.ANALYSES`.
+        title: the analyst's words about it, one line for people; nothing depends on it.
+        inputs: one per party that brings columns, in the order of the joint table's columns.
+        compute: names of the parties that hold shares; empty means all parties that bring columns.
+        colluding: t, the number of colluding compute parties tolerated; absent means the most that the roster allows
+            for a product, (N - 1) // 2.
+        deadline_s: a stage in which nothing arrives from a member for this long fails the job.
+        target: the job's `privacy`; absent for an exact answer, which protects nobody: few analyses give one, and
+            parties refuse it unless their owner allows it.
+        parameters: of the analysis.
+    """
+
+    analysis: str
+    title: Annotated[str, AfterValidator(_title)] = ""
+    inputs: Annotated[tuple[JobInput, ...], Field(min_length=1)]
+    compute: tuple[Name, ...] = ()
+    colluding: Annotated[int, Field(ge=1)] | None = None
+    deadline_s: Annotated[Finite, Field(gt=0, le=86400)] = 30.0
+    target: Annotated[PrivacyTarget | None, Field(alias="privacy")] = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Self:
+        for what, names in (("inputs", [i.party for i in self.inputs]), ("compute", list(self.compute))):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise ValueError(f"{what}: party {repeated[0]!r} appears more than once")
+        return self
+
+    @property
+    def privacy(self) -> PrivacyTarget:
+        """The target of a job whose answer is noisy.
+
+        Raises:
+            JobError: the job has none.
+        """
+        if self.target is None:
+            raise JobError("privacy: missing; the answer of this analysis is noisy, so say epsilon and delta")
+        return self.target
+
+    @property
+    def compute_parties(self) -> tuple[str, ...]:
+        """Names of the compute parties: party number i is element i - 1."""
+        return self.compute or tuple(i.party for i in self.inputs)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """All members by number: compute parties first (1..N), then input-only parties."""
+        compute = self.compute_parties
+        return compute + tuple(i.party for i in self.inputs if i.party not in compute)
+
+    @property
+    def t(self) -> int:
+        """Colluding compute parties tolerated."""
+        return (len(self.compute_parties) - 1) // 2 if self.colluding is None else self.colluding
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read a job file.
+
+        Raises:
+            JobError: not TOML, or a field is missing, unknown or out of range; the text names each.
+        """
+        try:
+            return cls.model_validate(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise JobError(f"the job is not valid TOML: {error}") from error
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the canonical JSON of a job.
+
+        Raises:
+            JobError: as `from_toml`.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+
+
+PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"}
+"""For what people get wrong most often; by type of pydantic's error."""
+
+
+MOST_PROBLEMS = 20
+MOST_LINE_CHARACTERS = 500
+"""Limits of an explanation: it is stored, and sent to all that have to do with the job."""
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line per problem which field is wrong and why; the last line counts the problems that are left out."""
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False)[:MOST_PROBLEMS]:
+        where = ".".join(str(part) for part in problem["loc"]) or "job"
+        shown = "" if isinstance(problem["input"], (dict, list, tuple)) else f", got {problem['input']!r}"
+        message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        lines.append(made_public(f"{where}: {message}{shown}", MOST_LINE_CHARACTERS))
+    if (n_more := error.error_count() - MOST_PROBLEMS) > 0:
+        lines[-1] += f" (and {n_more} more problems)"
+    return "\n".join(lines)

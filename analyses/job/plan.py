@@ -1,0 +1,206 @@
+"""What every analysis fixes publicly before it runs. All participants compute the same plan from the same job."""
+
+import hashlib
+from typing import Any
+
+from dp_accounting import DpEvent
+
+from analyses.job.job import Job, JobError, PublicModel
+from analyses.job.schema import BlockSchema
+from dp.cost.job_cost import JobCost
+from dp.cost.views import PERSON, RECORD, Protected, View
+from mpc.protocol.session import COORDINATOR
+from mpc.transcript import encode_fields
+
+OPENING_STAGE = "opening"
+"""The stage of every analysis in which shares of the noisy result leave the parties.
+
+They let nothing pass in it, nor to the coordinator in any other, before they have committed what `privacy_events` says.
+"""
+
+
+class Plan(PublicModel):
+    """The common part of a plan.
+
+    Attributes:
+        job: what was asked for.
+        schemas: the public columns of every member, in the order of `job.members`.
+        n_primes: size of the residue field that holds every opened value without wrapping.
+    """
+
+    job: Job
+    schemas: tuple[BlockSchema, ...]
+    n_primes: int
+
+    @property
+    def n_parties(self) -> int:
+        """N, the number of compute parties."""
+        return len(self.job.compute_parties)
+
+    @property
+    def owners(self) -> tuple[int, ...]:
+        """Member numbers of those that bring columns, in the order of the joint table."""
+        members = self.job.members
+        return tuple(members.index(i.party) + 1 for i in self.job.inputs)
+
+    def schema_of(self, member: int) -> BlockSchema:
+        """Return the public columns of a member number."""
+        return self.schemas[member - 1]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the joint table's columns, `party.column`, in its order."""
+        return tuple(f"{s.party}.{c.name}" for s in map(self.schema_of, self.owners) for c in s.columns)
+
+    @property
+    def protected(self) -> Protected:
+        """What one unit is, for an analysis of the joint table: a row of it, or the rows of a person."""
+        return protected_of(self.job, self.schemas)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return what the job costs, JSON-able; every analysis says it before anything runs."""
+        raise NotImplementedError
+
+    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
+        """Return every release of the job as an event of the accountant, for the neighbours of a view.
+
+        What `cost` is made of. An owner of data refuses to run a plan without any.
+        """
+        raise NotImplementedError
+
+    def cost(self) -> JobCost:
+        """Return what the job is charged, everywhere: in quotes, admission, reservations. It dominates every view.
+
+        Raises:
+            CostError: the plan states no release, or one for other neighbours than the view's.
+        """
+        return JobCost.of(self.privacy_events, self.privacy_unit, self.withstands)
+
+    @property
+    def privacy_unit(self) -> str:
+        """What one record is that the events protect; budgets are kept per unit."""
+        raise NotImplementedError
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is opened has no noise, so that no event can state its cost. Owners must allow it by name."""
+        return False
+
+    @property
+    def withstands(self) -> int:
+        """Of how many colluding parties data are hidden; 0 where one alone undoes what the plan promises."""
+        return self.job.t
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        """Member numbers that get the result; who submitted the job has it from the coordinator."""
+        return (COORDINATOR,)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the canonical JSON: it covers the job, all members' schemas and all that follows."""
+        return hashlib.sha256(self.canonical_json().encode()).digest()
+
+    def terms(self, analyst: str) -> bytes:
+        """Return what all participants must have in common before anything of a table moves: 32 bytes.
+
+        The session binds it into every key, together with the protocol's version, the job's id and the names of all
+        members and of the coordinator (`mpc.protocol.greeting.binding_of`). Whoever asked is part of it: owners admit
+        a job and charge it by the analyst's name, so all of them must have been told the same one.
+
+        Args:
+            analyst: who submitted the job, as the coordinator says.
+        """
+        return hashlib.sha256(encode_fields("moiety terms", self.digest(), analyst)).digest()
+
+    def peers_of(self, me: int) -> tuple[int, ...]:
+        """Return the members whose plan a member compares with its own itself: those that it shares secrets with.
+
+        Of two members of whom neither computes, each has the other's plan compared by every compute party
+        (`mpc.protocol.exchange.confirm_pairwise_secrets`).
+        """
+        members = range(1, len(self.job.members) + 1)
+        return tuple(m for m in members if m != me and (m <= self.n_parties or me <= self.n_parties))
+
+
+def check_roster(job: Job) -> None:
+    """Refuse a roster that cannot compute a product in secret.
+
+    Raises:
+        JobError: fewer than three compute parties, or fewer than 2t + 1.
+    """
+    n, t = len(job.compute_parties), job.t
+    if n < 3:
+        raise JobError(
+            f"compute: {n} compute parties cannot keep a product secret from each other; at least 3 are needed"
+        )
+    if t < 1:
+        raise JobError("colluding: 0 would let every party read every share; the least is 1")
+    if 2 * t + 1 > n:
+        raise JobError(
+            f"colluding: tolerating {t} colluding parties needs {2 * t + 1} compute parties, the job has {n}"
+        )
+
+
+def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
+    """Refuse schemas that do not belong to the members of the job, or an owner without columns.
+
+    Raises:
+        JobError: names the member.
+    """
+    if tuple(s.party for s in schemas) != job.members:
+        raise JobError(f"schemas of {[s.party for s in schemas]} do not belong to the members {list(job.members)}")
+    for brought in job.inputs:
+        if not schemas[job.members.index(brought.party)].columns:
+            raise JobError(f"inputs: {brought.party} brings no columns")
+    owners = [schemas[job.members.index(brought.party)] for brought in job.inputs]
+    with_ids, without_ids = [s.party for s in owners if s.has_ids], [s.party for s in owners if not s.has_ids]
+    if with_ids and without_ids:
+        raise JobError(
+            f"inputs: the table of {with_ids[0]} has an id column and the table of {without_ids[0]} has none"
+        )
+    protected_of(job, schemas)
+
+
+def protects_persons(job: Job) -> bool:
+    """Return whether a job asks that persons are protected, and not single rows."""
+    return job.parameters.get("unit") == PERSON
+
+
+def protected_of(job: Job, schemas: tuple[BlockSchema, ...]) -> Protected:
+    """Return what a job about the joint table protects.
+
+    A row of it is a row at every owner, so all must drop the same surplus rows: they declare the same number.
+
+    Raises:
+        JobError: persons are to be protected, and a table does not say whose its rows are, or two tables let different
+            numbers of rows of one person count; names the tables.
+    """
+    if not protects_persons(job):
+        return RECORD
+    declared = rows_per_person(job, schemas)
+    first, most = next(iter(declared.items()))
+    for party, other in declared.items():
+        if other != most:
+            raise JobError(
+                f"parameters.unit: the table of {first} lets {most} rows of one person count and the table of {party} "
+                f"{other} (most_rows_per_person); all must drop the same rows, so they must declare the same"
+            )
+    return Protected(PERSON, most)
+
+
+def rows_per_person(job: Job, schemas: tuple[BlockSchema, ...]) -> dict[str, int]:
+    """Return how many rows of one person count in the table of each owner, by party.
+
+    Raises:
+        JobError: a table does not say whose its rows are; names it.
+    """
+    found = {}
+    for brought in job.inputs:
+        most = schemas[job.members.index(brought.party)].most_rows_per_person
+        if most is None:
+            raise JobError(
+                f"parameters.unit: the table of {brought.party} names no person_column and no most_rows_per_person, so "
+                "persons cannot be protected"
+            )
+        found[brought.party] = most
+    return found

@@ -1,0 +1,74 @@
+"""Names of rows and of the persons whose rows they are, in the order of the rows: compared as digests, never shown."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.transcript import encode_fields
+
+
+def digest_of_ids(ids: Iterable[str]) -> bytes:
+    """Return a SHA-256 over the ids in row order, each with its length before it, so that no two lists collide."""
+    digest = hashlib.sha256()
+    for one in ids:
+        text = one.encode()
+        digest.update(len(text).to_bytes(4, "big") + text)
+    return digest.digest()
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Whose row each row of a table is. Private; never shown by repr.
+
+    Attributes:
+        ids: of the persons, each once.
+        of_rows: shape (rows,), the place in `ids` of the person of each row.
+    """
+
+    ids: tuple[str, ...] = field(repr=False)
+    of_rows: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Self:
+        """Return the persons of rows, given the person's id of each row in order."""
+        places: dict[str, int] = {}
+        of_rows = np.array([places.setdefault(one, len(places)) for one in ids], dtype=np.int64)
+        of_rows.setflags(write=False)
+        return cls(tuple(places), of_rows)
+
+    @property
+    def digest(self) -> bytes:
+        """A SHA-256 over the persons' ids in row order: two tables agree in it if they agree in every row's person."""
+        return digest_of_ids(self.ids[place] for place in self.of_rows)
+
+    def kept(self, keyed_hash: Callable[[bytes], bytes], most: int) -> NDArray[np.bool_]:
+        """Return which rows count: of each person `most` rows at most, chosen alike by all who have the same key.
+
+        A person's rows are numbered 0, 1, ... in their order. The `most` of them count whose (id, number) have the
+        least keyed hashes; all of a person who has no more than that. So whether a row counts depends on the key, on
+        its person's id, on its number and on how many rows its person has. It depends on no other person: where a
+        person is added or removed with all rows, the same rows of all others count. Nor does it depend on any value.
+
+        Args:
+            keyed_hash: of a key that was drawn without looking at data, such as `mpc.protocol.hashkey.HashKey.digest`.
+            most: at least 1.
+
+        Returns:
+            shape (rows,).
+        """
+        if most < 1:
+            raise ValueError("of each person at least one row counts")
+        kept = np.ones(len(self.of_rows), dtype=np.bool_)
+        n_rows = np.bincount(self.of_rows, minlength=len(self.ids))
+        by_person = np.argsort(self.of_rows, kind="stable")
+        ends = np.cumsum(n_rows)
+        for place in np.flatnonzero(n_rows > most):
+            rows = by_person[ends[place] - n_rows[place] : ends[place]]
+            hashes = [keyed_hash(encode_fields("moiety row of a person", self.ids[place], i)) for i in range(len(rows))]
+            surplus = sorted(range(len(rows)), key=hashes.__getitem__)[most:]
+            kept[rows[surplus]] = False
+        return kept

@@ -1,0 +1,124 @@
+"""What a party says publicly of the columns it brings, and what it hands to an analysis."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from analyses.job.job import Finite, Name, PublicModel
+from analyses.job.row_ids import Persons
+from analyses.job.row_ids import digest_of_ids as digest_of_ids
+
+
+class ColumnSchema(PublicModel):
+    """One numeric column and its public bounds, fixed by the owner without looking at the data."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    lower: Finite
+    upper: Finite
+
+    @model_validator(mode="after")
+    def _bounds_are_ordered(self) -> Self:
+        if not self.lower < self.upper:
+            raise ValueError(f"column {self.name!r}: lower bound {self.lower} is not below upper bound {self.upper}")
+        if not math.isfinite(self.upper - self.lower):
+            raise ValueError(f"column {self.name!r}: the range from {self.lower} to {self.upper} is too wide")
+        return self
+
+
+MOST_ROWS = 1 << 40
+
+RowRange = tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=MOST_ROWS)]]
+"""The least and the most rows that a table may have: fixed by the owner without counting them, and public."""
+
+MOST_ROWS_PER_PERSON = 1 << 16
+
+RowsPerPerson = Annotated[int, Field(ge=1, le=MOST_ROWS_PER_PERSON)]
+"""The most rows of one person that count in a job that protects persons: fixed by the owner without counting them."""
+
+
+class BlockSchema(PublicModel):
+    """The columns that one party brings to a job. An empty block belongs to a compute party without data.
+
+    Attributes:
+        party: whose.
+        columns: in the order of the job.
+        has_ids: whether the table names its rows, so that parties can check that their rows match.
+        rows: how many the table may have; None where its owner does not say.
+        most_rows_per_person: of one person's rows so many count where a job protects persons; None where the table does
+            not say whose its rows are.
+    """
+
+    party: Name
+    columns: tuple[ColumnSchema, ...] = ()
+    has_ids: bool = False
+    rows: RowRange | None = None
+    most_rows_per_person: RowsPerPerson | None = None
+
+    @model_validator(mode="after")
+    def _rows_are_ordered(self) -> Self:
+        if self.rows is not None and self.rows[0] > self.rows[1]:
+            raise ValueError(f"rows: the least, {self.rows[0]}, is above the most, {self.rows[1]}")
+        return self
+
+    def admits(self, n_rows: int) -> bool:
+        """Return whether a table of so many rows keeps the declaration."""
+        return self.rows is None or self.rows[0] <= n_rows <= self.rows[1]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One party's rows, as an analysis gets them. Never shown by repr.
+
+    Attributes:
+        schema: the public part.
+        values: shape (rows, columns), float64, finite; columns in the order of the schema. May lie outside the bounds:
+            analyses clip and count.
+        ids_digest: `digest_of_ids` of the id column; empty where the table has none.
+        persons: whose its rows are; None where the table does not say.
+
+    Raises:
+        ValueError: there are fewer or more rows than the schema declares, or not of each row its person although the
+            schema says so.
+    """
+
+    schema: BlockSchema
+    values: NDArray[np.float64] = field(repr=False)
+    ids_digest: bytes = field(default=b"", repr=False)
+    persons: Persons | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.schema.admits(self.n_rows):
+            raise ValueError(f"the table of {self.schema.party} does not have as many rows as it declares")
+        if (self.persons is None) != (self.schema.most_rows_per_person is None):
+            raise ValueError(f"the table of {self.schema.party} says whose its rows are exactly if its schema says so")
+        if self.persons is not None and len(self.persons.of_rows) != self.n_rows:
+            raise ValueError(f"the table of {self.schema.party} does not name a person for each row")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: private to the parties."""
+        return int(self.values.shape[0])
+
+
+@dataclass(frozen=True)
+class LocalReport:
+    """What a party learns about its own data during a job. Private: it stays beside the party's table.
+
+    Attributes:
+        n_rows: rows of the table.
+        clipped_values: per column, how many values lay outside the public bounds.
+        clipped_rows: how many rows of this party's block exceeded the norm bound.
+        mapped_values: per column, how many values the analysis could not take as they stood, and mapped by its public
+            rule: no category, no label, no whole number, in no bin. Columns without such a rule are left out.
+        surplus_rows: how many rows did not count because their persons had more than count.
+    """
+
+    n_rows: int
+    clipped_values: dict[str, int]
+    clipped_rows: int
+    mapped_values: dict[str, int] = field(default_factory=dict)
+    surplus_rows: int = 0

@@ -1,0 +1,125 @@
+"""What the roster of a job survives: how many parties may drop out and how many may lie, known before anything runs.
+
+Each analysis names one of these functions, or one of its own, as its `survival`. All read the job alone, before any
+party has shown a column.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analyses.job.job import Job
+from mpc.arithmetic.opening import survivable
+
+
+@dataclass(frozen=True)
+class OpeningSurvival:
+    """One kind of opening.
+
+    Attributes:
+        what: is opened.
+        n_required: shares that suffice.
+        may_vanish: parties that may be missing, or
+        may_lie: parties whose shares may be wrong instead: corrected, and named in the result. What a party adds to
+            a masked sum is its own word.
+    """
+
+    what: str
+    n_required: int
+    may_vanish: int
+    may_lie: int
+
+
+@dataclass(frozen=True)
+class Survival:
+    """The table for one job.
+
+    Attributes:
+        n_parties: N, compute parties.
+        colluding: t, parties that may pool what they see.
+        input_only: members that bring columns and hold no shares.
+        openings: what may happen to each kind of opening.
+        is_masked_sum: whether parties add masked vectors over the coordinator, and hold no shares of data.
+        why_all: why no party may vanish, in words; empty where some may.
+    """
+
+    n_parties: int
+    colluding: int
+    input_only: int
+    openings: tuple[OpeningSurvival, ...]
+    is_masked_sum: bool = False
+    why_all: str = ""
+
+    @property
+    def counted_from(self) -> str:
+        """From when on parties may vanish, in words."""
+        return "once every party has committed the cost" if self.is_masked_sum else "after every member's input"
+
+    @property
+    def in_words(self) -> str:
+        """How many parties may vanish, in one clause."""
+        if self.why_all:
+            return self.why_all
+        needed, may_vanish = self.openings[0].n_required, self.openings[0].may_vanish
+        if self.is_masked_sum:
+            return f"a sum of {needed} can be opened, so {may_vanish} may vanish once all have committed the cost"
+        return f"opening a product needs {needed}, so {may_vanish} may vanish after input"
+
+    def as_text(self) -> str:
+        """Return the table for people."""
+        owners = f" and {self.input_only} that only bring columns" if self.input_only else ""
+        lines = [
+            f"{self.n_parties} compute parties{owners}; {self.colluding} may collude",
+            "",
+            f"{'opened':28}{'needs':>7}{'may vanish':>12}{'or may lie':>12}",
+        ]
+        lines += [f"{o.what:28}{o.n_required:7}{o.may_vanish:12}{o.may_lie:12}" for o in self.openings]
+        lines += [
+            "",
+            self.why_all.capitalize() + "."
+            if self.why_all
+            else f"Counted {self.counted_from}: until then all must stay.",
+            "Who lies is named in the result."
+            if any(o.may_lie for o in self.openings)
+            else "What a party adds is its own word."
+            if self.is_masked_sum
+            else "Nobody would notice a wrong share: more compute parties for the same number of colluding ones would.",
+        ]
+        return "\n".join(lines)
+
+
+def products_opened_once(job: Job) -> Survival:
+    """Return the survival of an analysis whose noisy products are opened in one go: 2t + 1 shares suffice."""
+    n, t = len(job.compute_parties), job.t
+    may_vanish, may_lie = survivable(n, 2 * t)
+    return _survival(job, OpeningSurvival("a noisy product (degree 2t)", 2 * t + 1, may_vanish, may_lie))
+
+
+def every_party_needed(job: Job, why: str, *, may_lie: int = 0) -> Survival:
+    """Return the survival of a job of which no party may drop out.
+
+    Args:
+        job: what is asked for.
+        why: no party may vanish, in words.
+        may_lie: so many wrong shares are corrected nevertheless.
+    """
+    return _survival(job, OpeningSurvival("the answer", len(job.members), 0, may_lie), why)
+
+
+def by_parameter(name: str) -> Callable[[Job], Survival]:
+    """Return the survival of an analysis with several methods: the others than `mpc` need a part of each party.
+
+    Args:
+        name: the parameter that says which method; `mpc` where a job leaves it out.
+    """
+
+    def survival(job: Job) -> Survival:
+        if job.parameters.get(name, "mpc") == "mpc":
+            return products_opened_once(job)
+        return every_party_needed(job, "each party sends a part of its own, so none may vanish")
+
+    return survival
+
+
+def _survival(job: Job, opened: OpeningSurvival, why_all: str = "") -> Survival:
+    n = len(job.compute_parties)
+    return Survival(n, job.t, len(job.members) - n, (opened,), why_all=why_all)

@@ -1,0 +1,55 @@
+"""What pattern counts and moments are compared with. FOR COMPARISON ONLY: somebody has to hold all columns."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.pattern_count.reports import PatternEstimate, PatternReports, PatternTally
+from analyses.rows.slots import placement
+from dp.cost.accounting import Adjacency
+from dp.cost.compose import Unit
+from dp.mechanism.scalar import DiscreteLaplaceNoise
+from entropy import Entropy, KeyStream
+from entropy.stream import KEY_BYTES
+
+Integers = NDArray[np.int64]
+
+
+def central_release(values: Integers, *, l1: int, epsilon: float, delta: float, entropy: Entropy) -> Integers:
+    """Return integers with discrete Laplace noise: somebody holds all columns and publishes the answer.
+
+    Args:
+        values: any shape.
+        l1: how far one added or removed record moves them, in the sum of absolute differences.
+        epsilon: for adding or removing one record.
+        delta: likewise.
+        entropy: gives the key of the stream.
+    """
+    noise = DiscreteLaplaceNoise.calibrate(
+        length=values.size,
+        squared_l2=l1**2,
+        l1=l1,
+        adjacency=Adjacency.ADD_OR_REMOVE_ONE,
+        unit=Unit.RECORD,
+        epsilon=epsilon,
+        delta=delta,
+    )
+    return values + noise.sample(entropy).values.reshape(values.shape)
+
+
+def reported_counts(categories: Sequence[Integers], reports: PatternReports, entropy: Entropy) -> PatternEstimate:
+    """Return what pattern counting by randomized response finds, all parties in this process.
+
+    Args:
+        categories: of each party, shape (rows,).
+        reports: as in the plan of the job.
+        entropy: of all parties.
+    """
+    slots = placement(KeyStream(entropy.read(KEY_BYTES)), len(categories[0]), reports.n_slots, reports.n_reported)
+    tally = PatternTally(reports)
+    for block in reports.blocks():
+        rows = slots[block.start : block.stop]
+        messages = [reports.report(entropy, j, np.where(rows >= 0, of[rows], -1)) for j, of in enumerate(categories)]
+        tally.add(block, messages)
+    return tally.estimate()

@@ -1,0 +1,107 @@
+"""How often each pattern of categories occurs, from shares: products of indicators, summed before they are opened."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, tell_multiplied
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.shared import SharedArray, concatenate
+
+_MOST_PRODUCTS = 1 << 20  # elements of a block of rows: bounds the memory
+
+
+async def count_patterns(
+    exchange: ShareExchange,
+    c: Computation,
+    owners: Sequence[int],
+    n_categories: Sequence[int],
+    categories: NDArray[np.int64] | None,
+    n_rows: int,
+    max_rows: int,
+) -> SharedArray:
+    """Return the exact counts of all patterns under shares; nothing is opened.
+
+    With A_j = (1 | indicators of all categories of party j but the last), a row's products of one entry of each A_j,
+    summed over the rows, determine all counts: the indicator of the last category is 1 less the others. The parties are
+    split into two groups; within each, row products are reduced, layer after layer; the last layer, between the groups,
+    is a matrix product, which sums over the rows before anything has to be reduced. Two parties need no reduction at
+    all, three or four one layer.
+
+    Args:
+        exchange: dealing and taking of shares; `c` stands on it.
+        c: the computation of all members of the job. All other input is dealt: with the last row the cost is committed
+            (`commit_after_input`).
+        owners: member numbers of the v parties, at least two.
+        n_categories: M_j of each.
+        categories: mine, shape (n_rows,), 0 .. M_j - 1; None if I am no owner.
+        n_rows: known to all parties.
+        max_rows: public bound of the counts.
+
+    Returns:
+        shape (M_1 * ... * M_v,), row-major, degree 2t.
+
+    Raises:
+        PeerError: a member is silent, lost or violates the protocol.
+
+    Cost: per row about the product of the M_j - 1 of each group, reduced.
+    """
+    n_left = min(range(1, len(owners)), key=lambda n: prod(n_categories[:n]) + prod(n_categories[n:]))
+    width = prod(n_categories[:n_left]) + prod(n_categories[n_left:])
+    height = max(1, _MOST_PRODUCTS // width)
+    total = c.public(np.zeros((prod(n_categories[:n_left]), prod(n_categories[n_left:])), dtype=np.int64))
+    mine = None if categories is None else owners.index(c.me)
+    session = exchange.session
+    for start in range(0, n_rows, height):
+        n_block = min(height, n_rows - start)
+        shapes = {owner: (n_block, m - 1) for owner, m in zip(owners, n_categories, strict=True)}
+        indicators = None
+        if categories is not None and mine is not None:
+            block = categories[start : start + n_block]
+            indicators = (block[:, None] == np.arange(n_categories[mine] - 1)).astype(np.int64)
+        shared = await c.inputs(shapes, indicators, bound=1)
+        if start + n_block == n_rows:
+            await commit_after_input(exchange)
+        left = await _row_products(c, [shared[owner] for owner in owners[:n_left]])
+        right = await _row_products(c, [shared[owner] for owner in owners[n_left:]])
+        total = total + await session.compute(_summed_products, left, right)
+        tell_multiplied(exchange, start + n_block, n_rows)
+    session.progress(MULTIPLY_STAGE, 1, 1)
+    counts = total.reshape(*n_categories)
+    for axis in range(len(n_categories)):
+        first, others = _split_first(counts, axis)
+        last = first - _kept_sum(others, axis)
+        counts = concatenate([others, last], axis)
+    return replace(counts.reshape(-1), degree=2 * c.t, bound=max_rows)
+
+
+async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> SharedArray:
+    """Return, for each row, all products of one entry of each (1 | columns_j); shape (rows, product of 1 + widths)."""
+    n_rows = columns[0].shape[0]
+    ones = c.public(np.ones((n_rows, 1), dtype=np.int64))
+    products = concatenate([ones, columns[0]], 1)
+    for more in columns[1:]:
+        known, new = products.shape[1], more.shape[1]
+        # The first column of `products` is 1: its products with `more` are free.
+        pairs = await c.multiply(products[:, 1:, None], more[:, None, :])
+        crossed = concatenate([more[:, None, :], pairs], 1)
+        products = concatenate([products[:, :, None], crossed], 2).reshape(n_rows, known * (1 + new))
+    return products
+
+
+def _summed_products(left: SharedArray, right: SharedArray) -> SharedArray:
+    return left.T @ right
+
+
+def _split_first(array: SharedArray, axis: int) -> tuple[SharedArray, SharedArray]:
+    before = (slice(None),) * axis
+    return array[(*before, slice(0, 1))], array[(*before, slice(1, None))]
+
+
+def _kept_sum(array: SharedArray, axis: int) -> SharedArray:
+    summed = array.sum(axis)
+    return summed[(*(slice(None),) * axis, None)]

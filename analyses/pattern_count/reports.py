@@ -1,0 +1,161 @@
+"""How often each pattern of categories occurs, from randomized bits: reports of the parties and what they add up to.
+
+A pattern names one category of each of v parties. Each party reports, for each slot and each of its categories, whether
+the slot is of that category, by randomized response [VertPrim23, algorithm 1].
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.mechanism.bits import RandomizedBits
+from entropy import Entropy
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Packed = NDArray[np.uint8]
+
+_MOST_BLOCK_BITS = 1 << 23  # of one party: a message of 1 MB
+_MOST_BLOCK_SLOTS = 1 << 16
+_CHUNK = 1 << 13  # slots multiplied at once: sums of so many signs are exact in single precision
+
+
+@dataclass(frozen=True)
+class PatternEstimate:
+    """Estimated counts, all of shape (M_1, ..., M_v).
+
+    Attributes:
+        counts: unbiased; may be negative.
+        standard_errors: of the counts, estimated from the reports.
+    """
+
+    counts: Floats
+    standard_errors: Floats
+
+    @property
+    def clipped(self) -> Floats:
+        """The counts, negative ones raised to 0: closer, but no longer unbiased."""
+        return np.maximum(self.counts, 0.0)
+
+
+@dataclass(frozen=True)
+class PatternReports:
+    """What is reported. Public.
+
+    Attributes:
+        n_categories: M_j of each of v parties.
+        n_slots: N, for which the counts are estimated.
+        n_reported: k, in a uniform sample of the slots; N for all of them.
+        bits: how bits are randomized.
+    """
+
+    n_categories: tuple[int, ...]
+    n_slots: int
+    n_reported: int
+    bits: RandomizedBits
+
+    @property
+    def least_deviation(self) -> float:
+        """Standard deviation of the estimated count of a pattern that nobody has: no count is closer.
+
+        A bit that is false has a z (see `PatternTally`) of mean 0 and variance 1 / (16 b^2) - 1/4, and each of k of N
+        slots counts N / k times the product of its v bits' z.
+        """
+        variance = float(1 / (16 * self.bits.bias**2)) - 0.25
+        return float(self.n_slots * (variance ** len(self.n_categories) / self.n_reported) ** 0.5)
+
+    def blocks(self) -> Iterator[range]:
+        """Yield the reported slots in blocks, one message per party each."""
+        height = min(_MOST_BLOCK_SLOTS, max(8, _MOST_BLOCK_BITS // max(self.n_categories)))
+        for start in range(0, self.n_reported, height):
+            yield range(start, min(start + height, self.n_reported))
+
+    def message_bytes(self, party: int, block: range) -> int:
+        """Return the length of the message of a party (0 .. v - 1) about a block of slots."""
+        return -(-len(block) * self.n_categories[party] // 8)
+
+    def report(self, entropy: Entropy, party: int, categories: Integers) -> Packed:
+        """Return the reports of a party about one block.
+
+        Args:
+            entropy: gives the key of the stream.
+            party: 0 .. v - 1.
+            categories: shape (slots,), 0 .. M - 1; anything else is no category and sets no bit.
+
+        Returns:
+            shape (message_bytes,): the bits of slot after slot.
+        """
+        indicators = categories[:, None] == np.arange(self.n_categories[party])
+        return np.packbits(self.bits.randomize(entropy, indicators))
+
+    def unpack(self, party: int, block: range, packed: Packed) -> NDArray[np.float32]:
+        """Return reported bits as -1 and 1 after a column of ones, shape (slots, 1 + M)."""
+        n = self.n_categories[party]
+        bits = np.unpackbits(packed, count=len(block) * n).reshape(len(block), n)
+        signs = np.ones((len(block), 1 + n), dtype=np.float32)
+        np.multiply(bits, 2.0, out=signs[:, 1:])
+        signs[:, 1:] -= 1
+        return signs
+
+
+class PatternTally:
+    """Adds up reports and estimates the counts. Memory does not grow with the slots.
+
+    With s = -1 or 1 for a reported bit and b the bias, z = 1/2 + s / (4 b) has mean 1 where the slot is of the category
+    and 0 else. The parties' noise is independent, so the product of their z has mean 1 where the slot has the pattern.
+    Its sum is a linear combination of sums of products of s over subsets of the parties: these are integers, and all
+    that is kept. As s^2 = 1, z^2 is linear in s too, and the same integers give the sums of squares.
+    """
+
+    def __init__(self, reports: PatternReports) -> None:
+        self._reports = reports
+        widths = [1 + n for n in reports.n_categories]
+        self._n_left = _balanced_split(widths)
+        self._sums = np.zeros((prod(widths[: self._n_left]), prod(widths[self._n_left :])))
+
+    def add(self, block: range, messages: Sequence[Packed]) -> None:
+        """Take in the messages of all parties about one block."""
+        signs = [self._reports.unpack(party, block, message) for party, message in enumerate(messages)]
+        for start in range(0, len(block), _CHUNK):
+            parts = [s[start : start + _CHUNK] for s in signs]
+            self._sums += reduce(_row_products, parts[: self._n_left]).T @ reduce(_row_products, parts[self._n_left :])
+
+    def estimate(self) -> PatternEstimate:
+        """Return the estimates for all slots.
+
+        For X = the product of the z of a slot: sum X over k of N slots, times N / k, is unbiased. Its variance is
+        that of all X, sum E X^2 - count, as X has mean 0 or 1; and, of sampling, N^2 (1 - k / N) S^2 / k, S^2 the
+        variance among the slots. Both are estimated without bias.
+        """
+        reports = self._reports
+        n, k, c = reports.n_slots, reports.n_reported, float(1 / (4 * reports.bits.bias))
+        sums = self._sums.reshape([1 + m for m in reports.n_categories])
+        total = _along_all_axes(sums, 0.5, c)
+        squares = _along_all_axes(sums, 0.25 + c**2, c)
+        counts = n / k * total
+        variances = n / k * squares - counts
+        if k < n:
+            variances += n**2 * (1 - k / n) / k * (squares - total**2 / k) / (k - 1)
+        return PatternEstimate(counts, np.sqrt(np.maximum(variances, 0.0)))
+
+
+def _balanced_split(widths: Sequence[int]) -> int:
+    """Return how many of the factors to put on the left of a matrix product so that its two sides are narrowest."""
+    return min(range(1, len(widths)), key=lambda n: prod(widths[:n]) + prod(widths[n:]))
+
+
+def _row_products(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the outer product of each row of two matrices, flattened."""
+    return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+
+
+def _along_all_axes(sums: Floats, constant: float, factor: float) -> Floats:
+    """Replace each axis (one, s_1 .. s_M) by (constant * one + factor * s_1, ...)."""
+    for axis in range(sums.ndim):
+        first, rest = np.split(sums, [1], axis=axis)
+        sums = constant * first + factor * rest
+    return sums

@@ -1,0 +1,72 @@
+"""The two rivals that [SPCA24] compares with. FOR COMPARISON ONLY: floating-point Gaussian noise, and one pooled table.
+
+Neither is private to run in production: the low bits of floating-point noise give the data away (Mironov 2012), and
+the first needs somebody who holds all data.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.pca.protocol import leading_components
+from dp.audit.gaussian import analytic_gaussian_sigma
+
+Floats = NDArray[np.float64]
+
+
+def central_components(moment: Floats, k: int, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
+    """Return the leading components of `central_moment`, arguments as there.
+
+    Returns:
+        shape (k, n), orthonormal rows.
+    """
+    return leading_components(central_moment(moment, epsilon=epsilon, delta=delta, rng=rng)[0], k)[1]
+
+
+def central_moment(moment: Floats, *, epsilon: float, delta: float, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Analyze Gauss [AnalyzeGauss14]: somebody holds all rows and adds symmetric Gaussian noise to X^T X.
+
+    Args:
+        moment: X^T X, shape (n, n), of rows of norm at most 1.
+        epsilon: for adding or removing one row; the sensitivity is 1 in the Frobenius norm.
+        delta: likewise.
+        rng: not cryptographic: a comparison, not a release.
+
+    Returns:
+        The noisy matrix, and about the spectral norm of its noise.
+    """
+    n = moment.shape[0]
+    sigma = analytic_gaussian_sigma(sensitivity=1.0, epsilon=epsilon, delta=delta)
+    noise = np.triu(rng.normal(0.0, sigma, (n, n)))
+    return moment + noise + np.triu(noise, 1).T, float(2 * sigma * math.sqrt(n))
+
+
+def local_noise_components(rows: Floats, k: int, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
+    """The baseline [SPCA24, algorithm 3]: each party adds Gaussian noise to its own entries and shows them.
+
+    The number of rows is seen by all, so the adjacency is replace_one. Rows here have norm at most 1 and no negative
+    entries, so two of them are at most sqrt 2 apart.
+
+    Args:
+        rows: shape (m, n), non-negative, of norm at most 1.
+        k: how many components.
+        epsilon: for replacing one row.
+        delta: likewise.
+        rng: not cryptographic.
+
+    Returns:
+        shape (k, n), orthonormal rows.
+    """
+    sigma = analytic_gaussian_sigma(sensitivity=math.sqrt(2.0), epsilon=epsilon, delta=delta)
+    n = rows.shape[1]
+    noisy_moment = np.zeros((n, n))
+    for start in range(0, rows.shape[0], 8192):
+        noisy = rows[start : start + 8192] + rng.normal(0.0, sigma, rows[start : start + 8192].shape)
+        noisy_moment += noisy.T @ noisy
+    return leading_components(noisy_moment, k)[1]
+
+
+def captured_variance(moment: Floats, components: Floats) -> float:
+    """Return ||X V||_F^2 / ||X||_F^2 for X^T X = moment and orthonormal rows V: the share of variance captured."""
+    return float(np.einsum("ki,ij,kj->", components, moment, components) / np.trace(moment))

@@ -1,0 +1,151 @@
+"""Principal components of a vertically partitioned table: SPCA [SPCA24, algorithm 1] with its privacy repaired.
+
+Every party holds some columns of the same rows. The parties share their quantised columns, multiply locally, add noise
+that nobody knows, and open only the noisy second-moment matrix X^T X to the coordinator, who takes its leading
+eigenvectors.
+
+Differences from the paper (docs/privacy-guarantee.md): rows are rounded toward zero, so the sensitivity is gamma^2;
+each party clips its own block to a public bound; the blocks that one party owns alone are computed under shares and
+noised by all; off-diagonal entries carry half the noise variance; the noise of N - t parties suffices in the
+coalition's view.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from analyses.job.analysis import Analysis
+from analyses.job.declared_rows import parameters_of
+from analyses.job.job import Job, JobError
+from analyses.job.plan import check_roster, check_schemas
+from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.job.survival import products_opened_once
+from analyses.pca.text import component_lines
+from analyses.rows.row_plan import RowParams, plan_rows
+from analyses.rows.row_plan import clipped_rows as clipped_rows
+from analyses.second_moments.noisy_gram import (
+    ROWS_PER_BLOCK,
+    GramPlan,
+    calibrate_gram,
+    open_noisy_gram,
+    share_noisy_gram,
+)
+from analyses.second_moments.noisy_moments import check_signal, gram_noise_level
+from mpc.protocol.session import Session
+
+
+class PcaParams(RowParams):
+    """Parameters of the analysis, besides those of the rows.
+
+    Attributes:
+        components: k, how many principal components.
+    """
+
+    components: Annotated[int, Field(ge=1)]
+
+
+class PcaPlan(GramPlan):
+    """What all participants agree on before a PCA."""
+
+    params: PcaParams
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> PcaPlan:
+    """Fix everything public: bounds, noise, field.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    check_roster(job)
+    check_schemas(job, tuple(schemas))
+    params = parameters_of(job, schemas, PcaParams)
+    rows = plan_rows(job, schemas, params)
+    if params.components > rows.n_columns:
+        raise JobError(
+            f"parameters.components: {params.components} components of a table with {rows.n_columns} columns"
+        )
+    mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
+    planned = PcaPlan(
+        job=job,
+        schemas=tuple(schemas),
+        n_primes=n_primes,
+        params=params,
+        row_norm=rows.row_norm,
+        squared_norm_bounds=rows.squared_norm_bounds,
+        party_mu=mechanism.party_mu,
+    )
+    check_signal(planned, gram_noise_level(planned))
+    return planned
+
+
+async def party(session: Session, plan: PcaPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: `analyses.second_moments.noisy_gram.share_noisy_gram`."""
+    return await share_noisy_gram(session, plan, table, ROWS_PER_BLOCK)
+
+
+async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
+    """Run the coordinator's part: open the noisy matrix and take its leading eigenvectors.
+
+    Returns:
+        JSON-able: `columns`; `components`, k rows of unit vectors over the columns (largest entry positive);
+        `eigenvalues`, of the whole noisy matrix, in units of scaled rows, largest first; `wrong_shares_from`, names of
+        parties whose shares were wrong and corrected; `privacy`, the report.
+
+    Raises:
+        PeerError: fewer than 2t + 1 parties sent their share.
+        InconsistentSharesError: wrong shares that cannot be corrected.
+    """
+    opened = await open_noisy_gram(session, plan)
+    eigenvalues, components = leading_components(opened.matrix, plan.params.components)
+    return {
+        "analysis": "pca",
+        "columns": list(plan.column_names),
+        "components": components.tolist(),
+        "eigenvalues": eigenvalues.tolist(),
+        "wrong_shares_from": opened.wrong_shares_from,
+        "privacy": plan.privacy_report(),
+    }
+
+
+def leading_components(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return all eigenvalues of a symmetric matrix, largest first, and the k leading eigenvectors as rows.
+
+    The sign of a component is arbitrary; the entry of largest size is made positive, so that equal matrices print
+    alike.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    components = vectors[:, ::-1][:, :k].T
+    largest = np.abs(components).argmax(axis=1)
+    signs = np.sign(components[np.arange(k), largest])
+    return values[::-1], components * signs[:, None]
+
+
+def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
+    """Return the exact second-moment matrix of the clipped table, shape (columns, columns): no privacy, no rounding.
+
+    For tests and for comparisons where somebody holds all tables, as in the demo.
+
+    Args:
+        tables: of the owners, in the order of the joint table.
+        plan: as for the job.
+    """
+    rows = clipped_rows(tables, plan)
+    return rows.T @ rows
+
+
+ANALYSIS = Analysis(
+    names=("pca",),
+    parameters=PcaParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=products_opened_once,
+    page="analyses/pca.md",
+    demo="pca",
+    reference=reference,
+    lines=component_lines,
+    has_plot=True,
+)

@@ -1,0 +1,1 @@
+"""Moments of a quantity that is spread over the parties."""

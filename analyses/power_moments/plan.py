@@ -1,0 +1,357 @@
+"""The public plan of `analyses.power_moments.protocol`: parameters, what each method releases, and what that costs."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import sqrt
+from typing import Annotated, Any, Literal, Self
+
+from dp_accounting import DpEvent
+from pydantic import Field, model_validator
+
+from analyses.job.declared_rows import JointRowsParams, parameters_of
+from analyses.job.job import Job, JobError
+from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
+from analyses.job.schema import BlockSchema
+from analyses.power_moments.reports import MomentReports
+from analyses.power_moments.sketch import MomentSketch
+from analyses.rows.integer_column import IntegerColumn, integer_columns
+from analyses.rows.slots import MAX_SLOTS
+from dp.cost.accounting import CalibrationError
+from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PrivacyEvent
+from dp.cost.group import for_rows
+from dp.cost.report import privacy_report
+from dp.cost.views import ADJACENCY, VIEWS, Protected, View
+from dp.draw.noise import MAX_SCALE
+from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
+from mpc.arithmetic.field import ResidueField
+from mpc.errors import FieldTooSmallError
+from mpc.protocol.session import COORDINATOR
+
+MAX_ORDER = 6
+
+LARGEST_COUNT = 1 << 53
+"""Below it float64 holds every integer: a count and one less are told apart, as the sensitivities assume."""
+
+
+SCALE_UNIT = Fraction(1, 1 << 16)
+"""Scales of discrete Laplace noise are multiples of it."""
+
+EVENT_UNIT = "event"
+"""What `threshold` protects: one of the events that a party's value counts."""
+
+LOG2_WRAP_PROBABILITY = -40
+"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
+it."""
+
+Method = Literal["mpc", "laplace", "sketch", "threshold"]
+
+
+class MomentsParams(JointRowsParams):
+    """Parameters of the analysis.
+
+    Attributes:
+        method: see `analyses.power_moments.protocol`.
+        order: p, 1 .. MAX_ORDER; 1 with `laplace`, 2 with `sketch`.
+        max_rows: see `JointRowsParams`.
+        largest: party to the largest value of its column that counts; larger ones are clipped to it. Default: the
+            column's upper bound. Noise grows with the p-th power of their sum.
+        sketch_rows: s, with `sketch` only: the relative error is at least sqrt(2 / s).
+        threshold: M, with `threshold` only: rows whose noisy sum is at least M / 2 are large.
+    """
+
+    method: Method = "mpc"
+    order: Annotated[int, Field(ge=1, le=MAX_ORDER)] = 2
+    max_rows: Annotated[int, Field(ge=2, le=1 << 100)]
+    largest: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    sketch_rows: Annotated[int, Field(ge=8, le=1 << 16, multiple_of=8)] = 1024
+    threshold: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_method(self) -> Self:
+        if self.order != {"laplace": 1, "sketch": 2}.get(self.method, self.order):
+            raise ValueError(f"order: method {self.method!r} is for another order than {self.order}")
+        if (self.threshold is None) != (self.method != "threshold"):
+            raise ValueError("threshold: needed with method 'threshold', and only there")
+        if self.unit == "person" and self.method == "threshold":
+            raise ValueError("unit: method 'threshold' protects an event; what it costs a person is not known")
+        return self
+
+
+class MomentsPlan(Plan):
+    """What all participants agree on before the moment is taken.
+
+    Attributes:
+        params: validated parameters.
+        noise: of the method: Skellam parameter of each party (`mpc`); scale in SCALE_UNIT (`laplace`); variance per
+            unit of a party's largest value (`sketch`); bias of bits in `dp.mechanism.bits.BIAS_UNIT` (`threshold`).
+    """
+
+    params: MomentsParams
+    noise: int
+
+    @property
+    def columns(self) -> tuple[IntegerColumn, ...]:
+        """Of the owners, in the order of the inputs."""
+        return integer_columns(self.job, self.schemas)
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The largest value of each owner that counts."""
+        return _largest(self.job, self.params, self.columns)
+
+    @property
+    def shared_noise(self) -> SharedSkellam:
+        """The release of `mpc`."""
+        return SharedSkellam(
+            1,
+            _power_sensitivity(self.largest, self.params.order),
+            self.n_parties,
+            self.job.t,
+            self.noise,
+            protected=self.protected,
+        )
+
+    @property
+    def opened_degree(self) -> int:
+        """Degree of the sharing that `mpc` opens: that of a product, or of an input."""
+        return self.job.t if self.params.order == 1 else 2 * self.job.t
+
+    @property
+    def noise_bound(self) -> int:
+        """Bound on the size of the noise of `mpc`, but with a probability that is stated above."""
+        return self.shared_noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+    @property
+    def opened_bound(self) -> int:
+        """Bound on the size of what `mpc` opens."""
+        return _moment_bound(self.largest, self.params) + self.noise_bound
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise of `laplace`."""
+        return self.noise * SCALE_UNIT
+
+    @property
+    def sketch(self) -> MomentSketch:
+        """The release of `sketch`."""
+        return MomentSketch(self.params.sketch_rows, tuple(self.noise * most for most in self.largest))
+
+    @property
+    def least_deviation(self) -> float:
+        """Standard deviation of the result where all values are 0, or a bound below it."""
+        match self.params.method:
+            case "mpc":
+                return self.shared_noise.standard_deviation("coordinator")
+            case "laplace":
+                return sqrt(2 * len(self.largest)) * float(self.scale)
+            case "sketch":
+                return sqrt(2 / self.params.sketch_rows) * sum(self.sketch.variances)
+            case _:
+                return self.reports.least_deviation(self.params.max_rows)
+
+    @property
+    def reports(self) -> MomentReports:
+        """The releases of `threshold`."""
+        return _reports(self.params, self.largest, RandomizedBits(self.noise * BIAS_UNIT))
+
+    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
+        """Return all releases of the method."""
+        if self.params.method == "mpc":
+            return (self.shared_noise.event(view),)
+        return _local_events(self.params, self.largest, self.noise, view, self.protected)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return the cost in both views."""
+        delta, method = self.job.privacy.delta, self.params.method
+        if method == "mpc":
+            return self.shared_noise.report(f"moment of order {self.params.order}", delta)
+        mechanism, sensitivity, noise = self._described()
+        return privacy_report(
+            mechanism=mechanism,
+            sensitivity=sensitivity + self.protected.times,
+            n_parties=self.n_parties,
+            colluding=self.job.t,
+            delta=delta,
+            events={view: _local_events(self.params, self.largest, self.noise, view, self.protected) for view in VIEWS},
+            noise=dict.fromkeys(VIEWS, noise),
+            parameters={"method": method, "largest": list(self.largest)},
+            unit=self.privacy_unit,
+        )
+
+    def _described(self) -> tuple[str, str, str]:
+        total = sum(self.largest)
+        match self.params.method:
+            case "laplace":
+                noise = f"discrete Laplace noise of scale {float(self.scale):.4g} per party"
+                return "the sum of each party's column plus noise", f"1-norm {total}", noise
+            case "sketch":
+                s, deviation = self.params.sketch_rows, sqrt(sum(self.sketch.variances))
+                sensitivity = " + ".join(f"{s} * {most}^2 / {most * self.noise}" for most in self.largest)
+                noise = f"discrete Gaussian noise of standard deviation {deviation:.4g} per entry of the sum"
+                return f"a sketch of {s} entries of each party's column plus noise", sensitivity, noise
+            case _:
+                reports = self.reports
+                noise = (
+                    f"noise of scale {float(reports.scale):.4g} per value; "
+                    f"bits true with probability {float(reports.bits.truthful):.6g}"
+                )
+                sensitivity = "an event changes one value of one party by 1; a replaced one, two values"
+                return "each party's values plus noise, then large ones again, small ones in bits", sensitivity, noise
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        """The coordinator; with `threshold` also the owners, who are told which slots are large."""
+        return (COORDINATOR, *self.owners) if self.params.method == "threshold" else (COORDINATOR,)
+
+    @property
+    def privacy_unit(self) -> str:
+        """What the method protects."""
+        return EVENT_UNIT if self.params.method == "threshold" else self.protected.name
+
+
+def _largest(job: Job, params: MomentsParams, columns: Sequence[IntegerColumn]) -> tuple[int, ...]:
+    return tuple(params.largest.get(i.party, c.upper) for i, c in zip(job.inputs, columns, strict=True))
+
+
+def _power_sensitivity(largest: Sequence[int], order: int) -> dict[View, VectorSensitivity]:
+    """A row's x lies in 0 .. X, X the sum of the largest values: present, absent or replaced, x^p moves by X^p."""
+    power = sum(largest) ** order
+    return dict.fromkeys(VIEWS, VectorSensitivity(power**2, power))
+
+
+def _moment_bound(largest: Sequence[int], params: MomentsParams) -> int:
+    return int(params.max_rows * sum(largest) ** params.order)
+
+
+def _reports(params: MomentsParams, largest: Sequence[int], bits: RandomizedBits) -> MomentReports:
+    assert params.threshold is not None, "a threshold belongs to this method"
+    kept = tuple(min(most, params.threshold) for most in largest)
+    return MomentReports(params.order, params.threshold, kept, bits)
+
+
+def _local_events(
+    params: MomentsParams, largest: Sequence[int], noise: int, view: View, protected: Protected
+) -> tuple[PrivacyEvent, ...]:
+    """Return what the parties' own releases cost together.
+
+    `laplace`: the v sums are a vector, a record moves entry j by at most X_j, in all by X = sum X_j, in both views as
+    no value is negative. `sketch`: a record moves party j's sketch by a column of signs times at most X_j, of squared
+    length s X_j^2; divided by the variance c X_j, and added up, s X / c. This too holds in both views: where row i is
+    gone, later rows get other columns of signs, but the coordinator does not know the signs, and they are as likely as
+    those in which column i is moved to the end. `threshold`: see `MomentReports.events`.
+
+    A person with k rows: the sums move by k X (`dp.cost.group`), which equal rows attain; party j's sketch by k columns
+    of signs, each times at most X_j, of length at most k sqrt(s) X_j, which parallel columns attain.
+    """
+    adjacency, total = ADJACENCY[view], sum(largest)
+    match params.method:
+        case "laplace":
+            return (for_rows(DiscreteLaplaceDpEvent(total, noise * SCALE_UNIT, adjacency), protected.most_rows),)
+        case "sketch":
+            of_one_row = DiscreteGaussianDpEvent(Fraction(params.sketch_rows * total, noise), adjacency)
+            return (for_rows(of_one_row, protected.most_rows),)
+        case _:
+            return _reports(params, largest, RandomizedBits(noise * BIAS_UNIT)).events(adjacency)
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
+    """Fix everything public: largest values, noise, field.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    check_roster(job)
+    check_schemas(job, tuple(schemas))
+    params = parameters_of(job, schemas, MomentsParams)
+    columns = integer_columns(job, schemas)
+    for brought, column in zip(job.inputs, columns, strict=True):
+        if column.lower < 0:
+            raise JobError(f"inputs: {column.name} may be negative; moments are of counts from 0 on")
+        if params.largest.get(brought.party, 1) > column.upper:
+            raise JobError(f"parameters.largest.{brought.party}: above the column's upper bound {column.upper:.15g}")
+    if strangers := set(params.largest) - {i.party for i in job.inputs}:
+        raise JobError(f"parameters.largest: {min(strangers)} brings no column")
+    if params.method == "threshold" and params.max_rows > MAX_SLOTS:
+        raise JobError(f"parameters.max_rows: method 'threshold' reports about at most {MAX_SLOTS} rows")
+    try:
+        planned = _calibrated(job, tuple(schemas), params, _largest(job, params, columns))
+    except CalibrationError as error:
+        raise JobError(f"privacy: {error}") from error
+    except FieldTooSmallError as error:
+        raise JobError(f"parameters.max_rows, parameters.largest: {error}") from error
+    _check_signal(planned)
+    if max(planned.largest) >= LARGEST_COUNT:
+        raise JobError("parameters.largest: counts from 2^53 on are not exact; clip them lower")
+    return planned
+
+
+def _check_signal(planned: MomentsPlan) -> None:
+    """Refuse a budget so small that noise drowns all there is. Looks at public numbers only.
+
+    Raises:
+        JobError: names the epsilon.
+    """
+    off, most = planned.least_deviation, _moment_bound(planned.largest, planned.params)
+    if off > most:
+        raise JobError(
+            f"privacy.epsilon: so small that the moment is off by {off:.3g}, and it is at most {most:.3g}, where each "
+            "of max_rows rows has the largest values; allow a larger one"
+        )
+
+
+def _calibrated(
+    job: Job, schemas: tuple[BlockSchema, ...], params: MomentsParams, largest: tuple[int, ...]
+) -> MomentsPlan:
+    target, bound = job.privacy, _moment_bound(largest, params)
+    epsilon, delta, view = target.epsilon, target.delta, target.view
+    protected = protected_of(job, schemas)
+
+    def cost_of(noise: int) -> Cost:
+        (event,) = _local_events(params, largest, noise, view, protected)
+        return Cost.of(event, Unit.RECORD)
+
+    match params.method:
+        case "mpc":
+            release = SharedSkellam.calibrate(
+                length=1,
+                sensitivities=_power_sensitivity(largest, params.order),
+                n_parties=len(job.compute_parties),
+                colluding=job.t,
+                epsilon=epsilon,
+                delta=delta,
+                view=view,
+                protected=protected,
+            )
+            noise, bound = release.party_mu, bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+            return MomentsPlan(
+                job=job,
+                schemas=schemas,
+                n_primes=len(ResidueField.for_bound(bound).primes),
+                params=params,
+                noise=noise,
+            )
+        case "laplace":
+            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=int(MAX_SCALE / SCALE_UNIT))
+        case "sketch":
+            most = MAX_SCALE**2 // max(largest)
+            if most < 1:
+                raise CalibrationError(
+                    f"a column of values up to {max(largest):.3g} needs noise beyond the sampler's range; "
+                    "allow a coarser scale of the data, or clip it (parameters.largest)"
+                )
+            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=most)
+        case _:
+
+            def epsilon_of(bits: RandomizedBits) -> float:
+                return composed_epsilon(
+                    _reports(params, largest, bits).events(ADJACENCY[view]), delta, near=epsilon
+                ).epsilon
+
+            found = RandomizedBits.largest_bias(epsilon_of, epsilon=epsilon, delta=delta)
+            noise = int(found.bias / BIAS_UNIT)
+    if bound >= 1 << 52:
+        raise FieldTooSmallError("sums of this size are not exact; allow fewer rows or smaller values")
+    return MomentsPlan(job=job, schemas=schemas, n_primes=3, params=params, noise=noise)

@@ -1,0 +1,250 @@
+"""Moments of a quantity that is spread over the parties: sum over the rows of x^p, x the sum of a row's values.
+
+Each of v parties brings one column of counts, integers from 0 on. Four methods:
+
+* `mpc`: powers are taken and summed under shares, and noise that nobody knows is added once. The default.
+* `laplace`, p = 1: each party releases the sum of its column with discrete Laplace noise [VertPrim23, appendix C].
+* `sketch`, p = 2: each party releases a noisy sketch of its column [VertPrim23, appendix E.3].
+* `threshold`: each party releases its values with discrete Laplace noise, then large ones again and small ones by
+  randomized response [VertPrim23, algorithm 2]. Protects an *event*, a change by 1 of one value of one party.
+
+Differences from the paper (docs/analyses/moments.md): all estimates are unbiased; noise is discrete; the cost is that
+of a record of the joint table, or of an event in it; values beyond what a method takes are clipped and their owner is
+told.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from math import exp, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.analysis import Analysis
+from analyses.job.plan import OPENING_STAGE
+from analyses.job.schema import LocalReport, Table
+from analyses.job.survival import by_parameter
+from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
+from analyses.rows.meeting import meet
+from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, tell_multiplied
+from analyses.rows.slots import owners_key, place_rows
+from analyses.rows.surplus import n_surplus, rows_that_count
+from dp.draw.noise import sample_discrete_laplace
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR, Session
+from mpc.protocol.shared import SharedArray
+
+__all__ = ["ANALYSIS", "coordinator", "party", "plan", "reference"]
+
+COMPUTATION = "moment"
+LARGE_STAGE = "large slots"
+_BLOCK_ROWS = 1 << 16
+
+Integers = NDArray[np.int64]
+
+
+async def party(session: Session, plan: MomentsPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: agree on keys, check that rows match, clip, then multiply under shares or release.
+
+    Args:
+        session: my end of the job.
+        plan: computed by this party itself.
+        table: my rows, one column; None for a compute party without columns.
+
+    Returns:
+        How many values were clipped to 0 .. `largest`; as `mapped_values`, how many were no integers and were rounded
+        toward zero; as `clipped_rows`, with `threshold`, how many were reported in bits though they lay above what bits
+        can tell.
+
+    Raises:
+        UnequalValuesError: the tables do not hold the same rows in the same order.
+        PeerError: a member is silent, lost or violates the protocol.
+    """
+    values, n_clipped, n_rounded, n_lowered = None, 0, 0, 0
+    if table is not None:
+        mine = plan.owners.index(session.me)
+        values, n_clipped, n_rounded = await session.compute(plan.columns[mine].clipped, table, plan.largest[mine])
+    exchange, n_rows = await meet(session, plan, table)
+    counting = await rows_that_count(exchange, plan, table)
+    if values is not None and counting is not None:
+        values = np.where(counting, values, 0)
+    if plan.params.method == "mpc":
+        await _power_under_shares(exchange, plan, values, n_rows)
+    elif values is not None:
+        session.progress(OPENING_STAGE, 0, 1)
+        n_lowered = await _RELEASES[plan.params.method](exchange, plan, values)
+        session.progress(OPENING_STAGE, 1, 1)
+    names = () if table is None else tuple(c.name for c in table.schema.columns)
+    mapped = dict.fromkeys(names, n_rounded)
+    return LocalReport(n_rows, dict.fromkeys(names, n_clipped), n_lowered, mapped, n_surplus(counting))
+
+
+async def _power_under_shares(exchange: ShareExchange, plan: MomentsPlan, values: Integers | None, n_rows: int) -> None:
+    """Sum noise and x^p block by block: x^a and x^b are reduced, a + b = p, and their inner product is only summed."""
+    session, c, p = exchange.session, Computation(exchange, COMPUTATION), plan.params.order
+    session.progress("noise", 0, 1)
+    mine = None
+    if exchange.am_receiver:
+        mine = (await session.compute(plan.shared_noise.sample_party_noise, session.entropy)).values
+    noise = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), mine, bound=plan.noise_bound)
+    total = sum(noise.values(), start=c.public(np.zeros(1, dtype=np.int64)))
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        n_block = min(_BLOCK_ROWS, n_rows - start)
+        block = None if values is None else values[start : start + n_block]
+        shared = await c.inputs(dict.fromkeys(plan.owners, (n_block,)), block, bound=max(plan.largest))
+        if start + n_block == n_rows:
+            await commit_after_input(exchange)
+        powers = {1: sum(list(shared.values())[1:], start=shared[plan.owners[0]])}
+        for exponent in range(2, p - p // 2 + 1):
+            powers[exponent] = await c.multiply(powers[exponent - 1], powers[1])
+        if p == 1:
+            total = total + powers[1].sum()
+        else:
+            total = total + await session.compute(_inner_product, powers[p - p // 2], powers[p // 2])
+        tell_multiplied(exchange, start + n_block, n_rows)
+    session.progress(MULTIPLY_STAGE, 1, 1)
+    session.progress(OPENING_STAGE, 0, 1)
+    await c.open(SharedArray(total.field, (1,), plan.opened_degree, plan.opened_bound, total.share))
+    session.progress(OPENING_STAGE, 1, 1)
+
+
+def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
+    return x @ y
+
+
+async def _release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    session = exchange.session
+    noise = await session.compute(sample_discrete_laplace, session.entropy, plan.scale, 1)
+    await _send(session, OPENING_STAGE, values.sum() + noise)
+    return 0
+
+
+async def _release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    session, sketch = exchange.session, plan.sketch
+    key = await owners_key(exchange, plan.owners, "signs")
+    noise = await session.compute(sketch.noise, session.entropy, plan.owners.index(session.me))
+    await _send(session, OPENING_STAGE, await session.compute(sketch.sketch, key.stream("signs"), values) + noise)
+    return 0
+
+
+async def _release_reports(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    session, reports, n_slots = exchange.session, plan.reports, plan.params.max_rows
+    mine = plan.owners.index(session.me)
+    rows = await place_rows(exchange, plan.owners, len(values), n_slots, n_slots)
+    in_slots = np.where(rows >= 0, values[rows], 0)
+    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots))
+    flags = await session.receive(COORDINATOR, LARGE_STAGE, (-(-n_slots // 8),), np.uint8)
+    is_large = np.unpackbits(flags, count=n_slots).astype(bool)
+    small = in_slots[~is_large]
+    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots[is_large]))
+    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.report, session.entropy, mine, small))
+    return int(np.count_nonzero(small > reports.largest[mine]))
+
+
+_RELEASES: dict[str, Callable[..., Any]] = {
+    "laplace": _release_sum,
+    "sketch": _release_sketch,
+    "threshold": _release_reports,
+}
+
+
+async def _send(session: Session, stage: str, integers: Integers) -> None:
+    await session.send(COORDINATOR, stage, integers.astype(np.int64).view(np.uint64))
+
+
+async def _take_sums(session: Session, plan: MomentsPlan, length: int) -> Integers:
+    """Return the sum over the owners of a vector that each sent."""
+    coming = [session.receive(owner, OPENING_STAGE, (length,)) for owner in plan.owners]
+    parts: list[Integers] = [words.view(np.int64) for words in await asyncio.gather(*coming)]
+    total: Integers = np.sum(parts, axis=0, dtype=np.int64)
+    return total
+
+
+async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
+    """Run the coordinator's part: open the noisy moment, or estimate it from what the parties release.
+
+    Returns:
+        JSON-able: `columns`; `order`; `moment`, unbiased, may be negative; `clipped_moment`, at least 0;
+        `standard_error`: of the noise (`mpc`, `laplace`), of noise and sketch (`sketch`), or an upper bound of it
+        (`threshold`); `wrong_shares_from`, names of parties whose shares were wrong and corrected; `privacy`, the
+        report.
+
+    Raises:
+        PeerError: too few parties sent their part.
+        InconsistentSharesError: wrong shares that cannot be corrected.
+    """
+    wrong: tuple[int, ...] = ()
+    match plan.params.method:
+        case "mpc":
+            field = ResidueField(plan.n_primes)
+            exchange = ShareExchange(session, field, plan.n_parties, plan.job.t, {})
+            outline = SharedArray(field, (1,), plan.opened_degree, plan.opened_bound, None)
+            opened = await Computation(exchange, COMPUTATION).open(outline)
+            assert opened is not None
+            moment, wrong = float(opened.values[0]), opened.wrong
+            error = plan.shared_noise.standard_deviation("coordinator")
+        case "laplace":
+            moment = float((await _take_sums(session, plan, 1))[0])
+            r = exp(-1 / float(plan.scale))
+            error = sqrt(2 * len(plan.owners) * r) / (1 - r)
+        case "sketch":
+            noisy = await _take_sums(session, plan, plan.params.sketch_rows)
+            moment, error = plan.sketch.estimate(noisy)
+        case _:
+            moment, error = await _estimate_from_reports(session, plan)
+    return {
+        "analysis": "moments",
+        "method": plan.params.method,
+        "columns": [column.name for column in plan.columns],
+        "order": plan.params.order,
+        "moment": moment,
+        "clipped_moment": max(0.0, moment),
+        "standard_error": error,
+        "wrong_shares_from": [session.names[member] for member in wrong],
+        "privacy": plan.privacy_report(),
+    }
+
+
+async def _estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[float, float]:
+    reports, n_slots = plan.reports, plan.params.max_rows
+    is_large = reports.is_large(await _take_sums(session, plan, n_slots))
+    for owner in plan.owners:
+        await session.send(owner, LARGE_STAGE, np.packbits(is_large))
+    large = reports.large_powers(await _take_sums(session, plan, int(is_large.sum())))
+    n_small = n_slots - len(large)
+    coming = [
+        session.receive(owner, OPENING_STAGE, (reports.report_bytes(j, n_small),), np.uint8)
+        for j, owner in enumerate(plan.owners)
+    ]
+    small = await session.compute(reports.small_powers, n_small, await asyncio.gather(*coming))
+    # The parts of the slots are independent; their spread about the mean is at least that about their own means.
+    error = sqrt(sum(len(part) * float(part.var()) for part in (large, small) if len(part)))
+    return float(large.sum() + small.sum()), error
+
+
+def reference(tables: Sequence[Table], plan: MomentsPlan) -> float:
+    """Return the exact moment of the clipped columns: no privacy.
+
+    Args:
+        tables: of the owners, in the order of the inputs.
+        plan: as for the job.
+    """
+    clipped = [c.clipped(t, most)[0] for c, t, most in zip(plan.columns, tables, plan.largest, strict=True)]
+    rows = np.sum(clipped, axis=0, dtype=np.int64).astype(object)
+    return float((rows**plan.params.order).sum())
+
+
+ANALYSIS = Analysis(
+    names=("moments",),
+    parameters=MomentsParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=by_parameter("method"),
+    page="analyses/moments.md",
+    demo="moments",
+    reference=reference,
+)

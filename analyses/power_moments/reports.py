@@ -1,0 +1,162 @@
+"""Moments of a sum of columns of counts from local reports: large sums from noisy values, small ones from noisy bits.
+
+[VertPrim23, algorithm 2]: each party releases its values with discrete Laplace noise. Slots whose noisy sum is large
+are released a second time, with fresh noise; of the others each party reports, by randomized response, which value
+1 .. K it holds. The second release costs a slot the same whichever it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import comb, factorial, log, prod, sinh, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
+from dp.draw.noise import sample_discrete_laplace
+from dp.mechanism.bits import RandomizedBits
+from entropy import Entropy
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Packed = NDArray[np.uint8]
+
+_CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class MomentReports:
+    """What is reported. Public.
+
+    Attributes:
+        order: p.
+        threshold: M; a slot is large if its noisy sum is at least M / 2.
+        largest: K_j, the largest value that party j reports in bits; larger ones become it, and their owner is told.
+        bits: of the second release of small slots.
+    """
+
+    order: int
+    threshold: int
+    largest: tuple[int, ...]
+    bits: RandomizedBits
+
+    @property
+    def odds(self) -> Fraction:
+        """How much more likely a true bit is than a flipped one: two bits tell at most 2 ln(odds)."""
+        return self.bits.truthful / (1 - self.bits.truthful)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise: the least multiple of 2^-16 that costs at most what two bits do."""
+        exact = 1 / (2 * log(self.odds))
+        return Fraction(int(exact * 65536) + 1, 65536)
+
+    def events(self, adjacency: Adjacency) -> tuple[PrivacyEvent, ...]:
+        """Return what both releases cost when one event is added or removed, or replaced by another.
+
+        An event more or less changes one value of one party by 1, so one value is released that is 1 off, and then
+        either again (discrete Laplace) or as at most two bits that flip. Both are mechanisms of pure epsilon at most
+        2 ln(odds), and every such mechanism is a post-processing of randomized response of that epsilon about the two
+        cases [KOV15]: its cost bounds both. A replaced event is one that goes and one that comes.
+        """
+        squared = self.odds**2
+        first = DiscreteLaplaceDpEvent(1, self.scale, adjacency)
+        second = RandomizedResponseDpEvent(2, squared / (1 + squared), adjacency)
+        return (first, second) * (2 if adjacency is Adjacency.REPLACE_ONE else 1)
+
+    def least_deviation(self, n_slots: int) -> float:
+        """Return a bound below the standard deviation of the estimated moment where all values are 0.
+
+        The estimate of a large slot is a polynomial of degree p, leading coefficient 1, in the sum of v noises. Of
+        Gaussian noise these have the variance p! V^p at least, V that of the sum; discrete Laplace noise spreads wider.
+        In a small slot's, only the terms of one party are counted here: sum_c c^p z[c], each z[c] (see `small_powers`)
+        of variance 1 / (16 b^2) - 1/4.
+        """
+        bit = float(1 / (16 * self.bits.bias**2)) - 0.25
+        small = bit * sum(float(c) ** (2 * self.order) for most in self.largest for c in range(1, most + 1))
+        one = 1 / (2 * sinh(1 / (2 * float(self.scale))) ** 2)
+        large = factorial(self.order) * (len(self.largest) * one) ** self.order
+        return sqrt(n_slots * min(small, large))
+
+    def noisy(self, entropy: Entropy, values: Integers) -> Integers:
+        """Return values plus fresh discrete Laplace noise, same shape."""
+        return values + sample_discrete_laplace(entropy, self.scale, values.size)
+
+    def is_large(self, noisy_sums: Integers) -> NDArray[np.bool_]:
+        """Return which slots are released a second time in full."""
+        return 2 * noisy_sums >= self.threshold
+
+    def report(self, entropy: Entropy, party: int, values: Integers) -> Packed:
+        """Return the bits of a party about small slots, shape (report_bytes,); 0 sets none."""
+        capped = np.minimum(values, self.largest[party])
+        return np.packbits(self.bits.randomize(entropy, capped[:, None] == np.arange(1, self.largest[party] + 1)))
+
+    def report_bytes(self, party: int, n_slots: int) -> int:
+        """Return the length of a report."""
+        return -(-n_slots * self.largest[party] // 8)
+
+    def large_powers(self, noisy_sums: Integers) -> Floats:
+        """Return unbiased estimates of x^p from the sums of all parties' values with fresh noise.
+
+        With mu_k the moments of the noise, E (x + n)^p = sum_k C(p, k) mu_k x^(p - k), so A_0 = 1 and
+        A_p(y) = y^p - sum_{k >= 1} C(p, k) mu_k A_(p - k)(y) has mean x^p. The source takes y^p, which is too large.
+        """
+        mu = _noise_moments(self.scale, len(self.largest), self.order)
+        y = noisy_sums.astype(np.float64)
+        powers = [np.ones(len(y))]
+        for p in range(1, self.order + 1):
+            powers.append(y**p - sum(comb(p, k) * mu[k] * powers[p - k] for k in range(1, p + 1)))
+        return powers[self.order]
+
+    def small_powers(self, n_slots: int, reports: Sequence[Packed]) -> Floats:
+        """Return unbiased estimates of x^p from the reports of all parties, shape (n_slots,).
+
+        The source adds up estimated counts of patterns, each times the p-th power of its sum. Expanding that power, a
+        slot's part is a sum of products over the parties of z_a = sum_c c^a z[c], z[c] the unbiased estimate of
+        "the value is c". Terms in which a party does not occur have the factor sum_c z[c], an estimate of 1: we take 1.
+        """
+        total = np.zeros(n_slots)
+        for start in range(0, n_slots, _CHUNK):
+            stop = min(start + _CHUNK, n_slots)
+            parts = [self._values(party, packed, start, stop, n_slots) for party, packed in enumerate(reports)]
+            for exponents in _compositions(self.order, len(parts)):
+                weight = factorial(self.order) / prod(map(factorial, exponents))
+                term = np.full(stop - start, weight)
+                for powers, exponent in zip(parts, exponents, strict=True):
+                    if exponent:
+                        term *= powers[exponent - 1]
+                total[start:stop] += term
+        return total
+
+    def _values(self, party: int, packed: Packed, start: int, stop: int, n_slots: int) -> list[Floats]:
+        """Return estimates of a party's value to the powers 1 .. p for some slots."""
+        n = self.largest[party]
+        first = start * n // 8  # _CHUNK is a multiple of 8: a chunk begins with a byte
+        bits = np.unpackbits(packed[first : -(-stop * n // 8)], count=(stop - start) * n).reshape(stop - start, n)
+        bias = float(self.bits.bias)
+        z = (bits - (0.5 - bias)) / (2 * bias)
+        return [z @ np.arange(1.0, n + 1) ** a for a in range(1, self.order + 1)]
+
+
+@lru_cache(maxsize=32)
+def _compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
+    if parts == 1:
+        return ((total,),)
+    return tuple((k, *rest) for k in range(total + 1) for rest in _compositions(total - k, parts - 1))
+
+
+@lru_cache(maxsize=32)
+def _noise_moments(scale: Fraction, n_parties: int, order: int) -> tuple[float, ...]:
+    """Return the moments 0 .. order of a sum of independent discrete Laplace variables of one scale."""
+    reach = int(60 * float(scale)) + 60
+    k = np.arange(1, reach + 1, dtype=np.float64)
+    r = np.exp(-1 / float(scale))
+    mass = (1 - r) / (1 + r) * np.exp(-k / float(scale))
+    one = [1.0] + [0.0 if p % 2 else float(2 * np.sum(mass * k**p)) for p in range(1, order + 1)]
+    total = [1.0] + [0.0] * order
+    for _ in range(n_parties):
+        total = [sum(comb(p, i) * total[i] * one[p - i] for i in range(p + 1)) for p in range(order + 1)]
+    return tuple(total)

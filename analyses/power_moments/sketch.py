@@ -1,0 +1,62 @@
+"""The second moment of a sum of columns from noisy sketches, one per party, of random signs that owners agree on.
+
+With S a matrix of s rows of independent random signs, ||S x||^2 / s has mean ||x||^2, and S (x_1 + ... + x_v) is the
+sum of the parties' sketches S x_j [AMS99]. Each party adds noise to its own and releases it [VertPrim23, appendix E.3].
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.draw.noise import sample_discrete_gaussian
+from entropy import Entropy, KeyStream
+
+Integers = NDArray[np.int64]
+
+_BLOCK_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class MomentSketch:
+    """What is released. Public.
+
+    The source takes Gaussians, refuses matrices with a long column, and calibrates to a bound of the columns' lengths.
+    The length of a column of s signs is sqrt(s), whatever is drawn, and a sketch of integers is integers.
+
+    Attributes:
+        n_rows: s, a multiple of 8.
+        variances: of the discrete Gaussian noise of each party.
+    """
+
+    n_rows: int
+    variances: tuple[int, ...]
+
+    def sketch(self, signs: KeyStream, values: Integers) -> Integers:
+        """Return S x, shape (s,), exactly.
+
+        Args:
+            signs: S, column after column; the same stream at all owners.
+            values: x, shape (rows,); the sum of their sizes is below 2^53.
+        """
+        total = np.zeros(self.n_rows)
+        n_bytes = self.n_rows // 8
+        for start in range(0, len(values), _BLOCK_ROWS):
+            block = values[start : start + _BLOCK_ROWS].astype(np.float64)
+            drawn = np.frombuffer(signs.read(len(block) * n_bytes), dtype=np.uint8).reshape(len(block), n_bytes)
+            total += 2 * (block @ np.unpackbits(drawn, axis=1)) - block.sum()
+        return total.astype(np.int64)
+
+    def noise(self, entropy: Entropy, party: int) -> Integers:
+        """Draw the noise of a party (0 .. v - 1), shape (s,)."""
+        return sample_discrete_gaussian(entropy, self.variances[party], self.n_rows)
+
+    def estimate(self, noisy_sketch: Integers) -> tuple[float, float]:
+        """Return the second moment and its standard error from the sum of all parties' noisy sketches.
+
+        The mean square has mean ||x||^2 plus the sum of the variances, which is subtracted: unbiased. The entries are
+        independent and alike, so their spread tells the error, of sketch and noise together.
+        """
+        squares = noisy_sketch.astype(np.float64) ** 2
+        moment = float(squares.mean()) - float(sum(self.variances))
+        return moment, float(squares.std(ddof=1)) / self.n_rows**0.5

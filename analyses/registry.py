@@ -1,0 +1,49 @@
+"""The analyses on offer, and how to find one by its name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from analyses.clustering import protocol as clustering
+from analyses.job.analysis import Analysis
+from analyses.job.job import Job, JobError
+from analyses.job.text import lines_of_result
+from analyses.least_squares import protocol as least_squares
+from analyses.logistic_regression import protocol as logistic_regression
+from analyses.low_rank import protocol as low_rank
+from analyses.pattern_count import protocol as pattern_count
+from analyses.pca import protocol as pca
+from analyses.power_moments import protocol as moments
+from analyses.sums import table_sum
+
+OFFERED = (
+    clustering.ANALYSIS,
+    least_squares.ANALYSIS,
+    logistic_regression.ANALYSIS,
+    low_rank.ANALYSIS,
+    moments.ANALYSIS,
+    pattern_count.ANALYSIS,
+    pca.ANALYSIS,
+    table_sum.ANALYSIS,
+)
+
+ANALYSES: dict[str, Analysis] = {name: analysis for analysis in OFFERED for name in analysis.names}
+"""Each name to its analysis."""
+
+
+def analysis_of(job: Job) -> Analysis:
+    """Return the analysis that a job names.
+
+    Raises:
+        JobError: there is none of this name, or its answer is noisy and the job has no privacy target.
+    """
+    if job.analysis not in ANALYSES:
+        raise JobError(f"analysis: unknown analysis {job.analysis!r}; on offer: {', '.join(sorted(ANALYSES))}")
+    analysis = ANALYSES[job.analysis]
+    if job.target is None and not analysis.may_be_exact:
+        raise JobError(f"privacy: missing; the answer of {job.analysis} is noisy, so say epsilon and delta")
+    return analysis
+
+
+def lines_of(name: str) -> Callable[[dict[str, Any]], list[str]]:
+    """Return what makes text for people of a result; field by field where this version has no analysis of the name."""
+    return ANALYSES[name].lines if name in ANALYSES else lines_of_result

@@ -1,0 +1,1 @@
+"""From a table's rows to shared integers: quantisation, norms, alignment, slots."""

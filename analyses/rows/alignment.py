@@ -1,0 +1,105 @@
+"""Do the owners' tables hold the same rows in the same order? Asked before any data is shared."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from analyses.job.schema import Table
+from mpc.protocol.equality import UnequalValuesError, check_equal
+from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
+from mpc.protocol.hashkey import HashKeys
+
+LABEL = "same rows"
+"""The stage of the test, and the name of the key."""
+
+
+async def check_same_rows(
+    exchange: ShareExchange,
+    members: Sequence[int],
+    owners: Sequence[int],
+    table: Table | None,
+    *,
+    with_persons: bool = False,
+) -> int:
+    """Return the number of rows that all owners' tables have; every member of the job but the coordinator takes part.
+
+    The number is told to the compute parties, who could count rows anyway; the coordinator hears none of it. Whether
+    number and ids agree is one test, which reveals nothing else (`mpc.protocol.equality`): in whatever the tables
+    differ, it takes as many messages and fails with the same words, for the failure reaches the coordinator. Where
+    some compute
+    party brings no table, the owners key their digests first: should more than t such parties pool their shares, they
+    have nothing to try likely ids on, also where the tables differ and no data were ever shared
+    (docs/decisions/005-row-ids.md).
+
+    Args:
+        exchange: dealing and taking of shares.
+        members: all member numbers but the coordinator's.
+        owners: those that bring tables.
+        table: mine, None where I am a compute party without columns.
+        with_persons: whether the rows must be of the same persons too.
+
+    Raises:
+        UnequalValuesError: two owners' tables do not hold the same rows in the same order. Its notes, for my own log,
+            say in what they differ, if I can tell.
+        PeerError: a member is silent, lost or violates the protocol.
+    """
+    session, names = exchange.session, exchange.session.names
+    counts: dict[int, int] = {}
+    if table is not None:
+        counts[session.me] = table.n_rows
+        count = np.array([table.n_rows], dtype=np.uint64)
+        parties = [p for p in range(1, exchange.n_parties + 1) if p != session.me]
+        await asyncio.gather(*(session.send(p, "row count", count) for p in parties))
+    if exchange.am_receiver:
+        for owner in owners:
+            if owner != session.me:
+                counts[owner] = int((await session.receive(owner, "row count", (1,)))[0])
+
+    def unequal(owner: int) -> UnequalValuesError:
+        what = f"the tables of {names[owner]} and {names[owners[0]]} do not hold the same rows in the same order"
+        error = UnequalValuesError(owner, LABEL, what)
+        if len(counts) == len(owners):
+            same_number = counts[owner] == counts[owners[0]]
+            what_differs = "ids, persons" if with_persons else "ids"
+            error.add_note(
+                f"their {what_differs} or the order differ" if same_number else "their numbers of rows differ"
+            )
+        return error
+
+    try:
+        digest = await _compared_digest(exchange, owners, table, with_persons)
+        await check_equal(exchange, members, owners, LABEL, digest)
+    except UnequalValuesError as error:
+        raise unequal(error.member) from None
+    if not exchange.am_receiver:
+        return counts[session.me]
+    for owner in owners:  # equal, unless an owner told me another number than it has
+        if counts[owner] != counts[owners[0]]:
+            raise unequal(owner)
+    return counts[owners[0]]
+
+
+async def _compared_digest(
+    exchange: ShareExchange, owners: Sequence[int], table: Table | None, with_persons: bool
+) -> bytes | None:
+    """Return what an owner compares: a digest of its number of rows, its ids and perhaps its persons.
+
+    It is keyed where that hides ids or persons from somebody.
+
+    Tables without ids have nothing to hide, so that a hundred owners of single columns need no keys of each other.
+    """
+    if table is None:
+        return None
+    persons = b""
+    if with_persons:
+        assert table.persons is not None, "a table without persons serves no job that protects them"
+        persons = await exchange.session.compute(lambda of=table.persons: of.digest)  # type: ignore[misc]
+    digest = hashlib.sha256(table.n_rows.to_bytes(8, "big") + table.ids_digest + persons).digest()
+    outsiders = set(range(1, exchange.n_parties + 1)) - set(owners)
+    if not outsiders or len(owners) < 2 or not (table.schema.has_ids or with_persons):
+        return digest
+    secrets = await agree_pairwise_secrets(exchange.session, owners, max(owners))  # two owners may have none yet
+    key = await HashKeys(exchange.session, owners, secrets).agree(LABEL)
+    return key.digest(digest)

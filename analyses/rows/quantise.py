@@ -1,0 +1,140 @@
+"""From a table's values to integer rows of certified norm: scale by public bounds, clip, round toward zero."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.job import JobError
+from analyses.job.schema import BlockSchema, ColumnSchema
+
+MOST_UNITS = 1 << 40
+"""Largest gamma / row_norm, and largest row_norm / gamma: squares of rows then stay within float64, scaled or not."""
+
+MOST_SQUARED_NORM = 1 << 60
+"""Largest squared norm of an integer row: twice of it still fits in int64, so sums of squares never wrap."""
+
+MOST_PER_UNIT = 2.0**900
+"""Largest answer in the units of the columns where that in scaled ones is 1: noise makes this one larger."""
+
+_SHRINK = 1.0 - 2.0**-40
+
+Origin = Literal["lower", "middle"]
+"""Which value of a column becomes 0: its lower bound, or the middle between its bounds."""
+
+FURTHEST: Mapping[Origin, float] = {"lower": 1.0, "middle": 0.5}
+"""How far from 0 a scaled value can be."""
+
+
+@dataclass(frozen=True)
+class BlockQuantiser:
+    """Turns one party's block of each row into integers whose squared norm is at most a public bound.
+
+    A value x of a column with bounds [lower, upper] becomes z = (x - lower) / (upper - lower), clipped to [0, 1]; with
+    origin `middle` 1/2 is subtracted. The block (z_1 ... z_n) is divided by `row_norm`, multiplied by gamma, shrunk to
+    norm sqrt(squared_norm_bound) if it is longer, and rounded toward zero. Rounding toward zero costs no sensitivity
+    (stochastic rounding, as in [SPCA24] algorithm 2, can reach (gamma + sqrt n)^2, above the paper's eq. 13).
+
+    Attributes:
+        schema: the columns and their public bounds.
+        gamma: units per 1.
+        row_norm: the norm of a scaled row of the joint table that becomes 1.
+        squared_norm_bound: B_q, the largest squared integer norm of this party's block of a row.
+        origin: which value becomes 0.
+
+    Guarantee: whatever the values, every row that `quantise` returns satisfies sum x_i^2 <= B_q as integers: it is
+    checked after rounding in integer arithmetic that cannot wrap, and rows that floating-point error left above it are
+    shrunk again until it holds. Rows that cannot be bounded raise ValueError; with finite values and a scale that
+    `check_scale` accepts there are none.
+    """
+
+    schema: BlockSchema
+    gamma: int
+    row_norm: float
+    squared_norm_bound: int
+    origin: Origin = "lower"
+
+    def scale_and_clip(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+        """Scale some rows to integer units and clip them, without rounding.
+
+        Args:
+            values: shape (rows, n), finite.
+
+        Returns:
+            shape (rows, n), rows of norm at most sqrt(squared_norm_bound) up to floating-point error; per column, how
+            many values lay outside the bounds, shape (n,); how many rows were too long. The counts are private.
+        """
+        lower = np.array([c.lower for c in self.schema.columns])
+        upper = np.array([c.upper for c in self.schema.columns])
+        outside = np.count_nonzero((values < lower) | (values > upper), axis=0).astype(np.int64)
+        scaled = (np.clip(values, lower, upper) - lower) / (upper - lower)
+        if self.origin == "middle":
+            scaled -= 0.5
+        scaled *= self.gamma / self.row_norm
+        bound = float(self.squared_norm_bound)
+        squared = np.einsum("ij,ij->i", scaled, scaled)
+        too_long = squared > bound * (1 + 2.0**-40)
+        scaled[too_long] *= np.sqrt(bound / squared[too_long])[:, None]
+        return scaled, outside, int(np.count_nonzero(too_long))
+
+    def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Quantise some rows; arguments and counts as `scale_and_clip`, the rows as integers.
+
+        Raises:
+            ValueError: a row cannot be bounded, see the guarantee.
+        """
+        scaled, outside, n_too_long = self.scale_and_clip(values)
+        squared = np.einsum("ij,ij->i", scaled, scaled)
+        # Not "any above": a comparison with NaN is false, and NaN would turn into an integer whose square wraps.
+        if self.squared_norm_bound > MOST_SQUARED_NORM or not (squared <= 2.0 * self.squared_norm_bound).all():
+            raise ValueError("rows of this scale cannot be bounded")
+        x = np.trunc(scaled).astype(np.int64)
+        while (over := np.einsum("ij,ij->i", x, x) > self.squared_norm_bound).any():
+            scaled[over] *= _SHRINK
+            x[over] = np.trunc(scaled[over]).astype(np.int64)
+        return x, outside, n_too_long
+
+
+def check_scale(gamma: int, row_norm: float) -> None:
+    """Refuse a scale with which rows are not bounded for certain, or results leave the range of float64.
+
+    Raises:
+        JobError: names the row norm.
+    """
+    units = gamma / Fraction(row_norm)
+    if not Fraction(1, MOST_UNITS) <= units <= MOST_UNITS:
+        size = "small" if units > 1 else "large"
+        raise JobError(f"parameters.row_norm: {row_norm:g} is so {size} that gamma / row_norm is not in 2^-40 .. 2^40")
+
+
+def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.0) -> None:
+    """Refuse columns whose coefficients may leave the range of float64 in the units of the columns.
+
+    That would be found out only when the answer is written down, and paid for.
+
+    Args:
+        columns: each with its name, `party.column`.
+        largest: of what is predicted, in its own units.
+
+    Raises:
+        JobError: names the column.
+    """
+    for name, column in columns:
+        furthest = max(1.0, abs(column.lower), abs(column.upper))
+        if Fraction(largest) * Fraction(furthest) / Fraction(column.upper - column.lower) > MOST_PER_UNIT:
+            raise JobError(
+                f"inputs: with the bounds {column.lower:g}..{column.upper:g} of {name} the answer leaves the range of "
+                "floating-point numbers; its owner must give it in other units"
+            )
+
+
+def squared_norm_bound(gamma: int, norm_bound: float, row_norm: float) -> int:
+    """Return floor((gamma * norm_bound / row_norm)^2), exactly.
+
+    The bounds of all parties of a job add up to at most gamma^2 if their squared norm bounds add up to at most
+    row_norm^2; `analyses.rows.row_plan.plan_rows` checks the sum of the integers.
+    """
+    return int((gamma * Fraction(norm_bound) / Fraction(row_norm)) ** 2)

@@ -1,0 +1,198 @@
+"""The rows of analyses that are about X^T X: how each party turns its block of a row into integers of bounded norm."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt, sqrt
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from analyses.job.declared_rows import JointRowsParams
+from analyses.job.job import Finite, Job, JobError
+from analyses.job.plan import Plan
+from analyses.job.schema import BlockSchema, Table
+from analyses.rows.quantise import FURTHEST, BlockQuantiser, Origin, check_scale, squared_norm_bound
+
+MAX_GAMMA = 1 << 30
+
+
+class RowParams(JointRowsParams):
+    """Parameters of the quantised rows.
+
+    Attributes:
+        gamma: integer units per 1 in the quantised table, 2 .. 2^30.
+        max_rows: see `JointRowsParams`; it sizes the field or the sketch, nothing else.
+        origin: which value of a column becomes 0: `lower`, its lower bound, or `middle` between its bounds.
+        row_norm: public bound of the Euclidean norm of a row of the joint table after scaling each column to a range of
+            length 1; longer blocks are clipped. Default: the norm of a row furthest from the origin, sqrt(number of
+            columns) with origin `lower` and half of it with `middle`, which clips nothing.
+        norm_bounds: party to its share of `row_norm`, same unit; their squares may sum up to at most row_norm^2.
+            Default for all parties: row_norm * sqrt(own columns / all columns).
+    """
+
+    gamma: Annotated[int, Field(ge=2, le=MAX_GAMMA)] = 4096
+    origin: Origin = "lower"
+    row_norm: Annotated[Finite, Field(gt=0)] | None = None
+    norm_bounds: dict[str, Annotated[Finite, Field(gt=0)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _norm_bounds_belong_to_a_row_norm(self) -> Self:
+        if self.norm_bounds and self.row_norm is None:
+            raise ValueError("norm_bounds need a row_norm")
+        return self
+
+
+@dataclass(frozen=True)
+class RowBounds:
+    """What `plan_rows` fixes.
+
+    Attributes:
+        n_columns: of an integer row, the constant column included.
+        row_norm: as in the parameters, default filled in.
+        squared_norm_bounds: B_q per owner, in the order of the inputs.
+        constant: of the constant column, in integer units; 0 where there is none.
+    """
+
+    n_columns: int
+    row_norm: float
+    squared_norm_bounds: tuple[int, ...]
+    constant: int
+
+    @property
+    def total(self) -> int:
+        """The largest squared norm of an integer row of the joint table."""
+        return sum(self.squared_norm_bounds) + self.constant**2
+
+    @property
+    def largest(self) -> int:
+        """The largest squared norm of a party's block, or of the constant."""
+        return max(*self.squared_norm_bounds, self.constant**2)
+
+
+class RowPlan(Plan):
+    """The part of a plan that says what becomes of a row.
+
+    Attributes:
+        params: validated parameters.
+        row_norm: as in the parameters, default filled in.
+        squared_norm_bounds: B_q per owner, in the order of `owners`; integers, their sum is at most gamma^2.
+        constant: the value of a further, constant column that the last owner appends to its block, in integer units; 0
+            where there is none.
+    """
+
+    params: RowParams
+    row_norm: float
+    squared_norm_bounds: tuple[int, ...]
+    constant: int = 0
+
+    @property
+    def n_row_columns(self) -> int:
+        """Columns of an integer row, the constant one included."""
+        return len(self.column_names) + (self.constant > 0)
+
+    @property
+    def total_squared_norm(self) -> int:
+        """The largest squared norm of an integer row of the joint table."""
+        return sum(self.squared_norm_bounds) + self.constant**2
+
+    @property
+    def unit(self) -> float:
+        """One integer unit, in scaled rows."""
+        return self.row_norm / self.params.gamma
+
+    def squared_norm_of(self, member: int) -> int:
+        """Return the largest squared norm of an owner's block of an integer row, the constant included."""
+        bound = self.squared_norm_bounds[self.owners.index(member)]
+        return bound + (self.constant**2 if member == self.owners[-1] else 0)
+
+    def width_of(self, member: int) -> int:
+        """Return how many integers an owner brings per row."""
+        return len(self.schema_of(member).columns) + (self.constant > 0 and member == self.owners[-1])
+
+    def quantiser_of(self, member: int) -> BlockQuantiser:
+        """Return what an owner does to its columns."""
+        bound = self.squared_norm_bounds[self.owners.index(member)]
+        return BlockQuantiser(self.schema_of(member), self.params.gamma, self.row_norm, bound, self.params.origin)
+
+    def quantise(self, member: int, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Turn some of an owner's rows into integers, the constant appended where it is the owner's.
+
+        Args:
+            member: the owner.
+            values: shape (rows, its columns).
+
+        Returns:
+            shape (rows, width_of(member)), squared norms at most squared_norm_of(member); the private counts of
+            `BlockQuantiser.scale_and_clip`.
+        """
+        integers, outside, clipped = self.quantiser_of(member).quantise(values)
+        if self.width_of(member) > integers.shape[1]:
+            integers = np.hstack([integers, np.full((len(integers), 1), self.constant)])
+        return integers, outside, clipped
+
+
+def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, with_constant: bool = False) -> RowBounds:
+    """Divide the norm of a row among the owners.
+
+    A constant column is as far from 0 as any value can be: 1 with origin `lower`, 1/2 with `middle`.
+
+    Raises:
+        JobError: the norms do not fit, or round every value of a party to zero.
+    """
+    widths = {s.party: len(s.columns) for s in schemas}
+    parties = [i.party for i in job.inputs]
+    n_columns = sum(widths[p] for p in parties)
+    furthest = FURTHEST[params.origin]
+    row_norm = params.row_norm or furthest * sqrt(n_columns + with_constant)
+    check_scale(params.gamma, row_norm)
+    constant = isqrt(squared_norm_bound(params.gamma, furthest, row_norm)) if with_constant else 0
+    available = params.gamma**2 - constant**2
+    if with_constant and not 0 < constant < params.gamma:
+        raise JobError(
+            f"parameters.row_norm: a row that is long {row_norm:g} has no room for the constant column, {furthest:g}, "
+            "and others; or gamma is so small that it would be rounded to zero"
+        )
+    bounds = _squared_norm_bounds(params, row_norm, available, {p: widths[p] for p in parties})
+    return RowBounds(n_columns + with_constant, row_norm, bounds, constant)
+
+
+def _squared_norm_bounds(
+    params: RowParams, row_norm: float, available: int, widths: Mapping[str, int]
+) -> tuple[int, ...]:
+    parties, gamma = list(widths), params.gamma
+    if params.norm_bounds:
+        if set(params.norm_bounds) != set(parties):
+            raise JobError(f"parameters.norm_bounds: must name exactly the parties {', '.join(parties)}")
+        bounds = [squared_norm_bound(gamma, params.norm_bounds[p], row_norm) for p in parties]
+    else:
+        n_columns = sum(widths.values())
+        bounds = [available * widths[p] // n_columns for p in parties]
+    if sum(bounds) > available:
+        constant = " less the constant column" if available < gamma**2 else ""
+        raise JobError(f"parameters.norm_bounds: their squares add up to more than the square of row_norm{constant}")
+    for party, bound in zip(parties, bounds, strict=True):
+        if bound < 1:
+            raise JobError(
+                f"parameters.gamma: {gamma} is so small that every value of {party} would be rounded to zero"
+            )
+    return tuple(bounds)
+
+
+def clipped_rows(tables: Sequence[Table], plan: RowPlan) -> NDArray[np.float64]:
+    """Return the joint table after scaling by public bounds and clipping, before rounding: what the analysis is about.
+
+    Needs all tables in one place. Shape (rows, columns), in units of scaled rows, without the constant column.
+    """
+    blocks = []
+    for owner, table in zip(plan.owners, tables, strict=True):
+        scaled, _, _ = plan.quantiser_of(owner).scale_and_clip(table.values)
+        blocks.append(scaled * plan.unit)
+    return np.hstack(blocks)
+
+
+def clipping_counts(table: Table | None, outside: NDArray[np.int64], clipped: int) -> dict[str, Any]:
+    """Return what a party learns of its own clipped values, as `LocalReport` takes it."""
+    names = () if table is None else tuple(c.name for c in table.schema.columns)
+    return {"clipped_values": dict(zip(names, outside.tolist(), strict=True)), "clipped_rows": clipped}

@@ -1,0 +1,132 @@
+"""Two ways to one estimate of X^T X: counted under shares (`noisy_gram`), or from sketches (`noisy_sketch`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.job import Job, JobError
+from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.rows.row_plan import RowBounds, RowPlan
+from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram, share_noisy_gram
+from analyses.second_moments.noisy_sketch import (
+    N_PRIMES,
+    MomentParams,
+    SketchPlan,
+    calibrate_sketch,
+    gather_sketches,
+    release_sketch,
+)
+from mpc.protocol.session import Session
+
+MomentPlan = GramPlan | SketchPlan
+
+GramT = TypeVar("GramT", bound=GramPlan)
+SketchT = TypeVar("SketchT", bound=SketchPlan)
+
+
+def plan_moments(
+    by_gram: type[GramT],
+    by_sketch: type[SketchT],
+    job: Job,
+    schemas: Sequence[BlockSchema],
+    params: MomentParams,
+    rows: RowBounds,
+    *,
+    default_sketch_rows: int,
+) -> GramT | SketchT:
+    """Fix noise, and field or sketch, for the method that the job names.
+
+    Raises:
+        JobError: names the field of the job that cannot be met; among others, an epsilon with whose noise no answer can
+            be seen even if all rows that max_rows allows were as long as they may be, and alike.
+    """
+    common = {
+        "job": job,
+        "schemas": tuple(schemas),
+        "params": params,
+        "row_norm": rows.row_norm,
+        "squared_norm_bounds": rows.squared_norm_bounds,
+        "constant": rows.constant,
+    }
+    planned: GramT | SketchT
+    if params.method == "mpc":
+        mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
+        planned = by_gram.model_validate(common | {"n_primes": n_primes, "party_mu": mechanism.party_mu})
+        noise = gram_noise_level(planned)
+    else:
+        s = params.sketch_rows or default_sketch_rows
+        multiplier = calibrate_sketch(job, schemas, rows, params, s).multiplier
+        planned = by_sketch.model_validate(common | {"n_primes": N_PRIMES, "sketch_rows": s, "multiplier": multiplier})
+        matrix = planned.matrix  # its longest column is at least as long as the mean one
+        noise = sketch_noise_level(planned, planned.mechanism.variance(s * matrix.variance) / matrix.variance)
+    check_signal(planned, noise)
+    return planned
+
+
+def check_signal(plan: RowPlan, noise: float) -> None:
+    """Refuse noise of a spectral norm, in squared integer units, in which no answer can be seen.
+
+    Raises:
+        JobError: names the epsilon.
+    """
+    if noise >= plan.params.max_rows * plan.total_squared_norm:
+        raise JobError(
+            f"privacy.epsilon: {plan.job.privacy.epsilon:g} needs noise above the sum of squares of all "
+            f"{plan.params.max_rows} rows that max_rows allows; no answer could be seen"
+        )
+
+
+def gram_noise_level(plan: GramPlan) -> float:
+    """Return about the spectral norm of the noise on X^T X, in squared integer units.
+
+    The noise is a symmetric matrix with independent entries, of variance N party_mu off the diagonal and twice that on
+    it: for n columns its norm is near 2 sqrt(n N party_mu).
+    """
+    return float(2 * np.sqrt(plan.n_row_columns * plan.n_parties * float(plan.party_mu)))
+
+
+def sketch_noise_level(plan: SketchPlan, noise: float) -> float:
+    """Return about the spectral norm of N^T N / s less its mean, N with s rows, n columns and variance `noise`.
+
+    By the bounds of a Gaussian matrix's singular values: noise * (2 sqrt(n / s) + n / s).
+    """
+    ratio = plan.n_row_columns / plan.sketch_rows
+    return float(noise * (2 * np.sqrt(ratio) + ratio))
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    """An estimate of X^T X without bias.
+
+    Attributes:
+        matrix: shape (columns, columns), symmetric, in units of scaled rows; the constant column last.
+        noise_level: about the spectral norm of its noise, same unit: smaller eigenvalues mean nothing.
+        wrong_shares_from: names of parties whose shares were wrong and corrected.
+    """
+
+    matrix: NDArray[np.float64] = field(repr=False)
+    noise_level: float
+    wrong_shares_from: list[str]
+
+
+async def share_moments(session: Session, plan: MomentPlan, table: Table | None) -> LocalReport:
+    """Run a party's part; see `share_noisy_gram` and `release_sketch`."""
+    if isinstance(plan, GramPlan):
+        return await share_noisy_gram(session, plan, table)
+    return await release_sketch(session, plan, table)
+
+
+async def open_moments(session: Session, plan: MomentPlan) -> NoisyMoments:
+    """Run the coordinator's part; see `open_noisy_gram` and `gather_sketches`.
+
+    A sketch's second moments are those of X plus the noise's, whose mean is known and subtracted.
+    """
+    if isinstance(plan, GramPlan):
+        opened = await open_noisy_gram(session, plan)
+        return NoisyMoments(opened.matrix, gram_noise_level(plan) * plan.unit**2, opened.wrong_shares_from)
+    sketch = await gather_sketches(session, plan)
+    matrix = sketch.rows.T @ sketch.rows - sketch.noise * np.eye(plan.n_row_columns)
+    return NoisyMoments(matrix, sketch_noise_level(plan, sketch.noise), [])

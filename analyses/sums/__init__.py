@@ -1,0 +1,1 @@
+"""Sums, means and histograms over many members."""

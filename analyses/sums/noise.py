@@ -1,0 +1,310 @@
+"""Noise of a masked sum of which exactly the intended amount is left, whoever vanishes, and what it costs whom.
+
+Each member adds noise before anybody knows how many survive. Sized for all members, it falls short when some vanish;
+sized for the fewest survivors allowed, it is too much when all survive. So each member adds a *base*, its part if all
+survive, and *removable components*, one for each step down to the fewest. Once the set of survivors is agreed upon, the
+members open the seeds of the components in excess, and only of those. They are independent of what stays, so whoever
+sees sum and seeds sees one release with the intended noise.
+
+The seeds are those of `mpc.secagg.surplus`: shared among the holders before the vectors are sent, so a loss during the
+removal does not matter. What the sampler returns depends on nothing but its arguments and the bytes that it reads, so
+the coordinator can draw the excess again.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.cost.accounting import Adjacency, CalibrationError, EpsilonBound, SkellamDpEvent
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import SkellamShiftsDpEvent
+from dp.cost.report import privacy_report
+from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.draw.skellam import MAX_MU, sample_skellam
+from dp.mechanism.vector import PartyNoise, shifts_of
+from entropy import Entropy, KeyStream, derive_key
+from mpc.errors import LocalFaultError
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.surplus import n_opened_by
+
+Integers = NDArray[np.int64]
+
+
+def survivor_levels(fewest: int, n_members: int, largest_excess: Fraction = Fraction(0)) -> tuple[int, ...]:
+    """Return the fewest levels with which no number of survivors leaves more than (1 + largest_excess) times mu.
+
+    With an excess of 0 every number is a level and the noise is exact; a large roster saves shares by allowing some.
+
+    Args:
+        fewest: survivors allowed.
+        n_members: of the roster.
+        largest_excess: at least 0.
+    """
+    levels = [fewest]
+    while levels[-1] < n_members:
+        levels.append(min(n_members, math.floor(levels[-1] * (1 + largest_excess)) + 1))
+    return tuple(levels)
+
+
+@dataclass(frozen=True)
+class SumSensitivity:
+    """How far one protected unit moves the integer sum, in the norms that the cost depends on.
+
+    Attributes:
+        squared_l2: bound of the squared Euclidean norm of the difference.
+        l1: bound of the sum of its sizes.
+        adjacency: of the data.
+        unit: what is protected, in words.
+    """
+
+    squared_l2: int
+    l1: int
+    adjacency: Adjacency
+    unit: str
+
+    @classmethod
+    def of_member(cls, squared_norm_bound: int, length: int, adjacency: Adjacency, unit: str) -> "SumSensitivity":
+        """Return the sensitivity to one member's whole vector of integers.
+
+        Adding or removing it moves the sum by the vector x, |x|^2 <= B, |x|_1 <= min(sqrt(length B), B): an integer is
+        at most its square. Replacing it by another moves the sum by at most twice as much.
+
+        Args:
+            squared_norm_bound: B, as `VectorEncoding.squared_norm_bound`.
+            length: entries.
+            adjacency: add_or_remove_one or replace_one.
+            unit: what a member's vector is about.
+        """
+        factor = 2 if adjacency is Adjacency.REPLACE_ONE else 1
+        l1 = min(math.isqrt(length * squared_norm_bound), squared_norm_bound)
+        return cls(factor**2 * squared_norm_bound, factor * l1, adjacency, unit)
+
+    def event(self, mu: Fraction) -> SkellamDpEvent:
+        """Return the cost of noise Sk(mu) on every coordinate."""
+        return SkellamDpEvent(
+            squares=self.squared_l2 / mu,
+            squares_second=self.squared_l2 / mu**2,
+            sizes=self.l1 / mu,
+            sizes_second=self.l1 / mu**2,
+            adjacency=self.adjacency,
+        )
+
+
+@dataclass(frozen=True)
+class SumNoise:
+    """Skellam noise Sk(mu) on each coordinate of a masked sum.
+
+    With levels m = L_0 < L_1 < ... < L_r, a member's noise is Sk(mu / L_0) in all: a base Sk(mu / L_r), and components
+    i = 0 .. r - 1 of Sk(mu / L_i - mu / L_(i + 1)). With s survivors, L_i the largest level <= s, components 0 .. i - 1
+    are opened and taken away, and each survivor's Sk(mu / L_i) stays: Sk(mu s / L_i) in the sum. That is exactly Sk(mu)
+    where s is a level, and never less. (Skellam variables add up: Sk(a) + Sk(b) = Sk(a + b).)
+
+    Attributes:
+        mu: the intended parameter; variance 2 mu.
+        length: coordinates.
+        levels: ascending numbers of survivors, from the fewest allowed to all; as `RoundConfig.surplus_levels`.
+        n_corrupt: members that may tell the coordinator their own noise.
+        sensitivities: per view, of the sum, for the neighbours of `dp.cost.views.ADJACENCY`. Both are about one unit.
+
+    Raises:
+        LocalFaultError: the numbers do not fit each other.
+    """
+
+    mu: int
+    length: int
+    levels: tuple[int, ...]
+    n_corrupt: int
+    sensitivities: Mapping[View, SumSensitivity]
+
+    def __post_init__(self) -> None:
+        ascending = all(low < high for low, high in pairwise(self.levels))
+        if self.mu < 1 or self.length < 1 or not self.levels or not ascending:
+            raise LocalFaultError("noise has a positive parameter and length, and ascending levels of survivors")
+        if not 0 <= self.n_corrupt < self.levels[0]:
+            raise LocalFaultError(f"of {self.levels[0]} survivors, {self.n_corrupt} cannot be corrupt: nobody is left")
+        if {view: moved.adjacency for view, moved in self.sensitivities.items()} != dict(ADJACENCY):
+            raise LocalFaultError("a sensitivity is needed for the neighbours of each view")
+        if len({moved.unit for moved in self.sensitivities.values()}) != 1:
+            raise LocalFaultError("both views are about the same unit")
+
+    @property
+    def base_mu(self) -> Fraction:
+        """The parameter of the part that is never taken away."""
+        return Fraction(self.mu, self.levels[-1])
+
+    @property
+    def component_mus(self) -> tuple[Fraction, ...]:
+        """The parameters of the removable components, the first to be opened first."""
+        parts = [Fraction(self.mu, level) for level in self.levels]
+        return tuple(more - less for more, less in pairwise(parts))
+
+    def draw(self, seeds: Sequence[bytes], entropy: Entropy) -> PartyNoise:
+        """Return what one member adds to its vector, and what the sum costs with as few survivors as are allowed.
+
+        Args:
+            seeds: the member's surplus seeds, one per component.
+            entropy: for the base, which nobody else can ever draw.
+        """
+        if len(seeds) != len(self.component_mus):
+            raise LocalFaultError(f"{len(seeds)} seeds for {len(self.component_mus)} removable components")
+        values = sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
+        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+
+    def remove_surplus(self, opened: OpenedSum) -> OpenedSum:
+        """Return the sum without the components in excess; what the coordinator does at the end of a round.
+
+        Raises:
+            LocalFaultError: the opened seeds are not those that the number of survivors asks for.
+        """
+        n_opened = n_opened_by(self.levels, len(opened.survivors))
+        seeds = opened.surplus_seeds
+        if n_opened == 0:
+            return opened
+        if set(seeds) != set(opened.survivors) or any(len(chain) != n_opened for chain in seeds.values()):
+            raise LocalFaultError(f"each of {len(opened.survivors)} survivors must have {n_opened} opened seeds")
+        surplus = np.zeros(self.length, dtype=np.int64)
+        for chain in seeds.values():
+            surplus += self._components(chain)
+        return opened.less(surplus)
+
+    def _components(self, seeds: Sequence[bytes]) -> Integers:
+        total = np.zeros(self.length, dtype=np.int64)
+        for seed, mu in zip(seeds, self.component_mus, strict=False):
+            total += sample_skellam(_SeededEntropy(seed), mu, self.length)
+        return total
+
+    @classmethod
+    def calibrate(
+        cls,
+        sensitivities: Mapping[View, SumSensitivity],
+        view: View,
+        *,
+        epsilon: float,
+        delta: float,
+        length: int,
+        levels: tuple[int, ...],
+        n_corrupt: int,
+    ) -> Self:
+        """Return the noise whose epsilon at `delta` in `view` is at most `epsilon`, however many survive.
+
+        The least there is, or at most 2^-20 more.
+
+        Raises:
+            CalibrationError: the target is no privacy bound, or needs noise beyond the sampler's range.
+        """
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise CalibrationError(f"epsilon must be a positive finite number, not {epsilon}")
+
+        def is_enough(mu: int) -> bool:
+            return (
+                cls(mu, length, levels, n_corrupt, sensitivities).epsilon(view, delta, near=epsilon).epsilon <= epsilon
+            )
+
+        too_little, enough = 0, MAX_MU
+        if not is_enough(enough):
+            raise CalibrationError(f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the sampler's range")
+        while enough - too_little > max(1, enough >> 20):
+            middle = (too_little + enough) // 2
+            too_little, enough = (too_little, middle) if is_enough(middle) else (middle, enough)
+        return cls(enough, length, levels, n_corrupt, sensitivities)
+
+    # -- what is left, and what it costs ---------------------------------------------------------------------------
+
+    def kept_mu(self, n_survivors: int) -> Fraction:
+        """Return the parameter of the noise in the sum of so many survivors: mu at a level, else a little more."""
+        level = max(level for level in self.levels if level <= n_survivors)
+        return Fraction(self.mu * n_survivors, level)
+
+    def unknown_mu(self, n_survivors: int, view: View) -> Fraction:
+        """Return the part of it that is unknown in a view: the corrupt survivors know their own."""
+        n_unknown = n_survivors - (self.n_corrupt if view == "coalition" else 0)
+        return self.kept_mu(n_survivors) * n_unknown / n_survivors
+
+    def least_unknown_mu(self, view: View) -> Fraction:
+        """Return the least that is unknown in a view, over all numbers of survivors allowed: what a plan promises."""
+        return min(self.unknown_mu(level, view) for level in self.levels)
+
+    def event(self, view: View, n_survivors: int | None = None) -> SkellamDpEvent | SkellamShiftsDpEvent:
+        """Return what the release costs in a view: with so many survivors, or, before the round, at most."""
+        mu = self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
+        of = self.sensitivities[view]
+        if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
+            return SkellamShiftsDpEvent(*moved, mu, of.adjacency)
+        return of.event(mu)
+
+    def epsilon(
+        self, view: View, delta: float, n_survivors: int | None = None, *, near: float | None = None
+    ) -> EpsilonBound:
+        """Return the epsilon of the release at `delta`; arguments as `event`, `near` as `composed_epsilon`."""
+        return composed_epsilon((self.event(view, n_survivors),), delta, near=near)
+
+    def report(self, what: str, delta: float, n_survivors: int | None = None) -> dict[str, Any]:
+        """Return the privacy report of the release, as plain JSON data. Public.
+
+        Args:
+            what: is added up, in words.
+            delta: for which the epsilons are stated.
+            n_survivors: so many have survived; None before the round: with as few as are allowed.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        least = {
+            view: self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
+            for view in VIEWS
+        }
+        parameters: dict[str, Any] = {"mu": self.mu, "fewest_survivors": self.levels[0], "entries": self.length}
+        if n_survivors is not None:
+            parameters |= {"survivors": n_survivors, "kept_mu": float(self.kept_mu(n_survivors))}
+        moved = [self.sensitivities[view] for view in VIEWS]
+        return privacy_report(
+            mechanism=f"{what}: a masked sum plus Skellam noise, components in excess removed",
+            sensitivity="in integer units, "
+            + "; ".join(f"{m.adjacency.value}: L2 {math.sqrt(m.squared_l2):.6g}, L1 {m.l1}" for m in moved),
+            n_parties=self.levels[-1],
+            colluding=self.n_corrupt,
+            delta=delta,
+            events={view: (self.event(view, n_survivors),) for view in VIEWS},
+            noise={
+                view: f"unknown noise of standard deviation at least {math.sqrt(2 * mu):.4g} units on each number"
+                for view, mu in least.items()
+            },
+            parameters=parameters,
+            unit=moved[0].unit,
+        )
+
+    def tail_bound(self, log2_probability: float) -> int:
+        """Return an integer that no coordinate of the noise in the sum exceeds, but with a stated probability.
+
+        For Z ~ Sk(mu), v = 2 mu its variance, Bernstein's inequality holds as for a centred Poisson variable of that
+        variance: P(Z >= x) <= exp(-x^2 / (2 (v + x / 3))). With two sides and all coordinates the probability is at
+        most exp(-L) if x >= L' / 3 + sqrt(L'^2 / 9 + 2 v L'), L' = L + ln(2 length).
+
+        Args:
+            log2_probability: negative; -40 for a probability of at most 2^-40 over all coordinates together.
+        """
+        if not (math.isfinite(log2_probability) and log2_probability < 0):
+            raise ValueError(f"the logarithm of a probability must be negative, not {log2_probability}")
+        variance = 2 * max(self.kept_mu(n) for n in (self.levels[0], *(level - 1 for level in self.levels[1:])))
+        exponent = Fraction(-log2_probability * math.log(2) + math.log(2 * self.length)) * (1 + Fraction(1, 2**48))
+        third = exponent / 3
+        return math.ceil(third) + math.isqrt(math.ceil(third**2 + 2 * variance * exponent)) + 1
+
+
+class _SeededEntropy:
+    """The stream of one opened or removable component: whoever has its seed draws the same noise."""
+
+    is_secure = True
+
+    def __init__(self, seed: bytes) -> None:
+        self._stream = KeyStream(derive_key(seed, salt=b"", info=b"moiety removable noise"))
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next bytes."""
+        return self._stream.read(n_bytes)

@@ -1,0 +1,144 @@
+"""What a member of masked sums declares of a record, how a question is compared with that, and what it contributes.
+
+A member answers or refuses by its declaration and the question alone, both of which are public. Whatever the record
+holds, it then contributes one vector within the question's bounds: the record's, clipped, where the record is what was
+declared, else zeros. Nobody but its owner learns which.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.job import JobError
+from analyses.sums.secure_sum import SumParams
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one member keeps under one name, as it was found. Nothing is promised of it.
+
+    Attributes:
+        values: numbers, finite or not. Secret.
+        weight: for means. Secret.
+    """
+
+    values: NDArray[np.float64] = field(repr=False)
+    weight: int = field(default=1, repr=False)
+
+
+@dataclass(frozen=True)
+class DeclaredRecord:
+    """What an owner says of a record beforehand, from what it is about and not from what it holds. Public.
+
+    Attributes:
+        length: numbers in it; None where their number varies, so that only histograms may ask for it.
+        largest_weight: of its weight, which is 0 or more; None where it is in no means.
+    """
+
+    length: int | None = None
+    largest_weight: int | None = None
+
+    @classmethod
+    def as_asked(cls, params: SumParams) -> Self:
+        """Return the declaration of a record that is exactly what a question asks for."""
+        return cls(None if params.edges else params.length, params.largest_weight)
+
+    def check(self, params: SumParams) -> None:
+        """Refuse a question that this declaration does not fit.
+
+        Raises:
+            JobError: the text is made of the question and the declaration only.
+        """
+        name = params.record
+        if not params.edges:
+            if self.length is None:
+                raise JobError(f"record: {name} is declared here without a length, so it is in histograms only")
+            if params.length != self.length:
+                raise JobError(f"length: is {params.length}; {name} is declared here with length {self.length}")
+        if params.largest_weight is not None:
+            if self.largest_weight is None:
+                raise JobError(f"record: {name} is declared here without a largest_weight, so it is in no means")
+            if params.largest_weight < self.largest_weight:
+                raise JobError(
+                    f"largest_weight: is {params.largest_weight}; {name} is declared here with {self.largest_weight}, "
+                    "and a question must allow for at least as much"
+                )
+
+    def why_unusable(self, record: Record) -> str:
+        """Return why a record is not what was declared, or an empty text. Private: for the owner's eyes only."""
+        if record.values.ndim != 1 or type(record.weight) is not int:
+            return "its values are not a list of numbers, or its weight is not a whole number"
+        if self.length is not None and record.values.size != self.length:
+            return f"it has {record.values.size} values; {self.length} are declared"
+        if not np.isfinite(record.values).all():
+            return "it has values that are not finite numbers"
+        return ""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one member contributes, before it is encoded, and what its owner alone may know about it.
+
+    Attributes:
+        vector: shape (length of the question's encoding,), finite. Secret.
+        weight: 0 .. the question's largest; None where the question has no weights. Secret.
+        weight_was_clipped: whether the record's was outside of what was declared. Private.
+        not_used_because: why the record counts as zeros; empty where it is used. Private.
+    """
+
+    vector: NDArray[np.float64] = field(repr=False)
+    weight: int | None = field(repr=False)
+    weight_was_clipped: bool = field(default=False, repr=False)
+    not_used_because: str = field(default="", repr=False)
+
+
+def no_contribution(params: SumParams, why: str) -> Contribution:
+    """Return the vector of zeros, of weight 0, that stands for a record that cannot be used."""
+    weight = None if params.largest_weight is None else 0
+    return Contribution(np.zeros(params.encoding.length), weight, not_used_because=why)
+
+
+def contribution(params: SumParams, declared: DeclaredRecord, record: Record) -> Contribution:
+    """Return what one member contributes of any record.
+
+    Privacy: the encoding clips every entry to the question's `largest`, and the weight w is clipped here to 0 .. W'
+    with W' <= W, the largest weights of declaration and question. So the integers w (x, 1) have a squared norm of at
+    most W^2 (B + 1), B the bound of x. A vector of zeros has norm 0. Every record, whatever it holds, is thus mapped
+    into the ball that `SumParams.sensitivities` is stated for, and one record's vector in the place of another's, zeros
+    included, moves the sum by at most its diameter.
+
+    Raises:
+        JobError: the declaration does not fit the question; the record was not looked at.
+    """
+    declared.check(params)
+    if why := declared.why_unusable(record):
+        return no_contribution(params, why)
+    vector = record.values
+    if params.edges:
+        counts, _ = np.histogram(record.values, bins=np.array(params.edges))
+        vector = counts.astype(np.float64)
+    if params.largest_weight is None or declared.largest_weight is None:
+        return Contribution(vector, None)
+    weight = max(0, min(record.weight, declared.largest_weight))
+    return Contribution(vector, weight, weight_was_clipped=weight != record.weight)
+
+
+def reference(params: SumParams, records: Mapping[str, Record]) -> list[float] | None:
+    """Return the same answer from all records in one place: the sum, the mean (None over weight 0) or the counts.
+
+    Records that are not what the question asks for count as zeros.
+    """
+    encoding, total, total_weight = params.encoding, np.zeros(params.encoding.length, dtype=object), 0
+    declared, most = DeclaredRecord.as_asked(params), encoding.largest_entry
+    for record in records.values():
+        found = contribution(params, declared, record)
+        clipped = np.clip(found.vector, -params.largest, params.largest)
+        units = np.array([max(-most, min(most, int(v * encoding.units))) for v in clipped], dtype=object)
+        total += units * (1 if found.weight is None else found.weight)
+        total_weight += found.weight or 0
+    if params.analysis == "secure-mean":
+        return [float(v) / encoding.units / total_weight for v in total] if total_weight else None
+    return [float(v) / encoding.units for v in total]

@@ -1,0 +1,271 @@
+"""What one row of a table contributes to a sum over all parties' rows: an integer vector of certified size.
+
+Three kinds, one per analysis. Each says how large a row's vector can be, whatever the data, and adds up the vectors of
+a table. Values are clipped to the owner's public bounds first; a weight that is no whole number is rounded down, and a
+value in no bin is counted nowhere. That depends on nothing but the row itself, so a row's vector is a function of the
+row, and what bounds the vectors bounds how far a row of any values can move the sum. The owner, nobody else, is told
+how many values that were.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.sums.noise import SumSensitivity
+from dp.cost.accounting import Adjacency
+from dp.cost.views import ADJACENCY, View
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+ROWS_PER_BLOCK = 1 << 14
+LARGEST_ENTRY = 1 << 30
+"""Of the vector of one row."""
+CLIPPED_TOTALS = "the totals, as the table has more rows than the job allows for"
+"""Under this name the owner's report counts clipped entries of the total."""
+
+_SHRINK = 1.0 - 2.0**-40
+
+
+@dataclass(frozen=True)
+class VectorBound:
+    """How large an integer vector is, at most, that one protected unit contributes to a sum.
+
+    Attributes:
+        spans: per entry, its largest value minus its least; 0 lies between the two.
+        squared_norm: B, of the sum of squares.
+        is_non_negative: whether no entry is ever below zero.
+    """
+
+    spans: tuple[int, ...]
+    squared_norm: int
+    is_non_negative: bool
+
+    def sensitivity(self, view: View, unit: str) -> SumSensitivity:
+        """Return how far one unit moves the sum.
+
+        With x and y vectors within the bound, n their length:
+
+        * Adding or removing x moves the sum by x: |x|^2 <= B, |x|_1 <= sqrt(n B), and |x|_1 <= B, since an integer is
+          at most its square.
+        * Replacing x by y moves it by x - y. |x - y|^2 <= (|x| + |y|)^2 <= 4 B; if no entry is negative,
+          |x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> <= 2 B; and no entry moves by more than its span. Likewise |x - y|_1 is
+          at most twice the bound of |x|_1, the sum of the spans, and what follows from |x - y|^2.
+
+        The bound for replacing is never below the one for adding, as 0 lies within every span. So the coalition, which
+        here does not know how many rows another party has, can tell an added row no better than a replaced one.
+
+        Args:
+            view: decides about the neighbours, see `dp.cost.views.ADJACENCY`.
+            unit: what is protected, in words.
+        """
+        n, norm = len(self.spans), self.squared_norm
+        l1 = min(math.isqrt(n * norm), norm)
+        if ADJACENCY[view] is Adjacency.ADD_OR_REMOVE_ONE:
+            return SumSensitivity(norm, l1, ADJACENCY[view], unit)
+        squared = min((2 if self.is_non_negative else 4) * norm, sum(span**2 for span in self.spans))
+        return SumSensitivity(
+            squared, min(2 * l1, sum(self.spans), math.isqrt(n * squared), squared), ADJACENCY[view], unit
+        )
+
+
+class RowVectors(ABC):
+    """A rule that makes integer vectors of rows."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> VectorBound:
+        """Of the vector of one row."""
+
+    @property
+    @abstractmethod
+    def largest_entry(self) -> int:
+        """Of the vector of one row, in size."""
+
+    @abstractmethod
+    def of_rows(self, rows: Floats) -> tuple[Integers, int]:
+        """Return the vectors of some rows, shape (rows, entries), and how many were shortened.
+
+        Args:
+            rows: shape (rows, columns), clipped to the public bounds.
+        """
+
+    def mapped(self, rows: Floats) -> Mapping[int, int]:
+        """Return how many values of a column cannot be taken as they stand, by column; arguments as `of_rows`."""
+        return {}
+
+    @property
+    def n_entries(self) -> int:
+        """Of a row's vector."""
+        return len(self.bound.spans)
+
+    def total(
+        self, table: Table, largest: int, counting: NDArray[np.bool_] | None = None
+    ) -> tuple[Integers, LocalReport]:
+        """Return the sum of the vectors of the rows, and what its owner may know of it. Both are private.
+
+        The total is clipped to a public bound: a table with more rows than the bound is for is not refused, which would
+        tell how many it has. That costs no sensitivity: clipping never brings two integers further apart.
+
+        Args:
+            table: all rows.
+            largest: of an entry of the total, in size; 2^53 at most.
+            counting: which rows count, shape (rows,); absent: all.
+
+        Memory: a block of rows at a time.
+        """
+        assert self.largest_entry <= LARGEST_ENTRY  # so that 64 bits hold the total of all rows that memory holds
+        lower = np.array([column.lower for column in table.schema.columns])
+        upper = np.array([column.upper for column in table.schema.columns])
+        total = np.zeros(self.n_entries, dtype=np.int64)
+        outside = np.zeros(len(lower), dtype=np.int64)
+        n_shortened, mapped = 0, Counter[int]()
+        for start in range(0, table.n_rows, ROWS_PER_BLOCK):
+            rows = table.values[start : start + ROWS_PER_BLOCK]
+            outside += np.count_nonzero((rows < lower) | (rows > upper), axis=0)
+            within = np.clip(rows, lower, upper)
+            if counting is not None:
+                within = within[counting[start : start + ROWS_PER_BLOCK]]
+            vectors, shortened = self.of_rows(within)
+            total += vectors.sum(axis=0)
+            n_shortened += shortened
+            mapped.update(self.mapped(within))
+        names = [column.name for column in table.schema.columns]
+        clipped = dict(zip(names, outside.tolist(), strict=True))
+        if n_clipped := int(np.count_nonzero(np.abs(total) > largest)):
+            clipped[CLIPPED_TOTALS] = n_clipped
+        report = LocalReport(table.n_rows, clipped, n_shortened, {names[i]: count for i, count in mapped.items()})
+        return np.clip(total, -largest, largest), report
+
+
+@dataclass(frozen=True)
+class ScaledRows(RowVectors):
+    """Each entry divided by the column's scale, the row shortened, in units, rounded toward zero: for sums.
+
+    Attributes:
+        scales: per column, the largest size that any party's bounds allow.
+        units: integer units per scaled 1.
+        row_norm: largest Euclidean norm of a scaled row; None for no limit but the scales.
+        is_non_negative: whether every party's bounds are.
+    """
+
+    scales: tuple[float, ...]
+    units: int
+    row_norm: float | None
+    is_non_negative: bool
+
+    @property
+    def bound(self) -> VectorBound:
+        """See `RowVectors`. Rounding toward zero lengthens nothing, so rounding costs no noise."""
+        span = self.units if self.is_non_negative else 2 * self.units
+        by_entries = len(self.scales) * self.units**2
+        by_norm = by_entries if self.row_norm is None else math.floor((Fraction(self.row_norm) * self.units) ** 2)
+        return VectorBound((span,) * len(self.scales), min(by_entries, by_norm), self.is_non_negative)
+
+    @property
+    def largest_entry(self) -> int:
+        """See `RowVectors`."""
+        return self.units
+
+    def of_rows(self, rows: Floats) -> tuple[Integers, int]:
+        """See `RowVectors`. The bound is checked after rounding, in integers; what is above it is shrunk until not."""
+        scaled = rows / np.array(self.scales) * self.units
+        largest = self.bound.squared_norm
+        squared = np.einsum("ij,ij->i", scaled, scaled)
+        too_long = squared > largest * (1 + 2.0**-40)
+        scaled[too_long] *= np.sqrt(largest / squared[too_long])[:, None]
+        vectors = np.trunc(scaled).astype(np.int64)
+        while (over := np.einsum("ij,ij->i", vectors, vectors) > largest).any():
+            scaled[over] *= _SHRINK
+            vectors[over] = np.trunc(scaled[over]).astype(np.int64)
+        return vectors, int(np.count_nonzero(too_long))
+
+
+@dataclass(frozen=True)
+class WeightedRows(RowVectors):
+    """Scaled rows times a whole weight, and the weight itself as the last entry: for means.
+
+    The weight counts `units` per 1, so that it is as large as a column at its bound: one noise then fits both.
+
+    Attributes:
+        rows: of the columns that are averaged.
+        weight_column: index of the column of weights; None where each row weighs 1.
+        largest_weight: W; larger ones are clipped, others rounded down.
+    """
+
+    rows: ScaledRows
+    weight_column: int | None
+    largest_weight: int
+
+    @property
+    def bound(self) -> VectorBound:
+        """See `RowVectors`: w (q, u) with 0 <= w <= W, u the units, has a squared norm of at most W^2 (|q|^2 + u^2)."""
+        most, row = self.largest_weight, self.rows.bound
+        spans = (*(most * span for span in row.spans), most * self.rows.units)
+        return VectorBound(spans, most**2 * (row.squared_norm + self.rows.units**2), row.is_non_negative)
+
+    @property
+    def largest_entry(self) -> int:
+        """See `RowVectors`."""
+        return self.largest_weight * self.rows.units
+
+    def of_rows(self, rows: Floats) -> tuple[Integers, int]:
+        """See `RowVectors`."""
+        weights = np.ones(len(rows), dtype=np.int64)
+        if self.weight_column is not None:
+            weights = np.clip(np.floor(rows[:, self.weight_column]), 0, self.largest_weight).astype(np.int64)
+            rows = np.delete(rows, self.weight_column, axis=1)
+        vectors, n_shortened = self.rows.of_rows(rows)
+        return np.column_stack([vectors, np.full(len(rows), self.rows.units)]) * weights[:, None], n_shortened
+
+    def mapped(self, rows: Floats) -> Mapping[int, int]:
+        """See `RowVectors`: weights that are not whole, or above the largest."""
+        if self.weight_column is None:
+            return {}
+        weights = rows[:, self.weight_column]
+        kept = np.clip(np.floor(weights), 0, self.largest_weight)
+        return {self.weight_column: int(np.count_nonzero(kept != weights))}
+
+
+@dataclass(frozen=True)
+class BinnedRows(RowVectors):
+    """A one in the bin in which the row's only value lies, or nowhere: for histograms.
+
+    Attributes:
+        edges: of the bins, ascending; each bin includes its lower edge, the last one its upper edge too.
+    """
+
+    edges: tuple[float, ...]
+
+    @property
+    def bound(self) -> VectorBound:
+        """See `RowVectors`."""
+        return VectorBound((1,) * (len(self.edges) - 1), 1, is_non_negative=True)
+
+    @property
+    def largest_entry(self) -> int:
+        """See `RowVectors`."""
+        return 1
+
+    def of_rows(self, rows: Floats) -> tuple[Integers, int]:
+        """See `RowVectors`; all rows of a block come as one vector of counts, shape (1, bins): nobody needs more."""
+        counts, _ = np.histogram(rows[:, 0], bins=np.array(self.edges))
+        return counts.astype(np.int64)[None, :], 0
+
+    def mapped(self, rows: Floats) -> Mapping[int, int]:
+        """See `RowVectors`: values in no bin."""
+        values = rows[:, 0]
+        return {0: int(np.count_nonzero((values < self.edges[0]) | (values > self.edges[-1])))}
+
+
+def scales_of(schemas: Sequence[BlockSchema]) -> tuple[float, ...]:
+    """Return, per column, the largest size of a value that some party's public bounds allow."""
+    sizes = [[max(abs(column.lower), abs(column.upper)) for column in schema.columns] for schema in schemas]
+    return tuple(max(of_column) for of_column in zip(*sizes, strict=True))

@@ -1,0 +1,273 @@
+"""Sums, weighted means and histograms over many members, as masked sums: what is asked and what is answered.
+
+Without a privacy target the sum is exact, and not private by itself: whoever knows all contributions but one knows that
+one. With a target, members add noise of which exactly the intended amount is left whoever vanishes
+(`analyses.sums.noise`). What members contribute: `analyses.sums.records`.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
+from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
+from dp.cost.accounting import CalibrationError
+from dp.cost.report import no_guarantee_report
+from dp.cost.views import ADJACENCY, View
+from mpc.errors import ProtocolError
+from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
+from mpc.secagg.encoding import VectorEncoding
+from mpc.secagg.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.transcript import RoundId
+
+Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
+
+
+LOG2_WRAP_PROBABILITY = -40
+"""The noise exceeds the bound for which the group was chosen with probability below 2^-40; privacy does not depend on
+it."""
+
+LARGEST_LENGTH = 1 << 26
+LARGEST_WEIGHT = 1 << 52
+"""The longest vector and the largest weight that a question or a declaration may state."""
+
+UNIT = "member's vector (that it took part is public)"
+"""What the noise protects, as reports call it."""
+
+RING_EXCESS = Fraction(1, 20)
+"""Above 128 members up to a twentieth more noise than intended may be left: it saves shares."""
+
+
+class SumParams(PublicModel):
+    """What an analyst asks for. All members read the same text; it is bound into every key of the round.
+
+    Attributes:
+        analysis: `secure-sum`: of the members' vectors. `secure-mean`: the same, each times its member's weight, over
+            the sum of the weights. `secure-histogram`: how many of the members' numbers lie in each bin.
+        record: the name under which members keep what is summed.
+        length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
+        largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
+            count in each bin at most.
+        units: integer units per 1.0; entries are rounded toward zero to whole units. 1 for integers.
+        edges: of the bins of a histogram, ascending; the last bin includes its upper edge.
+        largest_weight: of a member, for means; at least what members declare for the record.
+        members: names of those to be asked; empty means all that the coordinator knows.
+        colluding: members that may collude with the coordinator without learning more than the sum. By default devices
+            refuse fewer than a tenth of the members.
+        vanishing: more than 128 members: so many may vanish. Up to 128 it follows from `colluding`.
+        stage_s: deadline of each of the five stages.
+        attempts: so many rounds, each with fresh keys, before a question fails that too few members answer.
+        privacy: the noise that the answer must have; None for an exact answer.
+    """
+
+    analysis: Analysis
+    record: Name
+    length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
+    largest: Annotated[Finite, Field(gt=0)]
+    units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
+    edges: tuple[Finite, ...] = ()
+    largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
+    members: tuple[Name, ...] = ()
+    colluding: Annotated[int, Field(ge=0)] = 0
+    vanishing: Annotated[int, Field(ge=0)] = 0
+    stage_s: Annotated[Finite, Field(gt=0, le=3600)] = 30.0
+    attempts: Annotated[int, Field(ge=1, le=8)] = 2
+    privacy: PrivacyTarget | None = None
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_analysis(self) -> Self:
+        if (self.analysis == "secure-mean") != (self.largest_weight is not None):
+            raise ValueError("largest_weight: a mean needs it, and only a mean")
+        if self.analysis != "secure-histogram":
+            if self.edges:
+                raise ValueError("edges: only a histogram has them")
+            return self
+        if len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges)):
+            raise ValueError("edges: a histogram needs at least two, ascending")
+        if self.length != 1 or self.units != 1 or self.largest != int(self.largest):
+            raise ValueError("length, units, largest: a histogram counts whole numbers in the bins between its edges")
+        return self
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read the canonical JSON.
+
+        Raises:
+            JobError: a field is missing, unknown or out of range; the text names each.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read a question's file.
+
+        Raises:
+            JobError: not TOML, or as `from_json`.
+        """
+        try:
+            return cls.model_validate(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise JobError(f"the question is not valid TOML: {error}") from error
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+
+    @property
+    def encoding(self) -> VectorEncoding:
+        """How members make integers."""
+        length = len(self.edges) - 1 if self.edges else self.length
+        return VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
+
+    @property
+    def sensitivities(self) -> dict[View, SumSensitivity]:
+        """How far one member moves the integer sum, in both views.
+
+        A member's weight travels as one more entry: w (x, 1) with 0 <= w <= W has a squared norm of at most
+        W^2 (B + 1). A member whose record cannot be used contributes zeros, which are within every bound. Who took part
+        is public, and does not depend on any record (`analyses.sums.records`), so what is protected is the vector of
+        one that did: against a vector of zeros, or, in the coalition's view, against any other.
+        """
+        squared, n_elements = self.encoding.squared_norm_bound, self.encoding.n_elements
+        if self.largest_weight is not None:
+            squared = self.largest_weight**2 * (squared + 1)
+        return {
+            view: SumSensitivity.of_member(squared, n_elements, adjacency, UNIT)
+            for view, adjacency in ADJACENCY.items()
+        }
+
+    def noise(self, topology: Topology) -> SumNoise | None:
+        """Return the noise that meets the target, or None where there is no target.
+
+        Raises:
+            JobError: no noise on offer meets it.
+        """
+        return None if self.privacy is None else _calibrated(self, self.privacy, topology)
+
+
+@lru_cache(maxsize=16)  # a member asks for the same noise several times in each round
+def _calibrated(params: SumParams, target: PrivacyTarget, topology: Topology) -> SumNoise:
+    excess = Fraction(0) if topology.is_complete else RING_EXCESS
+    try:
+        return SumNoise.calibrate(
+            params.sensitivities,
+            target.view,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            length=params.encoding.n_elements,
+            levels=survivor_levels(topology.fewest_survivors, topology.n_members, excess),
+            n_corrupt=topology.n_corrupt,
+        )
+    except CalibrationError as error:
+        raise JobError(f"privacy: {error}") from error
+
+
+def round_config(params: SumParams, session: str, identities: Mapping[str, bytes], attempt: int = 0) -> RoundConfig:
+    """Fix everything public about the round that answers a question.
+
+    Args:
+        params: the question.
+        session: a text that never repeats.
+        identities: of all members that the coordinator knows, name to Ed25519 key.
+        attempt: of the round, below `params.attempts`.
+
+    Raises:
+        JobError: the question cannot be answered; the text names the field.
+    """
+    if not 0 <= attempt < params.attempts:
+        raise JobError(f"attempts: this is attempt {attempt}, counted from 0; the question allows {params.attempts}")
+    names = params.members or tuple(identities)
+    strangers = [name for name in names if name not in identities]
+    if strangers:
+        raise JobError(f"members: {strangers[0]!r} is not known to this coordinator")
+    if len(set(names)) != len(names):
+        raise JobError("members: somebody is named twice")
+    check_delta(params.privacy, len(names))
+    try:
+        encoding = params.encoding
+        topology = (
+            Topology.complete(len(names), params.colluding)
+            if len(names) <= LARGEST_COMPLETE_GRAPH
+            else Topology.ring(len(names), params.colluding, params.vanishing)
+        )
+        noise = params.noise(topology)
+        noise_bound = 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)
+        n_bits = (len(names) * encoding.largest_element + noise_bound).bit_length() + 1
+        return RoundConfig(
+            round_id=RoundId(session, 0, attempt),
+            roster=tuple(RosterEntry(i, name, identities[name]) for i, name in enumerate(names, start=1)),
+            topology=topology,
+            group=RingGroup(min(LARGEST_RING_BITS, max(SMALLEST_RING_BITS, n_bits))),
+            vector=params.record,
+            encoding=encoding,
+            noise_bound=noise_bound,
+            surplus_levels=() if noise is None or len(noise.levels) < 2 else noise.levels,
+        )
+    except ProtocolError as error:
+        raise JobError(f"members, colluding, largest, units: {error}") from error
+
+
+def check_delta(target: PrivacyTarget | None, n_members: int) -> None:
+    """Refuse a delta at which publishing one member's whole contribution would count as private.
+
+    Raises:
+        JobError: it is 1 / n_members or more.
+    """
+    if target is not None and target.delta * n_members >= 1:
+        raise JobError(f"privacy.delta: must be below 1 / {n_members}, one over the number of members")
+
+
+def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
+    """Return the answer, JSON-able: it, over whom it is, who vanished when, and what it costs.
+
+    Args:
+        params: the question.
+        opened: what the round came to; noise in excess still in it.
+        config: of the round.
+    """
+    names = {entry.number: entry.name for entry in config.roster}
+    noise = params.noise(config.topology)
+    if noise is not None:
+        opened = noise.remove_surplus(opened)
+    integers, encoding = opened.integers(), params.encoding
+    total = encoding.decode_sum(integers)
+    result: dict[str, Any] = {"analysis": params.analysis, "record": params.record}
+    if params.analysis == "secure-mean":
+        weight = encoding.total_weight(integers)
+        result |= {"mean": (total / weight).tolist() if weight > 0 else None, "total_weight": weight}
+    elif params.analysis == "secure-histogram":
+        result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
+    else:
+        result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
+    return result | {
+        "survivors": [names[member] for member in opened.survivors],
+        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.vanished.items())},
+        "silent_after": {names[member]: str(stage) for member, stage in opened.silent_after.items()},
+        "attempt": config.round_id.attempt,
+        "wrong_shares_from": [names[member] for member in opened.liars],
+        "privacy": privacy_report(params, config.topology, len(opened.survivors)),
+    }
+
+
+def privacy_report(params: SumParams, topology: Topology, n_survivors: int | None = None) -> dict[str, Any]:
+    """Return what the answer costs, or that it has no guarantee. Public.
+
+    Args:
+        params: the question.
+        topology: of the round.
+        n_survivors: so many have survived; None before the round: with as few as are allowed.
+    """
+    noise = params.noise(topology)
+    if noise is None or params.privacy is None:
+        return no_guarantee_report(
+            mechanism=f"{params.analysis}: an exact masked sum",
+            n_parties=topology.n_members,
+            colluding=topology.n_corrupt,
+        )
+    return noise.report(params.analysis, params.privacy.delta, n_survivors)

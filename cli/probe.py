@@ -1,0 +1,261 @@
+"""Whether a service serves, asked with the standard library alone: what `moiety health` does.
+
+A container is probed several times a minute for as long as it lives, so a probe must cost next to nothing: loading gRPC
+alone takes longer than the rest of it. What is asked is the same: the service's own port is dialled with its own
+certificate, TLS proves that the other end is this very member, and `grpc.health.v1.Health/Check` is called over HTTP/2.
+The answer comes out of the service's event loop, through its table of permissions: a process that hangs, drains or has
+lost its certificate does not give it.
+
+Of HTTP/2 [RFC 9113] only what one call needs is here: a connection's preface, one request whose headers are literals
+without compression [RFC 7541, 6.2.2], and the frames of the answer, of which the message alone is read. No header of
+the answer is decoded: where the call is refused there is no message.
+"""
+
+import os
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from service.settings_tree import SettingsError, read_tree
+
+PARTY_PREFIX = "MOIETY_PARTY"
+COORDINATOR_PREFIX = "MOIETY_COORDINATOR"
+PARTY_LISTENS_AT = "127.0.0.1:7101"
+"""Where a party listens whose file does not say, as in `party.config`. A coordinator's file always says."""
+
+HEALTH_PATH = "/grpc.health.v1.Health/Check"
+SERVING = 1
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 -- read here, not listened on
+"""Addresses that one can listen at but not dial, and where to dial instead."""
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY = 0x0, 0x1, 0x3, 0x4, 0x6, 0x7
+_ACK = _END_STREAM = 0x1
+_END_HEADERS, _PADDED = 0x4, 0x8
+_STREAM = 1
+_LARGEST_FRAME_BYTES = 1 << 14  # RFC 9113, 6.5.2: what may be sent to us, who announce no other limit
+_MOST_FRAMES = 100
+
+
+class ProbeError(Exception):
+    """The service does not serve; the text says why."""
+
+
+class Target(NamedTuple):
+    """The service to ask.
+
+    Attributes:
+        name: of the member.
+        address: `host:port` at which this machine reaches it.
+        dns_name: that its certificate must prove: `service.identity.Identity.dns_name`.
+        authority, certificate, key: its PEM files.
+    """
+
+    name: str
+    address: str
+    dns_name: str
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def target_of(path: Path, environ: Mapping[str, str] | None = None) -> Target:
+    """Read of a service's configuration what it takes to reach it.
+
+    A coordinator's file is the one that lists parties, or members of masked sums.
+
+    Args:
+        path: party.toml or coordinator.toml; overridden by the environment as for the service itself.
+        environ: the environment; the process's own where absent.
+
+    Raises:
+        SettingsError: it cannot be used; the text names the file and the field.
+    """
+    variables = os.environ if environ is None else environ
+    tree, _ = read_tree(path, prefix=PARTY_PREFIX, environ={})
+    is_coordinator = not {"parties", "sum_members"}.isdisjoint(tree)
+    tree, _ = read_tree(path, prefix=COORDINATOR_PREFIX if is_coordinator else PARTY_PREFIX, environ=variables)
+    role = "coordinator" if is_coordinator else "party"
+    name, federation = _text(path, tree, "name"), _text(path, tree, "federation")
+    listen = tree.get("listen", None if is_coordinator else PARTY_LISTENS_AT)
+    if not isinstance(listen, str) or ":" not in listen:
+        raise SettingsError(f"{path}: listen: must be host:port, got {listen!r}")
+    tls = tree.get("tls")
+    if not isinstance(tls, dict):
+        raise SettingsError(f"{path}: tls: missing")
+    files = {field: path.parent / _text(path, tls, field, "tls.") for field in ("authority", "certificate", "key")}
+    return Target(name, dialled(listen), f"{name}.{role}.{federation}.moiety.internal", **files)
+
+
+def dialled(listen: str) -> str:
+    """Return the address at which a service that listens at `listen` is reached from its own machine."""
+    host, port = listen.rsplit(":", 1)
+    return f"{_EVERYWHERE.get(host, host)}:{port}"
+
+
+def probe(target: Target, timeout_s: float) -> None:
+    """Ask a service whether it serves.
+
+    Args:
+        target: whom.
+        timeout_s: for the whole of it.
+
+    Raises:
+        SettingsError: its certificate files cannot be used.
+        ProbeError: it does not serve, or does not say so in time.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_verify_locations(target.authority)
+        context.load_cert_chain(target.certificate, target.key)
+    except OSError as error:  # ssl.SSLError is one
+        what = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        raise SettingsError(f"the certificate files of {target.name} cannot be used: {what}") from error
+    who = f"{target.name} ({target.address})"
+    host, _, port = target.address.rpartition(":")
+    connection = _Connection(time.monotonic() + timeout_s)
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=connection.remaining_s()) as plain:
+            plain.settimeout(connection.remaining_s())
+            with context.wrap_socket(plain, server_hostname=target.dns_name) as channel:
+                connection.channel = channel
+                status = connection.ask(target.dns_name)
+    except ssl.SSLCertVerificationError as error:
+        raise ProbeError(f"cannot check the health of {who}: {_meaning(error)}") from error
+    except TimeoutError as error:
+        raise ProbeError(f"cannot check the health of {who}: no answer within {timeout_s:g} s") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ProbeError(f"cannot check the health of {who}: {reason}") from error
+    if status != SERVING:
+        raise ProbeError(f"{who} answers but is not serving: it is starting or stopping")
+
+
+def _meaning(error: ssl.SSLCertVerificationError) -> str:
+    if "mismatch" in error.verify_message or "ostname" in error.verify_message:
+        return "the certificate shown there belongs to somebody else"
+    return f"its certificate is not valid here: {error.verify_message}"
+
+
+class _Connection:
+    """One HTTP/2 connection with one call."""
+
+    def __init__(self, end_s: float) -> None:
+        self._end_s = end_s
+        self.channel: ssl.SSLSocket
+
+    def remaining_s(self) -> float:
+        """Return how much time is left.
+
+        Raises:
+            TimeoutError: none.
+        """
+        left_s = self._end_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        return left_s
+
+    def ask(self, authority: str) -> int:
+        """Call the health service and return the status in its answer.
+
+        Raises:
+            TimeoutError: out of time.
+            OSError: the connection broke.
+            ValueError: the answer is not one.
+        """
+        if self.channel.selected_alpn_protocol() != "h2":
+            raise ValueError("what listens there does not speak HTTP/2")
+        headers = b"".join(
+            _literal(name, value)
+            for name, value in (
+                (b":method", b"POST"),
+                (b":scheme", b"https"),
+                (b":path", HEALTH_PATH.encode()),
+                (b":authority", authority.encode()),
+                (b"content-type", b"application/grpc"),
+                (b"te", b"trailers"),
+            )
+        )
+        question = struct.pack(">?I", False, 0)  # an empty message, not compressed: the health of the whole server
+        self.channel.sendall(
+            _PREFACE
+            + _frame(_SETTINGS, 0, 0)
+            + _frame(_HEADERS, _END_HEADERS, _STREAM, headers)
+            + _frame(_DATA, _END_STREAM, _STREAM, question)
+        )
+        return _status_of(b"".join(self._answer()))
+
+    def _answer(self) -> Iterator[bytes]:
+        """Yield the data of the answer until its end."""
+        for _ in range(_MOST_FRAMES):
+            kind, flags, stream, payload = self._receive()
+            if kind == _SETTINGS and not flags & _ACK:
+                self.channel.sendall(_frame(_SETTINGS, _ACK, 0))
+            elif kind == _PING and not flags & _ACK:
+                self.channel.sendall(_frame(_PING, _ACK, 0, payload))
+            elif kind in (_GOAWAY, _RST_STREAM):
+                raise ValueError("it is shutting down, or refuses the call")
+            elif kind == _DATA and stream == _STREAM:
+                yield payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
+            if kind in (_DATA, _HEADERS) and stream == _STREAM and flags & _END_STREAM:
+                return
+        raise ValueError("its answer does not end")
+
+    def _receive(self) -> tuple[int, int, int, bytes]:
+        """Return type, flags, stream and payload of the next frame."""
+        head = self._read(9)
+        n_bytes = int.from_bytes(head[:3], "big")
+        if n_bytes > _LARGEST_FRAME_BYTES:
+            raise ValueError("what listens there does not speak HTTP/2")
+        return head[3], head[4], int.from_bytes(head[5:9], "big") & 0x7FFFFFFF, self._read(n_bytes)
+
+    def _read(self, n_bytes: int) -> bytes:
+        data = b""
+        while len(data) < n_bytes:
+            self.channel.settimeout(self.remaining_s())
+            piece = self.channel.recv(n_bytes - len(data))
+            if not piece:
+                raise ValueError("it closed the connection")
+            data += piece
+        return data
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+
+
+def _literal(name: bytes, value: bytes) -> bytes:
+    """Return a header field that is neither compressed nor remembered; both parts are below 127 bytes."""
+    assert max(len(name), len(value)) < 127, "longer lengths take another form"
+    return bytes((0, len(name))) + name + bytes((len(value),)) + value
+
+
+def _status_of(answer: bytes) -> int:
+    """Read `status`, field 1 of a `HealthCheckResponse`, from a gRPC message.
+
+    Raises:
+        ValueError: there is no whole message, which is how a refusal looks.
+    """
+    if len(answer) < 5 or answer[0] or len(answer) != 5 + int.from_bytes(answer[1:5], "big"):
+        raise ValueError("it refuses to say how it is")
+    message = answer[5:]
+    if not message:
+        return 0
+    if len(message) != 2 or message[0] != 0x08:
+        raise ValueError("its answer is not that of a health service")
+    return message[1]
+
+
+def _text(path: Path, section: Mapping[str, Any], field: str, label: str = "") -> str:
+    value = section.get(field)
+    if value is None:
+        raise SettingsError(f"{path}: {label}{field}: missing")
+    if not isinstance(value, str):
+        raise SettingsError(f"{path}: {label}{field}: must be text, got {value!r}")
+    return value

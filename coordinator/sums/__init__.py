@@ -1,0 +1,1 @@
+"""Masked sums that the coordinator hosts."""

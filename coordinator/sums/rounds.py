@@ -1,0 +1,282 @@
+"""Rounds of masked sums that this coordinator hosts: when a stage is over, and what is due to whom.
+
+A round lives in memory only. A coordinator that restarts knows none of its earlier rounds: members hear that, leave
+them, and can never be asked again for the same round (their journals see to it). Its identifier is drawn at random, so
+no later round is taken for it.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from mpc.errors import ProtocolError
+from mpc.protocol.concurrency import run_to_its_end
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.coordinator import FromMembers, SumCoordinator
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.stage import Stage
+from mpc.transcript import RoundId
+from service.errors import NotAllowedError, NotFoundError, TooMuchError
+from service.identity import Identity
+from transport.aggregation import RoundStep, longest_answer_bytes
+from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
+
+MOST_ROUNDS = 16
+"""That run at once."""
+MOST_PLACES = 4096
+"""Of rounds whose place in the order is remembered; older ones count as the first."""
+LINGER_S = 60.0
+"""So long after its end members may still ask what became of a round."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass
+class HostedRound:
+    """One round: collects answers, closes stages, hands out what they came to.
+
+    A stage is over when all have answered or its deadline has passed; with fewer answers than its quorum (see
+    `Topology`) the round ends then, for all.
+
+    Attributes:
+        config: of the round.
+        public_input: what all members start from.
+        stage_s: the deadline of each stage.
+        on_stage: told of each stage that is over.
+    """
+
+    config: RoundConfig
+    public_input: bytes = field(repr=False)
+    stage_s: float
+    on_stage: Callable[[StageReport], None] = lambda report: None
+
+    def __post_init__(self) -> None:
+        self._coordinator = SumCoordinator(self.config, self.public_input)
+        self._numbers = {entry.name: entry.number for entry in self.config.roster}
+        self._due: dict[RoundStep, Mapping[int, ToMembers]] = {}
+        self._ended: Ended | None = None
+        self._changed = asyncio.Event()
+        self._turn = asyncio.Lock()  # the machine works in threads, one step at a time
+        self.longest_answer_bytes = longest_answer_bytes(self.config)
+        invitation = Invitation(self.config, self.public_input)
+        self._due[RoundStep.INVITATION] = dict.fromkeys(self._numbers.values(), invitation)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the round has ended, one way or the other."""
+        return self._ended is not None
+
+    async def run(self) -> OpenedSum:
+        """Take the round to its end.
+
+        Raises:
+            ProtocolError: it cannot be brought to an end; the text says why, and members are told.
+        """
+        machine = self._coordinator
+        try:
+            await self._collect(Stage.ADVERTISE)
+            members = await self._step(machine.close_advertising)
+            self._hand_out(RoundStep.MEMBERS, dict.fromkeys((ad.member for ad in members.advertisements), members))
+            await self._collect(Stage.SHARE)
+            self._hand_out(RoundStep.SHARES, await self._step(machine.close_sharing))
+            await self._collect(Stage.MASK)
+            survivors = await self._step(machine.close_inputs)
+            self._hand_out(RoundStep.SURVIVORS, dict.fromkeys(survivors.survivors, survivors))
+            await self._collect(Stage.AGREE)
+            signed = await self._step(machine.close_signatures)
+            self._hand_out(RoundStep.SIGNATURES, dict.fromkeys((one.member for one in signed.signatures), signed))
+            await self._collect(Stage.UNMASK)
+            opened = await self._step(machine.open_sum)
+        except ProtocolError as error:
+            self.end(str(error))
+            raise
+        except BaseException:
+            self.end("the coordinator gave the round up")
+            raise
+        self.end("")
+        return opened
+
+    def end(self, reason: str) -> None:
+        """End the round for its members; an empty reason says that the sum was opened. Only the first end counts."""
+        if self._ended is None:
+            self._ended = Ended(reason)
+            if reason:
+                self._coordinator.abort(reason)
+            self._notify()
+
+    async def receive(self, name: str, message: FromMembers) -> None:
+        """Take in a member's message.
+
+        Args:
+            name: of the caller's certificate.
+            message: as it came.
+
+        Raises:
+            NotAllowedError: the caller is not the member that the message names.
+            ProtocolError: see `SumCoordinator.receive`.
+        """
+        if self._numbers.get(name) != message.member:
+            raise NotAllowedError(f"{name} is not member {message.member} of {self.config.round_id}")
+        try:
+            await self._step(self._coordinator.receive, message)
+        finally:  # also when the caller has gone: what it sent was taken all the same
+            self._notify()
+
+    def due(self, name: str, step: RoundStep) -> ToMembers | None:
+        """Return what is due to a member at a step, or None while it is not known yet."""
+        if step in self._due and (message := self._due[step].get(self._numbers[name])) is not None:
+            return message
+        if self._ended is not None:
+            return self._ended
+        if step in self._due:
+            return Ended(f"{name} did not answer in time and counts as vanished")
+        return None
+
+    def includes(self, name: str) -> bool:
+        """Say whether a member is in the roster."""
+        return name in self._numbers
+
+    def invites(self, name: str) -> bool:
+        """Say whether a member may still enter."""
+        return self.includes(name) and self._ended is None and RoundStep.MEMBERS not in self._due
+
+    async def change(self) -> None:
+        """Wait until something has happened."""
+        await self._changed.wait()
+
+    async def _step(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        async with self._turn:
+            return await run_to_its_end(work, *args, **kwargs)
+
+    async def _collect(self, stage: Stage) -> None:
+        """Wait until all have answered or the deadline of the stage has passed."""
+        expected, started_s = self._coordinator.waiting_for(), time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.stage_s):
+                while self._coordinator.waiting_for():
+                    await self._changed.wait()
+        missing = self._coordinator.waiting_for()
+        names = tuple(self.config.name_of(member) for member in sorted(missing))
+        seconds = time.monotonic() - started_s
+        _log.info("stage is over", round=str(self.config.round_id), stage=str(stage), n_missing=len(names))
+        self.on_stage(StageReport(str(stage), seconds, len(expected) - len(missing), names))
+
+    def _hand_out(self, step: RoundStep, messages: Mapping[int, ToMembers]) -> None:
+        self._due[step] = messages
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class HostedRounds:
+    """All rounds of one coordinator. Implements `transport.aggregation.Rounds`.
+
+    Rounds know their members by name. Callers are known by role and name, so whoever calls is looked up here first.
+
+    Args:
+        members: who may take part in rounds; no two of one name.
+    """
+
+    def __init__(self, members: Iterable[Identity]) -> None:
+        self._members = frozenset(members)
+        self._rounds: dict[RoundId, HostedRound] = {}
+        self._places: dict[RoundId, int] = {}
+        self._n_hosted = 0
+        self._new = asyncio.Event()
+
+    async def run(self, hosted: HostedRound) -> OpenedSum:
+        """Host a round from its beginning to its end.
+
+        Raises:
+            TooMuchError: too many rounds run at once.
+            ProtocolError: see `HostedRound.run`.
+        """
+        round_id = hosted.config.round_id
+        if sum(not other.is_over for other in self._rounds.values()) >= MOST_ROUNDS:
+            raise TooMuchError(f"{MOST_ROUNDS} masked sums run here already; try again later")
+        self._rounds[round_id] = hosted
+        self._n_hosted += 1
+        self._places[round_id] = self._n_hosted
+        if len(self._places) > MOST_PLACES:
+            del self._places[next(iter(self._places))]
+        self._new.set()
+        self._new = asyncio.Event()
+        try:
+            return await hosted.run()
+        finally:
+            asyncio.get_running_loop().call_later(LINGER_S, self._rounds.pop, round_id, None)
+
+    def end_all(self, reason: str) -> None:
+        """End all rounds, for instance because the coordinator stops."""
+        for hosted in self._rounds.values():
+            hosted.end(reason)
+
+    def longest_answer_bytes(self, caller: Identity) -> int:
+        """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
+        longest = [hosted.longest_answer_bytes for hosted in self._rounds.values() if hosted.includes(name)]
+        if not longest:
+            raise NotFoundError(f"there is no round of {name} here: it has ended, or the coordinator restarted")
+        return max(longest)
+
+    async def receive(self, caller: Identity, message: FromMembers) -> None:
+        """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
+        await self._known(message.round_id, name).receive(name, message)
+
+    async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
+        """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                if step is RoundStep.INVITATION:
+                    return await self._invitation(name, round_id)
+                hosted = self._known(round_id, name)
+                while (message := hosted.due(name, step)) is None:
+                    await hosted.change()
+                return message
+        return None
+
+    async def _invitation(self, name: str, last: RoundId) -> ToMembers:
+        """Wait for a round that began after `last`: a member hears of each once, also of those that it refuses.
+
+        The same question has the same answer, so it may be repeated. Who names no round, or one that nobody here
+        knows, hears of all that are open, in their order.
+        """
+        while True:
+            after = self._places.get(last, -1)
+            for round_id, hosted in self._rounds.items():
+                if self._places.get(round_id, 0) > after and hosted.invites(name):
+                    message = hosted.due(name, RoundStep.INVITATION)
+                    assert message is not None
+                    return message
+            await self._new.wait()
+
+    def check_caller(self, caller: Identity) -> None:
+        """Refuse who is no member of masked sums here.
+
+        Raises:
+            NotAllowedError: names the caller.
+        """
+        self._name_of(caller)
+
+    def _name_of(self, caller: Identity) -> str:
+        if caller not in self._members:
+            raise NotAllowedError(f"{caller} is no member of masked sums of this coordinator (sum_members)")
+        return caller.name
+
+    def _known(self, round_id: RoundId, name: str) -> HostedRound:
+        hosted = self._rounds.get(round_id)
+        if hosted is None or not hosted.includes(name):
+            raise NotFoundError(f"there is no {round_id} of {name} here: it has ended, or the coordinator restarted")
+        return hosted

@@ -1,0 +1,1 @@
+"""The demos: whole federations on this machine, on bundled data."""

@@ -1,0 +1,131 @@
+"""Runs one of the example jobs for a demo: a whole federation on this machine, on the tables of the demo."""
+
+import asyncio
+import json
+import tempfile
+import tomllib
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import reduce
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+from analyses.job.job import Job
+from cli.client import ClientConfig, connect
+from cli.output import ExitCode, fail, say
+from cli.progress import event_printer
+from demo.kdd import KddParties, write_kdd_parties
+from demo.local_deployment import LocalDeployment
+from transport.coordinator_client import JobView
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """A job that is done.
+
+    Attributes:
+        job: what was asked for.
+        view: what the coordinator says of it.
+        result: of the job, as the analysis returns it.
+        deployment: still running, until the demo ends.
+        data: what the parties hold, and what nobody holds: for comparison only.
+        seconds: from submission to the result.
+        bytes_sent: party to the bytes that it sent.
+    """
+
+    job: Job
+    view: JobView
+    result: dict[str, Any] = field(repr=False)
+    deployment: LocalDeployment
+    data: KddParties
+    seconds: float
+    bytes_sent: Mapping[str, int]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the joint table. Only a demo may say it."""
+        return len(self.data.pooled)
+
+
+def run_example(
+    stack: ExitStack, keep: Path | None, rows: int | None, name: str, changes: Mapping[str, Any] | None = None
+) -> DemoRun:
+    """Start the federation of the demo and run `examples/NAME.toml` on it; says on the terminal what it does.
+
+    Ends the program with its exit code where the job fails.
+
+    Args:
+        stack: on leaving it, all processes end and the working folder is removed.
+        keep: new folder that is kept instead.
+        rows: connections to use; all where absent.
+        name: of the example.
+        changes: field to value, for instance {"privacy.epsilon": 0.5, "parameters.k": 3}; None leaves it as it is.
+    """
+    job = example_job(name, changes)
+    folder = working_folder(stack, keep)
+    say("1/4  writing the tables of three parties (KDD Cup 1999 connections)")
+    data = write_tables(folder, rows)
+    say(f"2/4  starting {len(data.tables)} parties and a coordinator on loopback, mutual TLS")
+    services = folder / "services"
+    services.mkdir()
+    tables = {party: [table] for party, table in data.tables.items()}
+    deployment = stack.enter_context(LocalDeployment(services, tables, federation="demo"))
+    view = asyncio.run(_submit_and_watch(deployment, job))
+    if view.state != "DONE":
+        fail(f"job {view.job_id} {view.state}: {view.reason}", ExitCode.FAILED)
+    reports = {party: deployment.report(party, view.job_id) for party in data.tables}
+    return DemoRun(
+        job=job,
+        view=view,
+        result=json.loads(view.result_json),
+        deployment=deployment,
+        data=data,
+        seconds=view.ended_at_s - view.submitted_at_s,
+        bytes_sent={p: sum(s["sent_bytes"] for s in r["traffic"].values()) for p, r in reports.items()},
+    )
+
+
+def example_job(name: str, changes: Mapping[str, Any] | None = None) -> Job:
+    """Return an example, checked like any job that comes from a file.
+
+    Raises:
+        JobError: a change makes it invalid.
+    """
+    given = tomllib.loads(package_files("cli").joinpath("data", "examples", f"{name}.toml").read_text())
+    for path, value in (changes or {}).items():
+        *sections, last = path.split(".")
+        if value is not None:
+            reduce(lambda section, key: section.setdefault(key, {}), sections, given)[last] = value
+    return Job.from_json(json.dumps(given))
+
+
+def working_folder(stack: ExitStack, keep: Path | None) -> Path:
+    """Return a folder for everything that a demo writes, removed at its end unless it is one to keep."""
+    if keep is None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moiety-demo-")))
+    try:
+        keep.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        fail(f"--keep needs a new folder, {keep} exists", ExitCode.USAGE)
+    return keep.resolve()
+
+
+def write_tables(folder: Path, rows: int | None) -> KddParties:
+    """Write the parties' tables to a folder; ends the program where there are not so many rows."""
+    try:
+        return write_kdd_parties(folder, rows=rows)
+    except ValueError as error:
+        fail(str(error), ExitCode.USAGE)
+
+
+async def _submit_and_watch(deployment: LocalDeployment, job: Job) -> JobView:
+    async with connect(ClientConfig.load(deployment.client_config)) as coordinator:
+        job_id = await coordinator.submit(job.canonical_json(), uuid.uuid4().hex)
+        say(f"3/4  job {job_id}: shares, products and noise among the parties")
+        with event_printer() as printer:
+            async for event in coordinator.watch(job_id):
+                printer.show(event)
+        return await coordinator.show(job_id)

@@ -1,0 +1,1 @@
+"""A member of masked sums that only dials out."""

@@ -1,0 +1,167 @@
+"""What all masked sums together may tell about one device: its own ledger, charged before a masked vector leaves.
+
+A device is one person: one budget covers all its records. The cost of a round is that of its worst view with as few
+survivors as the round allows. It is reserved before the device enters and committed before its record is read and its
+masked vector leaves; a round that it leaves before costs nothing, and has shown nothing of the record. Each attempt
+of a round is charged by itself once its masked vector is out, though at most one is meant to be opened: the device
+cannot see what became of the others' shares.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from analyses.sums.noise import SumNoise
+from analyses.sums.secure_sum import SumParams
+from dp.cost.job_cost import JobCost
+from mpc.transcript import RoundId
+from party.ledger.books import ChargeError
+from party.ledger.budget import Budget
+from party.ledger.entry import BudgetSet, ExactRelease
+from party.ledger.ledger import Ledger, open_ledger
+from service.settings import SettingsError
+
+DATASET = "records"
+"""The name in the ledger of all that the device keeps."""
+
+UNIT = "one member's records"
+"""What a budget of a device protects: everything that its member contributes to a sum."""
+
+
+class DeviceBudget:
+    """The ledger of one device. Its calls block; run them off the event loop.
+
+    Args:
+        ledger: of this device.
+        asker: under whose name rounds are written down: the coordinator's, which a device knows.
+        budget: as the owner's file has it, None for none: then no noisy sum is answered. It is an entry of the ledger
+            where it changes.
+        reason: of the budget, in the owner's words; goes into that entry.
+
+    Raises:
+        SettingsError: the budget was changed, but its reason is that of the change before.
+    """
+
+    def __init__(self, ledger: Ledger, asker: str, budget: Budget | None, reason: str) -> None:
+        self._ledger = ledger
+        self._asker = asker
+        self._budget = budget
+        ledger.release_leftovers("the device was stopped before its masked vector left")
+        if budget is not None:
+            before = ledger.balance(DATASET)
+            if before is None or before.budget != budget:
+                if reason == _last_reason(ledger):
+                    raise SettingsError(
+                        "policy.budget.reason: the budget was changed, so say why in other words than before"
+                    )
+                ledger.set_budget(DATASET, budget, reason)
+
+    @classmethod
+    def open(
+        cls, data_dir: Path, name: str, holder: str, asker: str, budget: Budget | None, reason: str
+    ) -> "DeviceBudget":
+        """Open the ledger in a device's folder.
+
+        Raises:
+            LedgerError: it cannot be used, or was tampered with.
+            SettingsError: as of the class.
+        """
+        path, counter = data_dir / "ledger.sqlite", data_dir / "ledger.counter"
+        ledger = open_ledger(name, path=path, url=None, counter=counter, holder=holder)
+        try:
+            return cls(ledger, asker, budget, reason)
+        except BaseException:
+            ledger.close()
+            raise
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    def check_delta(self, params: SumParams) -> float:
+        """Refuse a question about a larger delta than the budget's; return the budget's, which the owner chose.
+
+        At a larger delta any noise has a small epsilon: the owner's limits would mean nothing.
+
+        Raises:
+            ChargeError: it is larger, or there is no budget.
+        """
+        if self._budget is None:
+            raise ChargeError("this device has no privacy budget (policy.budget), so it answers no noisy sum")
+        if params.privacy is not None and params.privacy.delta > self._budget.delta:
+            raise ChargeError(f"delta is {params.privacy.delta:g}; the budget is at {self._budget.delta:g} here")
+        return self._budget.delta
+
+    def reserve(self, round_id: RoundId, params: SumParams, noise: SumNoise) -> None:
+        """Hold the cost of a noisy round.
+
+        Raises:
+            BudgetExhaustedError: what is left does not cover it.
+            ChargeError: there is no budget, its delta is smaller, or the round was charged before.
+            LedgerError: it cannot be written.
+        """
+        self.check_delta(params)
+        self._ledger.reserve(
+            charge_id(round_id),
+            dataset=DATASET,
+            analyst=self._asker,
+            analysis=params.analysis,
+            consent="policy",
+            cost=cost_of(noise),
+        )
+
+    def commit(self, round_id: RoundId, params: SumParams) -> None:
+        """Count the round as spent, an exact one as opened; only then the masked vector may leave.
+
+        Raises:
+            ChargeError: it holds no reservation, or was counted before.
+            LedgerError: it cannot be written.
+        """
+        if params.privacy is not None:
+            self._ledger.commit(charge_id(round_id))
+            return
+        self._ledger.note_exact(
+            charge_id(round_id), dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
+        )
+
+    def release(self, round_id: RoundId, reason: str) -> None:
+        """Give back what was held for a round and not committed."""
+        self._ledger.release(charge_id(round_id), reason)
+
+    def standing(self) -> dict[str, Any] | None:
+        """Return how the budget stands, for its owner only; None where there is none."""
+        balance = None if self._budget is None else self._ledger.balance(DATASET)
+        return None if balance is None else balance.as_dict()
+
+
+def read_device_ledger(data_dir: Path, name: str) -> dict[str, Any]:
+    """Return `budget`, how it stands (None where none was ever set), and `exact_sums`, how many were answered.
+
+    Raises:
+        SettingsError: there is no ledger yet.
+        LedgerError: it cannot be used, or was tampered with.
+    """
+    path = data_dir / "ledger.sqlite"
+    if not path.exists():
+        raise SettingsError(f"{path}: there is no ledger yet; moiety device run makes it")
+    ledger = open_ledger(name, path=path, url=None, counter=data_dir / "ledger.counter", holder="a reader")
+    try:
+        balance = ledger.balance(DATASET)
+        exact = sum(isinstance(entry.what, ExactRelease) for entry in ledger.history())
+        return {"budget": None if balance is None else balance.as_dict(), "exact_sums": exact}
+    finally:
+        ledger.close()
+
+
+def cost_of(noise: SumNoise) -> JobCost:
+    """Return what a device is charged for a round with this noise, as every job is (`dp.cost.job_cost`)."""
+    return JobCost.of(lambda view: (noise.event(view),), UNIT, noise.n_corrupt)
+
+
+def _last_reason(ledger: Ledger) -> str | None:
+    changes = [entry.what for entry in ledger.history() if isinstance(entry.what, BudgetSet)]
+    return changes[-1].reason if changes else None
+
+
+def charge_id(round_id: RoundId) -> str:
+    """Return the name of an attempt in the ledger."""
+    return f"{round_id.session}-{round_id.number}-{round_id.attempt}"

@@ -1,0 +1,310 @@
+"""The configuration of a member of masked sums, `device.toml`: who it is, whom it trusts, what it contributes.
+
+Everything here is the owner's decision. Nothing that the coordinator sends changes it.
+"""
+
+import os
+import stat
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictFloat, model_validator
+
+from analyses.job.job import Epsilon, Finite, Name
+from analyses.sums.records import DeclaredRecord
+from analyses.sums.secure_sum import LARGEST_LENGTH, LARGEST_WEIGHT
+from device.budget import UNIT, DeviceBudget, read_device_ledger
+from device.records import KeptRecord, read_record
+from entropy import Entropy
+from mpc.secagg.keys import KEY_BYTES, IdentityKey
+from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
+from party.ledger.budget import Budget, BudgetError
+from service.logs import LogFormat
+from service.settings import Address, FilePath, Settings, SettingsError, TlsFiles, load_settings
+
+ENVIRONMENT_PREFIX = "MOIETY_DEVICE"
+
+
+class CoordinatorPin(Settings):
+    """The one coordinator that this member dials.
+
+    Attributes:
+        name: as in the coordinator's certificate.
+        address: where it listens.
+    """
+
+    name: Name
+    address: Address
+
+
+class RecordConfig(Settings):
+    """Section `[[records]]`: what this member contributes where a sum asks for it by name.
+
+    Name, length and largest weight are public: whoever may ask a question can find them out, as they decide whether it
+    is answered. They are declared from what the record is about, and nothing that the file holds decides about an
+    answer: a file that is not what is declared contributes zeros.
+
+    Attributes:
+        name: as questions call it.
+        path: a JSON file: `{"values": [numbers], "weight": 3}`; the weight, a whole number, is for means, and 1 where
+            it is left out. It is read anew for each sum.
+        length: so many numbers are in it. Sums and means need it, and answer questions of this length only; a record
+            whose number of values varies has none, and is in histograms only.
+        largest_weight: of its weight, which is 0 or more. Means need it, and answer questions that allow for at least
+            as much.
+    """
+
+    name: Name
+    path: FilePath
+    length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] | None = None
+    largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
+
+    @model_validator(mode="after")
+    def _a_mean_has_a_length(self) -> Self:
+        if self.largest_weight is not None and self.length is None:
+            raise ValueError("largest_weight: means need a length too")
+        return self
+
+    def as_kept(self) -> KeptRecord:
+        """Return the record as the member uses it."""
+        declared = DeclaredRecord(self.length, self.largest_weight)
+        return KeptRecord(declared, partial(read_record, self.path, declared))
+
+
+class SumBudgetConfig(Settings):
+    """Section `[policy.budget]`: what all sums of a period together may tell; see `device.budget`.
+
+    Attributes:
+        period: a name: another one starts with nothing spent.
+        epsilon: may be reached, not passed, in the worst view of each sum.
+        delta: at which it and `largest_epsilon` are stated, below 1 over the number of members. A sum that asks for a
+            larger one is refused.
+        reason: why it is so, in the owner's words: an entry of the ledger where the budget is set or changes. A change
+            needs another reason than the one before it.
+    """
+
+    period: str
+    epsilon: StrictFloat
+    delta: StrictFloat
+    reason: Annotated[str, Field(max_length=200, pattern=r"\S")]
+
+    @model_validator(mode="after")
+    def _is_a_budget(self) -> Self:
+        try:
+            self.as_budget()
+        except BudgetError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def as_budget(self) -> Budget:
+        """Return it as the ledger keeps it."""
+        return Budget(UNIT, self.period, self.epsilon, self.delta)
+
+
+class SumPolicy(Settings):
+    """Section `[policy]`: the floor of this member; a round below it is refused. See `mpc.secagg.policy`.
+
+    Attributes:
+        smallest_cohort: a sum of fewer members is refused.
+        smallest_n_required: a round in which fewer members' shares open a member's secret is refused.
+        corrupt_fraction: so many members may collude with the coordinator; a round that is safe against fewer only is
+            refused, also one whose noise protects against fewer only. 0 trusts all members: "the worst coalition" of a
+            question that states no colluding members is then the coordinator alone.
+        smallest_degree, largest_degree: bounds of the number of neighbours.
+        largest_elements: a longer vector is refused.
+        largest_attempt: so many retries of a round are answered, each with fresh keys; 0 for none.
+        allowed_encodings: how a vector may be made integers: "toward-zero", "stochastic", "rotated-toward-zero",
+            "rotated-stochastic".
+        largest_epsilon: of one round, in its worst view (the coordinator alone, or with its colluding members), at the
+            budget's delta; a round with less noise is refused.
+        budget: of all noisy sums of a period together; without, none is answered.
+        exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
+    """
+
+    smallest_cohort: Annotated[int, Field(ge=2)] = 3
+    smallest_n_required: Annotated[int, Field(ge=2)] = 2
+    corrupt_fraction: Annotated[Finite, Field(ge=0, lt=1)] = 0.1
+    smallest_degree: Annotated[int, Field(ge=2)] = 20
+    largest_degree: Annotated[int, Field(ge=2)] = 1024
+    largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
+    largest_attempt: Annotated[int, Field(ge=0)] = 7
+    allowed_encodings: Annotated[frozenset[str], Field(min_length=1)] = ENCODING_KINDS
+    largest_epsilon: Epsilon | None = None
+    budget: SumBudgetConfig | None = None
+    exact_sums: bool = False
+
+    @model_validator(mode="after")
+    def _encodings_exist(self) -> Self:
+        if unknown := sorted(self.allowed_encodings - ENCODING_KINDS):
+            raise ValueError(f"allowed_encodings: {unknown[0]!r} is none of {', '.join(sorted(ENCODING_KINDS))}")
+        return self
+
+
+class PinnedMember(Settings):
+    """A member that this one accepts beside itself.
+
+    Attributes:
+        name: as in its certificate.
+        identity: its Ed25519 key, 64 hexadecimal digits.
+    """
+
+    name: Name
+    identity: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Roster(Settings):
+    """The file of pinned members; the same for all of them. It must not come from the coordinator.
+
+    Attributes:
+        members: all, this one included.
+    """
+
+    members: Annotated[tuple[PinnedMember, ...], Field(min_length=2)]
+
+
+class DeviceConfig(Settings):
+    """All of `device.toml`.
+
+    Attributes:
+        name: of this member, as in its certificate.
+        federation: the federation whose coordinator it trusts with liveness.
+        data_dir: for the journal of rounds and the privacy ledger.
+        identity_file: of its Ed25519 key, made by `moiety device key`.
+        roster: file of the pinned members.
+        log_format: `json` or `console`.
+        coordinator: whom to dial.
+        tls: this member's certificate, its key, the authority.
+        policy: the floor.
+        records: what it contributes.
+    """
+
+    name: Name
+    federation: Name
+    data_dir: FilePath
+    identity_file: FilePath
+    roster: FilePath
+    log_format: LogFormat = "console"
+    coordinator: CoordinatorPin
+    tls: TlsFiles
+    policy: SumPolicy = SumPolicy()
+    records: Annotated[tuple[RecordConfig, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _record_names_differ(self) -> Self:
+        names = [record.name for record in self.records]
+        if len(set(names)) != len(names):
+            raise ValueError("records: two of them have the same name")
+        return self
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file, overridden by `MOIETY_DEVICE__...` of the environment; see `load_settings`.
+
+        Raises:
+            SettingsError: it cannot be used; the text names each wrong field.
+        """
+        return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX)
+
+    def member_policy(self) -> MemberPolicy:
+        """Return the floor with the pinned members.
+
+        Raises:
+            SettingsError: the roster cannot be used, or has so many members that the budget's delta protects nobody.
+        """
+        roster = load_settings(Roster, self.roster, prefix=ENVIRONMENT_PREFIX + "_ROSTER")
+        budget, n_members = self.policy.budget, len(roster.members)
+        if budget is not None and budget.delta * n_members >= 1:
+            raise SettingsError(
+                f"policy.budget.delta: must be below 1 / {n_members}, one over the members of the roster"
+            )
+        return MemberPolicy(
+            pinned={member.name: bytes.fromhex(member.identity) for member in roster.members},
+            smallest_cohort=self.policy.smallest_cohort,
+            smallest_n_required=self.policy.smallest_n_required,
+            corrupt_fraction=Fraction(self.policy.corrupt_fraction).limit_denominator(1_000_000),
+            smallest_degree=self.policy.smallest_degree,
+            largest_degree=self.policy.largest_degree,
+            largest_elements=self.policy.largest_elements,
+            largest_attempt=self.policy.largest_attempt,
+            allowed_encodings=self.policy.allowed_encodings,
+        )
+
+    def open_budget(self, holder: str) -> DeviceBudget:
+        """Open this member's ledger in its data folder, which must exist.
+
+        Args:
+            holder: this installation.
+
+        Raises:
+            SettingsError: the budget was changed, but not its reason.
+            LedgerError: it cannot be used, or was tampered with.
+        """
+        found = self.policy.budget
+        budget, reason = (None, "") if found is None else (found.as_budget(), found.reason)
+        return DeviceBudget.open(self.data_dir, self.name, holder, self.coordinator.name, budget, reason)
+
+    def read_ledger(self) -> dict[str, Any]:
+        """Return what this member's ledger says, for its owner: the budget's standing, and how many exact sums.
+
+        Changes nothing, and may be asked while the member runs.
+
+        Raises:
+            SettingsError: there is no ledger yet.
+            LedgerError: it cannot be used, or was tampered with.
+        """
+        return read_device_ledger(self.data_dir, self.name)
+
+    def kept_records(self) -> dict[str, KeptRecord]:
+        """Return what this member keeps, by name. Nothing is read yet."""
+        return {record.name: record.as_kept() for record in self.records}
+
+
+def read_identity_key(path: Path) -> IdentityKey:
+    """Read the Ed25519 key of a member.
+
+    Raises:
+        SettingsError: not such a file, or open to other users.
+    """
+    try:
+        mode, text = path.stat().st_mode, path.read_text(encoding="ascii").strip()
+        secret = bytes.fromhex(text)
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}; make it with moiety device key") from error
+    except ValueError:
+        raise SettingsError(f"{path}: not a key made by moiety device key") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SettingsError(f"{path}: open to other users (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}")
+    if len(secret) != KEY_BYTES:
+        raise SettingsError(f"{path}: not a key made by moiety device key")
+    return IdentityKey(_Stored(secret))
+
+
+def write_identity_key(path: Path, entropy: Entropy) -> bytes:
+    """Draw a member's Ed25519 key and write it to a new file that only its owner may read; return the public half.
+
+    Raises:
+        FileExistsError: a new key would be a new member.
+        OSError: it cannot be written.
+    """
+    secret = entropy.read(KEY_BYTES)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secret.hex() + "\n")
+    return IdentityKey(_Stored(secret)).public_bytes
+
+
+class _Stored:
+    """Hands out a key that was drawn earlier, once."""
+
+    is_secure = True
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the key."""
+        taken, self._secret = self._secret[:n_bytes], self._secret[n_bytes:]
+        if len(taken) != n_bytes:
+            raise ValueError("a stored key is read once")
+        return taken

@@ -1,0 +1,317 @@
+"""A member of masked sums that only dials out: waits for invitations, takes part, distrusts the coordinator.
+
+Whether it takes part is decided by what its owner configured, by its ledger and by the question. Its records are opened
+for the first time once the cost of the round is committed, so nothing that others see of it before depends on them; and
+whatever they hold, one masked vector of the round's size leaves afterwards.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from analyses.job.job import JobError
+from analyses.sums.records import Contribution
+from analyses.sums.secure_sum import SumParams, round_config
+from device.budget import DeviceBudget, cost_of
+from device.config import DeviceConfig, read_identity_key
+from device.journal import SqliteSumJournal
+from device.records import KeptRecord
+from device.report import write_sum_report
+from entropy import Entropy, SystemEntropy
+from mpc.errors import PeerViolationError, ProtocolError
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.encoding import EncodedVector
+from mpc.secagg.errors import PolicyRefusalError
+from mpc.secagg.journal import MemberJournal
+from mpc.secagg.keys import IdentityKey
+from mpc.secagg.member import SumMember
+from mpc.secagg.messages import MaskedInput, MemberList, ShareDelivery, SignedSurvivors, SurvivorList
+from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.stage import Stage
+from mpc.transcript import RoundId
+from party.installation import Installation
+from party.ledger.books import ChargeError
+from party.ledger.entry import LedgerError
+from service.errors import ServiceError
+from service.identity import Identity, Role
+from service.settings import SettingsError
+from service.tls import load_credentials
+from transport.aggregation import RoundStep
+from transport.aggregation_client import AggregationClient
+from transport.channel import open_channel
+from transport.sum_codec import Ended, Invitation, RefusedInvitationError
+
+PAUSE_S = 2.0
+"""After a coordinator that cannot be reached or repeats itself, before the next attempt."""
+
+MOST_REMEMBERED = 1024
+"""Rounds that a device knows again; more than a coordinator runs at once. Older ones are known to the journal."""
+
+M = TypeVar("M", MemberList, ShareDelivery, SurvivorList, SignedSurvivors)
+
+_log = structlog.get_logger(__name__)
+
+
+class RoundEndedError(Exception):
+    """The coordinator says that the round has ended, or goes on without us; the text is its reason."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One member.
+
+    Attributes:
+        name: as in its certificate and in rosters.
+        client: calls to the coordinator.
+        identity: its key.
+        policy: its floor.
+        journal: its lasting memory.
+        records: what it keeps, by name; read anew for each round.
+        entropy: where its randomness comes from.
+        budget: its ledger; None in simulations, which then answer no noisy sum.
+        data_dir: where the private report of each round is kept; None for none.
+        largest_epsilon: of one round, in its worst view, at the budget's delta; None for no limit but the budget's.
+        exact_sums: whether it answers sums without noise.
+
+    Raises:
+        ValueError: the entropy is reproducible: whoever knew its seed would know all masks and noise.
+    """
+
+    name: str
+    client: AggregationClient
+    identity: IdentityKey
+    policy: MemberPolicy
+    journal: MemberJournal
+    records: Mapping[str, KeptRecord]
+    entropy: Entropy
+    budget: DeviceBudget | None = None
+    data_dir: Path | None = None
+    largest_epsilon: float | None = None
+    exact_sums: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.entropy.is_secure:
+            raise ValueError("a service needs secure randomness")
+
+    async def run(self) -> None:
+        """Take part in every round that this member is invited to and agrees with, until cancelled.
+
+        A round is answered once, whatever became of it: a coordinator that offers it again is asked again after a
+        pause, and no ledger or journal hears of it.
+        """
+        last = RoundId("", 0, 0)
+        answered: deque[RoundId] = deque(maxlen=MOST_REMEMBERED)
+        while True:
+            try:
+                invitation = await self.client.fetch(RoundStep.INVITATION, last)
+            except RefusedInvitationError as error:
+                invitation, last = None, error.round_id
+                _log.warning("refused the round", member=self.name, round=str(last), reason=str(error))
+            except ServiceError as error:
+                _log.warning("no invitation", member=self.name, reason=str(error))
+                await asyncio.sleep(PAUSE_S)
+                continue
+            if isinstance(invitation, Invitation):
+                last = invitation.config.round_id
+            if last in answered:
+                await asyncio.sleep(PAUSE_S)
+                continue
+            answered.append(last)
+            if isinstance(invitation, Invitation):
+                await self.answer(invitation)
+
+    async def answer(self, invitation: Invitation) -> bool:
+        """Take part in one round, or refuse it; say whether its sum was opened. What goes wrong is logged."""
+        log = _log.bind(member=self.name, round=str(invitation.config.round_id))
+        try:
+            await self.take_part(invitation)
+        except (ProtocolError, JobError, ServiceError, RoundEndedError) as error:
+            log.warning("left the round", reason=str(error))
+            return False
+        finally:
+            await self._give_back(invitation.config.round_id)
+        try:
+            standing = None if self.budget is None else await asyncio.to_thread(self.budget.standing)
+        except LedgerError as error:
+            log.error("the sum is open; the budget cannot be read", reason=str(error))
+        else:
+            log.info("the sum is open", **told_of(standing))
+        return True
+
+    async def _give_back(self, round_id: RoundId) -> None:
+        """Give back what the round holds and did not use; what stays is given back at the next start."""
+        if self.budget is None:
+            return
+        try:
+            await asyncio.to_thread(self.budget.release, round_id, "the round was left")
+        except LedgerError as error:
+            _log.error("reservation kept", member=self.name, round=str(round_id), reason=str(error))
+
+    async def take_part(self, invitation: Invitation) -> None:
+        """Take part in one round to its end.
+
+        Raises:
+            ProtocolError: the round is below our floor, we took part in it before, or somebody violates the protocol.
+            JobError: what we declare does not fit the question.
+            ChargeError, LedgerError: our budget does not cover it, or cannot be written.
+            ServiceError: the coordinator cannot be reached, or does not know the round any more.
+            RoundEndedError: it was ended, or goes on without us.
+        """
+        config, client = invitation.config, self.client
+        await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
+        params = await asyncio.to_thread(SumParams.from_json, invitation.public_input)
+        await asyncio.to_thread(self._admit, params, config)
+        member = await asyncio.to_thread(self._enter, invitation)
+        await client.answer(member.advertise())
+        members = await self._next(RoundStep.MEMBERS, config.round_id, MemberList)
+        await client.answer(await asyncio.to_thread(member.share_keys, members))
+        delivery = await self._next(RoundStep.SHARES, config.round_id, ShareDelivery)
+        await asyncio.to_thread(member.check_shares, delivery)
+        if self.budget is not None:
+            await asyncio.to_thread(self.budget.commit, config.round_id, params)
+        await client.answer(await asyncio.to_thread(self._mask, member, delivery, params, config))
+        survivors = await self._next(RoundStep.SURVIVORS, config.round_id, SurvivorList)
+        await client.answer(await asyncio.to_thread(member.sign_survivors, survivors))
+        signed = await self._next(RoundStep.SIGNATURES, config.round_id, SignedSurvivors)
+        await client.answer(await asyncio.to_thread(member.unmask, signed))
+        end = await client.fetch(RoundStep.END, config.round_id)
+        if not isinstance(end, Ended) or end.reason:
+            raise RoundEndedError(end.reason if isinstance(end, Ended) else "the coordinator did not end the round")
+
+    def _number_in(self, config: RoundConfig) -> int:
+        """Return our number in the roster; 0, which no policy accepts, where it does not list us."""
+        return next((entry.number for entry in config.roster if entry.name == self.name), 0)
+
+    def _admit(self, params: SumParams, config: RoundConfig) -> None:
+        """Refuse a round that is not what its question asks for, or that the owner rules out; hold budget for it.
+
+        The records are not looked at: what decides about them is what their owner declares.
+        """
+        if params.record not in self.records:
+            raise JobError(f"record: {self.name} declares none called {params.record}")
+        self.records[params.record].declared.check(params)
+        identities = {entry.name: entry.identity_public for entry in config.roster}
+        if round_config(params, config.round_id.session, identities, config.round_id.attempt).digest != config.digest:
+            what = "the round is not the one that its question asks for: do both run the same version?"
+            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
+        noise = params.noise(config.topology)
+        if noise is None or params.privacy is None:
+            if not self.exact_sums:
+                what = f"an exact sum is asked for; {self.name} takes part in noisy ones only (policy.exact_sums)"
+                raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what)
+            return
+        if self.budget is None:
+            raise ChargeError(f"{self.name} keeps no privacy ledger, so it takes part in no noisy sum")
+        delta = self.budget.check_delta(params)
+        epsilon = cost_of(noise).epsilon(delta).epsilon
+        if self.largest_epsilon is not None and epsilon > self.largest_epsilon:
+            what = f"epsilon is {epsilon:.3g} at delta {delta:g}, in its worst view; "
+            raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what + f"at most {self.largest_epsilon:g} here")
+        self.budget.reserve(config.round_id, params, noise)
+
+    def _mask(self, member: SumMember, delivery: ShareDelivery, params: SumParams, config: RoundConfig) -> MaskedInput:
+        """Read the record and mask what it contributes. The round is paid, and no record stops this."""
+        contributed = self.records[params.record].contribute(params)
+        encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
+        noise = params.noise(config.topology)
+        drawn = None if noise is None else noise.draw(member.surplus_seeds, self.entropy).values
+        masked = member.mask_input(delivery, encoded.values, drawn)
+        self._report(params, config, contributed, encoded)
+        return masked
+
+    def _report(
+        self, params: SumParams, config: RoundConfig, contributed: Contribution, encoded: EncodedVector
+    ) -> None:
+        """Keep the private report. A round does not fail for want of it, which would tell others of this device."""
+        if self.data_dir is None:
+            return
+        try:
+            standing = None if self.budget is None else self.budget.standing()
+            write_sum_report(self.data_dir, params, config, contributed, encoded, standing)
+        except (OSError, ValueError, LedgerError) as error:
+            _log.error("report not kept", member=self.name, round=str(config.round_id), reason=str(error))
+
+    def _enter(self, invitation: Invitation) -> SumMember:
+        return SumMember(
+            invitation.config,
+            self._number_in(invitation.config),
+            identity=self.identity,
+            policy=self.policy,
+            journal=self.journal,
+            public_input=invitation.public_input,
+            entropy=self.entropy,
+        )
+
+    async def _next(self, step: RoundStep, round_id: RoundId, kind: type[M]) -> M:
+        message = await self.client.fetch(step, round_id)
+        if isinstance(message, Ended):
+            raise RoundEndedError(message.reason or "its sum was opened without us")
+        if not isinstance(message, kind):
+            what = f"the coordinator sent something else than a {kind.__name__}"
+            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
+        return message
+
+
+def told_of(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a device's log says of its budget; nothing where it has none."""
+    if standing is None:
+        return {}
+    return {
+        "period": standing["period"],
+        "epsilon": standing["epsilon"],
+        "spent_epsilon": round(standing["spent_epsilon"], 4),
+        "remaining_epsilon": round(standing["remaining_epsilon"], 4),
+    }
+
+
+async def run_device(config: DeviceConfig) -> None:
+    """Be a member until cancelled.
+
+    Raises:
+        SettingsError: the key, the roster or the certificate cannot be used, or states another identity; or the data
+            folder cannot be made.
+        CredentialsError: the certificate files cannot be used.
+        InstallationError: another process is this member already.
+        LedgerError: the privacy ledger cannot be used, or was tampered with.
+    """
+    tls = config.tls
+    credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
+    allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
+    if credentials.identity not in allowed:
+        raise SettingsError(f"{tls.certificate} states {credentials.identity}, the configuration says {allowed[0]}")
+    identity, policy = read_identity_key(config.identity_file), config.member_policy()
+    if policy.pinned.get(config.name) != identity.public_bytes:
+        raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
+    Installation.make_folder(config.data_dir)
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    async with AsyncExitStack() as stack:
+        installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
+        journal = SqliteSumJournal(config.data_dir / "sums.sqlite")
+        stack.callback(journal.close)
+        budget = config.open_budget(installation.name)
+        stack.callback(budget.close)
+        channel = await stack.enter_async_context(open_channel(config.coordinator.address, coordinator, credentials))
+        at = f"{coordinator.name} ({config.coordinator.address})"
+        client = AggregationClient(at, channel, policy=policy)
+        told = told_of(budget.standing())
+        _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
+        await Device(
+            name=config.name,
+            client=client,
+            identity=identity,
+            policy=policy,
+            journal=journal,
+            records=config.kept_records(),
+            entropy=SystemEntropy(),
+            budget=budget,
+            data_dir=config.data_dir,
+            largest_epsilon=config.policy.largest_epsilon,
+            exact_sums=config.policy.exact_sums,
+        ).run()

@@ -1,0 +1,109 @@
+"""The records of a device: what their owner declares of them, and how their files are read.
+
+Reading never fails in the eyes of anybody else. A file that is missing, is no record, or makes reading fail in any
+other way counts as zeros, and the reason is for the device's private report alone.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from analyses.sums.records import Contribution, DeclaredRecord, Record, contribution, no_contribution
+from analyses.sums.secure_sum import SumParams
+
+BYTES_PER_VALUE = 64
+"""More than a number of any precision and what separates it from the next one take in a file."""
+
+BYTES_BESIDE = 1 << 16
+"""For all else in a file."""
+
+MOST_VALUES = 1 << 20
+"""So many values are read of a record whose length is not declared."""
+
+NOT_A_RECORD = 'not of the form {"values": [numbers], "weight": 1}, with a whole number as weight'
+
+
+class UnusableRecordError(Exception):
+    """A record that cannot be used. The text is private, though it shows no value: it is for the owner's report."""
+
+
+@dataclass(frozen=True)
+class KeptRecord:
+    """A record that a device keeps.
+
+    Attributes:
+        declared: what its owner says of it; all that decides whether a question is answered.
+        read: returns it, anew each time; raises `UnusableRecordError`, or anything else, where it cannot be used.
+    """
+
+    declared: DeclaredRecord
+    read: Callable[[], Record] = field(repr=False)
+
+    def contribute(self, params: SumParams) -> Contribution:
+        """Read the record and return what it contributes, zeros where it cannot be used; whatever the file holds.
+
+        Every error is caught, also one of memory or of recursion: one that left here would take the device out of the
+        round, and that would tell others about the record.
+
+        Raises:
+            JobError: the declaration does not fit the question. Nothing was read.
+        """
+        self.declared.check(params)
+        try:
+            return contribution(params, self.declared, self.read())
+        except UnusableRecordError as error:
+            return no_contribution(params, str(error))
+        except Exception as error:
+            return no_contribution(params, f"reading it failed: {type(error).__name__}")
+
+    def why_unusable(self) -> str:
+        """Return why the record counts as zeros now, or an empty text. Private: for the owner's eyes only."""
+        try:
+            return self.declared.why_unusable(self.read())
+        except UnusableRecordError as error:
+            return str(error)
+        except Exception as error:
+            return f"reading it failed: {type(error).__name__}"
+
+
+def largest_file_bytes(declared: DeclaredRecord) -> int:
+    """Return the size of the largest file that is read: by its declaration, so that none costs more memory or time."""
+    return BYTES_BESIDE + BYTES_PER_VALUE * (MOST_VALUES if declared.length is None else declared.length)
+
+
+def read_record(path: Path, declared: DeclaredRecord) -> Record:
+    """Read a record from a JSON file.
+
+    Only a regular file is read: opening a pipe, for instance, would wait for whoever writes to it.
+
+    Args:
+        path: of the file.
+        declared: bounds how much of it is read.
+
+    Raises:
+        UnusableRecordError: the file cannot be used. The text shows nothing of what it holds.
+    """
+    most_bytes = largest_file_bytes(declared)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnusableRecordError(f"{path}: is not a regular file")
+            data = file.read(most_bytes + 1)
+    except OSError as error:
+        raise UnusableRecordError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > most_bytes:
+        raise UnusableRecordError(f"{path}: is longer than {most_bytes} bytes")
+    try:
+        tree = json.loads(data.decode("utf-8"))
+        values, weight = tree["values"], tree.get("weight", 1)
+        if type(values) is not list or not {type(value) for value in values} <= {int, float} or type(weight) is not int:
+            raise UnusableRecordError(f"{path}: {NOT_A_RECORD}")
+        return Record(np.array(values, dtype=np.float64), weight)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise UnusableRecordError(f"{path}: {NOT_A_RECORD}") from None

@@ -1,0 +1,104 @@
+"""The private report of a masked sum: what became of a device's own record. It never leaves the device.
+
+As a party's own report (`party.report`) it is not differentially private, so no message, log line or error text carries
+what it says.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analyses.sums.records import Contribution
+from analyses.sums.secure_sum import SumParams, privacy_report
+from device.budget import charge_id
+from dp.cost.report import describe
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.encoding import EncodedVector
+from party.ledger.standing import standing_of
+from party.report import keep_report, report_path
+from service.settings import SettingsError
+
+
+def write_sum_report(
+    data_dir: Path,
+    params: SumParams,
+    config: RoundConfig,
+    contributed: Contribution,
+    encoded: EncodedVector,
+    budget: Mapping[str, Any] | None,
+) -> Path:
+    """Write the report of a round that this device is about to contribute to, for its owner only.
+
+    Args:
+        data_dir: the device's own folder.
+        params: what was asked.
+        config: of the round.
+        contributed: by this device: of its record, or zeros instead.
+        encoded: the same as integers.
+        budget: how the device's budget stands once the round is paid; None where it has none.
+
+    Returns:
+        The path: `data_dir/reports/<session>-<number>-<attempt>.json`.
+
+    Raises:
+        ValueError: the session does not fit a file name; the coordinator is at fault.
+        OSError: it cannot be written.
+    """
+    return keep_report(
+        data_dir,
+        charge_id(config.round_id),
+        {
+            "round": charge_id(config.round_id),
+            "analysis": params.analysis,
+            "record": params.record,
+            "largest": params.largest,
+            "record_was_used": not contributed.not_used_because,
+            "not_used_because": contributed.not_used_because or None,
+            "weight_was_clipped": contributed.weight_was_clipped,
+            "clipped_fraction": encoded.clipped_fraction,
+            "norm_was_clipped": encoded.norm_was_clipped,
+            "privacy": privacy_report(params, config.topology),
+            "budget": None if budget is None else dict(budget),
+        },
+    )
+
+
+def kept_rounds(data_dir: Path) -> list[str]:
+    """Return the rounds of which there is a report, the oldest first."""
+    paths = (data_dir / "reports").glob("[!.]*.json")
+    return [path.stem for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+
+
+def read_sum_report(data_dir: Path, round_name: str) -> dict[str, Any]:
+    """Return the report of a round.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    try:
+        found: dict[str, Any] = json.loads(report_path(data_dir, round_name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise SettingsError(f"there is no report of round {round_name!r}") from None
+    return found
+
+
+def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
+    """Return the lines in which the owner of a device reads a report."""
+    shortened = "; the whole vector was shortened" if report["norm_was_clipped"] else ""
+    lines = [f"round {report['round']}: {report['analysis']} of {report['record']}"]
+    if not report["record_was_used"]:
+        lines.append(f"The record was not used, zeros were contributed instead: {report['not_used_because']}")
+    if report["weight_was_clipped"]:
+        lines.append("The weight was outside of what is declared (0 .. largest_weight), and was clipped.")
+    lines += [
+        f"clipped: {report['clipped_fraction']:.2%} of the entries were larger than {report['largest']:g}{shortened}",
+        *describe(report["privacy"], "members"),
+    ]
+    budget = report["budget"]
+    if budget is not None:
+        lines.append(
+            f"Budget of period {budget['period']!r}: epsilon {budget['epsilon']:g} at delta {budget['delta']:g}, "
+            f"{standing_of(budget, 'members')}."
+        )
+    return lines

@@ -1,0 +1,49 @@
+"""The Gaussian mechanism, calibrated exactly. FOR COMPARISON ONLY.
+
+The rivals that the project measures itself against add Gaussian noise in floating point. Its low bits give the data
+away [Mironov12], so nothing that a party releases uses it.
+"""
+
+import math
+
+from dp_accounting import get_epsilon_gaussian, get_sigma_gaussian
+
+from dp.cost.accounting import CalibrationError, check_delta
+
+
+def analytic_gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the least standard deviation of (epsilon, delta)-private Gaussian noise on a real vector.
+
+    The analytic Gaussian mechanism [BalleWang18, theorem 8]: with s = sensitivity / sigma, sigma solves
+    Phi(s/2 - epsilon/s) - e^epsilon Phi(-s/2 - epsilon/s) = delta. Unlike sqrt(2 ln(1.25/delta)) * sensitivity /
+    epsilon it holds for every epsilon. In real arithmetic: the noise of a computer is no such noise.
+
+    Args:
+        sensitivity: largest L2 distance between the vectors of neighbouring tables, positive.
+        epsilon: positive.
+        delta: strictly between 0 and 1.
+
+    Raises:
+        CalibrationError: an argument is out of range.
+    """
+    check_delta(delta)
+    _check_positive("epsilon", epsilon)
+    _check_positive("sensitivity", sensitivity)
+    return float(sensitivity * get_sigma_gaussian(epsilon, delta))
+
+
+def analytic_gaussian_epsilon(*, sensitivity: float, sigma: float, delta: float) -> float:
+    """Return the epsilon at `delta` of Gaussian noise: the inverse of `analytic_gaussian_sigma`.
+
+    Raises:
+        CalibrationError: an argument is out of range.
+    """
+    check_delta(delta)
+    _check_positive("sigma", sigma)
+    _check_positive("sensitivity", sensitivity)
+    return float(get_epsilon_gaussian(sigma / sensitivity, delta))
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise CalibrationError(f"{name} must be a positive finite number, not {value}")

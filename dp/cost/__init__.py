@@ -1,0 +1,1 @@
+"""What a release costs: events, Renyi curves, composition, the privacy report."""

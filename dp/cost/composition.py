@@ -1,0 +1,274 @@
+"""What the releases of one job cost together: the smaller of two bounds that both hold.
+
+Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
+are known (`dp.cost.event_losses`), and give less, as nothing is lost in a conversion. Both are upper bounds of the same
+delta for a job whose plan is fixed before it starts, so the smaller one holds.
+
+A job with releases of both kinds: those that have no more than a Renyi curve R are covered by the distribution of which
+that curve's own bound is the hockey-stick divergence. At each epsilon >= 0
+
+    delta_R(epsilon)  =  min over a of  exp((a - 1) (R(a) - epsilon)) (1 - 1/a)^(a - 1) / a          [CKS20, prop. 12]
+    delta_R(-epsilon) =  1 - e^-epsilon + e^-epsilon delta_R(epsilon),
+
+the second as H(P, Q) at e^-epsilon is 1 - e^-epsilon + e^-epsilon times H(Q, P) at e^epsilon and R bounds both
+directions. Hockey-stick divergences are convex in e^epsilon: the true one lies below the lower convex hull of these
+bounds on a grid, and the hull is the divergence of the pair of distributions with the loss of each grid point and the
+mass that the change of its slope says [DoroshenkoGKKM22]. That the masses as computed have at least those divergences
+at each point of the grid is checked afterwards, so no rounding matters.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+
+from dp.cost.accounting import (
+    ORDERS,
+    EpsilonBound,
+    Floats,
+    check_delta,
+    check_epsilon,
+    delta_of_rdp,
+    epsilon_of_rdp,
+)
+from dp.cost.event_losses import PairLosses, losses_of
+from dp.cost.events import BoundedSampledDpEvent, PrivacyEvent, renyi_curve
+from dp.cost.loss_distribution import LossDistribution, Losses
+
+Events = frozenset[tuple[PrivacyEvent, int]]
+"""Different events, and how often each."""
+
+MOST_DIFFERENT = 16
+"""More different releases than that are composed by their Renyi curves alone."""
+
+_LARGEST_EPSILON = 100.0
+"""Beyond, nobody asks for the difference."""
+
+_CELLS_PER_DEVIATION = 256
+"""Of the composed loss; a grid adds less than h^2 / 4 to the variance of each loss on it. At least 16 of one loss."""
+
+_CELLS_OF_REACH = 2048
+"""At least, from the least to the largest loss that matters of any release."""
+
+_CUT = 2.0**-20
+"""Of the delta asked for: what is cut off distributions altogether, and counted."""
+
+
+def composed_epsilon(events: Iterable[PrivacyEvent], delta: float, *, near: float | None = None) -> EpsilonBound:
+    """Return what releases about the same table cost together, for a plan that was fixed before the first.
+
+    Args:
+        events: all that the plan releases.
+        delta: strictly between 0 and 1.
+        near: for a search of the noise that costs so much: where the Renyi curves give at most this, or more than
+            twice as much, they are enough.
+
+    Raises:
+        CalibrationError: delta is out of range.
+    """
+    check_delta(delta)
+    return epsilon_of(Counter(events), delta, near=near)
+
+
+def epsilon_of(events: Mapping[PrivacyEvent, int], delta: float, *, near: float | None = None) -> EpsilonBound:
+    """Return what releases cost together, as `composed_epsilon`.
+
+    Args:
+        events: how often each is made.
+        delta: strictly between 0 and 1.
+        near: see there.
+    """
+    kept = frozenset(events.items())
+    bound = epsilon_of_rdp(_curve_of(kept), sum(events.values()), delta)
+    if near is not None and not near < bound.epsilon <= 2 * near:
+        return bound
+    return _tighter(kept, bound)
+
+
+def delta_of(events: Mapping[PrivacyEvent, int], epsilon: float) -> float:
+    """Return the delta of releases at `epsilon`, rounded up.
+
+    Raises:
+        CalibrationError: epsilon is out of range.
+    """
+    check_epsilon(epsilon)
+    kept = frozenset(events.items())
+    found = delta_of_rdp(_curve_of(kept), sum(events.values()), epsilon)
+    for way in _ways(kept, found):
+        found = min(found, max(d.delta(epsilon) for d in way))
+    return found
+
+
+@lru_cache(maxsize=512)
+def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
+    """Return the bound that distributions give at the same delta, if it is smaller."""
+    if not 0 < bound.epsilon <= _LARGEST_EPSILON:
+        return bound
+    for way in _ways(events, bound.delta):
+        epsilon = max(d.epsilon(bound.delta) for d in way)
+        if epsilon < bound.epsilon:
+            bound = EpsilonBound(epsilon, bound.delta, None, False)
+    return bound
+
+
+def _curve_of(events: Events) -> Floats:
+    curves = [n_alike * renyi_curve(event) for event, n_alike in events]
+    return np.asarray(np.sum(curves, axis=0), dtype=np.float64)
+
+
+def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
+    """Yield sets of distributions; the largest divergence of each set bounds that of the composition.
+
+    One set, or two where there are bounded samples: all steps, or K releases without sampling.
+    """
+    if len(events) > MOST_DIFFERENT:
+        return
+    yield from _composed(events, delta)
+    if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):
+        unsampled: Counter[PrivacyEvent] = Counter()
+        for event, n in events:
+            is_bounded = isinstance(event, BoundedSampledDpEvent)
+            unsampled[event.step.release if is_bounded else event] += n * (
+                event.most_participations if is_bounded else 1
+            )
+        yield from _composed(frozenset(unsampled.items()), delta)
+
+
+def _composed(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
+    """Yield the composed distributions, one for each direction and each choice of pairs; nothing if none is known."""
+    known: list[tuple[tuple[PairLosses, ...], int]] = []
+    curve, n_curves = np.zeros(len(ORDERS)), 0
+    for event, n in sorted(events, key=repr):
+        pairs = losses_of(event)
+        # Of several copies of an event with several pairs each may have another one as its worst.
+        if pairs is None or (n > 1 and len(pairs) > 1):
+            curve, n_curves = curve + n * renyi_curve(event), n_curves + n
+        else:
+            known.append((pairs, n))
+    if not known:
+        return
+    tail = delta * _CUT / (64 * len(events))
+    step = _step(known, curve, tail)
+    if step is None:
+        return
+    rest = None
+    if n_curves:
+        rest = covering(curve, n_curves, step, tail)
+        if rest is None:
+            return
+    grids: dict[tuple[int, int], LossDistribution] = {}
+
+    def powers(losses: Losses, times: int) -> LossDistribution:
+        key = id(losses), times
+        if key not in grids:
+            grids[key] = LossDistribution.of(losses, step, tail / times).times(times, tail)
+        return grids[key]
+
+    found = []
+    for chosen in product(*(pairs for pairs, _ in known)):
+        counts = [n * pair.n_times for pair, (_, n) in zip(chosen, known, strict=True)]
+        alike = all(pair.enters is pair.leaves for pair in chosen)
+        for side in ("enters",) if alike else ("enters", "leaves"):
+            total = rest
+            for pair, count in zip(chosen, counts, strict=True):
+                more = powers(getattr(pair, side), count)
+                total = more if total is None else total.compose(more, tail)
+            assert total is not None, "something is known"
+            found.append(total)
+    yield found
+
+
+def _step(known: list[tuple[tuple[PairLosses, ...], int]], curve: Floats, tail: float) -> float | None:
+    """Return the grid's step, a power of two; None where nothing is lost."""
+    variance, least, widest = float(2 * curve[0]) if curve.any() else 0.0, math.inf, 0.0
+    for pairs, n in known:
+        reaches = [side.reach(tail) for pair in pairs for side in (pair.enters, pair.leaves)]
+        widest = max(widest, *reaches)
+        each = max(max(pair.enters.variance, pair.leaves.variance) for pair in pairs)
+        variance += n * pairs[0].n_times * each
+        least = min(least, each) if each > 0 else least
+    if not 0 < variance < 1e6:
+        return None
+    fine = min(math.sqrt(least) / 16, math.sqrt(variance) / 64) if least < math.inf else math.sqrt(variance) / 64
+    coarse = max(math.sqrt(variance) / _CELLS_PER_DEVIATION, widest / _CELLS_OF_REACH)
+    return float(2.0 ** math.floor(math.log2(max(fine, coarse))))
+
+
+def covering(curve: Floats, n_terms: int, step: float, tail: float) -> LossDistribution | None:
+    """Return a distribution whose delta is at least what a Renyi curve bounds it by, at every epsilon.
+
+    Args:
+        curve: at `ORDERS`, the sum of `n_terms` divergences that hold in both directions.
+        n_terms: as in `dp.cost.accounting.epsilon_of_rdp`.
+        step: of the grid.
+        tail: the delta at the highest loss on it.
+
+    Returns:
+        None where the curve bounds nothing, or the grid would be too long.
+    """
+    highest = epsilon_of_rdp(curve, n_terms, max(tail, 1e-300)).epsilon
+    n = math.ceil(highest / step) + 1 if math.isfinite(highest) else 1 << 20
+    if n >= 1 << 15:
+        return None
+    epsilons: Floats = np.arange(-n, n + 1, dtype=np.float64) * step
+    # At 0 the total variation distance, which is at most sqrt(1 - e^-R) [CKS20].
+    at_zero = min(1.0, math.sqrt(-math.expm1(-float(curve[0]) * (1 + 2.0**-40 + n_terms * 2.0**-52))) * (1 + 2.0**-40))
+    positive = np.concatenate([[at_zero], _deltas(curve, n_terms, epsilons[n + 1 :])])
+    positive = np.minimum.accumulate(positive)
+    e = epsilons[n + 1 :]
+    negative = np.minimum(1.0, (-np.expm1(-e) + np.exp(-e) * positive[1:]) * (1 + 2.0**-40))
+    deltas = np.concatenate([negative[::-1], positive])
+    # e^epsilon, and 0 in front, where the divergence is 1.
+    x = np.concatenate([[0.0], np.exp(epsilons)])
+    bound = np.concatenate([[1.0], deltas])
+    corners = _lower_hull(x, bound)
+    slopes = np.append(np.diff(bound[corners]) / np.diff(x[corners]), 0.0)
+    jumps = np.maximum(np.diff(slopes), 0.0)
+    masses = np.zeros(2 * n + 1)
+    masses[corners[1:] - 1] = x[corners[1:]] * jumps
+    lost = float(bound[-1])
+    # What the masses show at each point: the sum, from the top, of differences of e^epsilon times Q's mass above.
+    above = np.cumsum((masses / x[1:])[::-1])[::-1]
+    gaps = x[1:-1] * math.expm1(step)
+    shown = lost + np.concatenate([np.cumsum((gaps * above[1:])[::-1])[::-1], [0.0]])
+    shown *= 1 - len(x) * 2.0**-50
+    at = corners[1:] - 1
+    short = max(1.0, float(np.max(bound[1:][at] / shown[at])), 1 / (float(masses.sum()) + lost))
+    if not short < 1.01:
+        return None
+    more = short * (1 + 2.0**-40)
+    return LossDistribution(step, -n, masses * more, lost * more)
+
+
+def _deltas(curve: Floats, n_terms: int, epsilons: Floats) -> Floats:
+    """Return `dp.cost.accounting.delta_of_rdp` at many epsilons, each at the best of many orders."""
+    orders = ORDERS.astype(np.float64)
+    best = np.zeros(len(epsilons), dtype=np.int64)
+    exponents = np.full(len(epsilons), np.inf)
+    for at in (*range(64), *range(64, len(orders), 4)):
+        order = orders[at]
+        found = (order - 1) * (curve[at] - epsilons + math.log1p(-1 / order)) - math.log(order)
+        better = found < exponents
+        best[better], exponents[better] = at, found[better]
+    order = orders[best]
+    rdp = curve[best] * (1 + 2.0**-40 + n_terms * 2.0**-52)
+    exponents = (order - 1) * (rdp - epsilons + np.log1p(-1 / order)) - np.log(order)
+    slack = ((order - 1) * (rdp + epsilons + 1 / order) + np.log(order)) * 2.0**-48
+    return np.minimum(1.0, np.exp(exponents + slack) * (1 + 2.0**-50))
+
+
+def _lower_hull(x: Floats, y: Floats) -> np.ndarray:
+    """Return the numbers of the corners of the lower convex hull of points, x ascending."""
+    hull: list[int] = []
+    for i in range(len(x)):
+        while len(hull) >= 2:
+            a, b = hull[-2], hull[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) >= (y[i] - y[a]) * (x[b] - x[a]):
+                hull.pop()
+            else:
+                break
+        hull.append(i)
+    return np.array(hull)

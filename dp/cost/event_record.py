@@ -1,0 +1,125 @@
+"""Privacy events as plain JSON data and back, without loss: what a ledger keeps.
+
+Costs are exact integers and fractions and stay so; a record is never rounded, and its Renyi curve is computed from it
+anew. A record names the class of the event by a word of its own, so that classes may be renamed.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, get_args
+
+import attr
+from dp_accounting import DpEvent
+
+from dp.cost.accounting import Adjacency, AdjacencyError, Floats, SkellamDpEvent
+from dp.cost.events import (
+    BoundedSampledDpEvent,
+    CardinalitySketchDpEvent,
+    DiscreteGaussianDpEvent,
+    DiscreteGaussianShiftsDpEvent,
+    DiscreteLaplaceDpEvent,
+    PoissonSampledDpEvent,
+    PrivacyEvent,
+    RandomizedResponseDpEvent,
+    SampledBitsDpEvent,
+    SkellamShiftsDpEvent,
+    renyi_curve,
+)
+
+_CLASSES: dict[str, type[Any]] = {
+    "skellam": SkellamDpEvent,
+    "discrete gaussian": DiscreteGaussianDpEvent,
+    "discrete laplace": DiscreteLaplaceDpEvent,
+    "randomized response": RandomizedResponseDpEvent,
+    "poisson sampled": PoissonSampledDpEvent,
+    "sampled bits": SampledBitsDpEvent,
+    "cardinality sketch": CardinalitySketchDpEvent,
+    "skellam shifts": SkellamShiftsDpEvent,
+    "discrete gaussian shifts": DiscreteGaussianShiftsDpEvent,
+    "bounded sampled": BoundedSampledDpEvent,
+}
+_WORDS = {event_class: word for word, event_class in _CLASSES.items()}
+_FIELDS = {event_class: tuple(field.name for field in attr.fields(event_class)) for event_class in _WORDS}
+
+_MOST_CHARACTERS = 8000
+"""Of a fraction: far above what any mechanism yields, far below what takes noticeable time to read."""
+
+
+class UnknownEventError(ValueError):
+    """Not a privacy event that can be kept and composed; the cost of the job is unknown."""
+
+
+def record_of(event: DpEvent) -> dict[str, Any]:
+    """Return a JSON object from which `event_from` makes an equal event.
+
+    Raises:
+        UnknownEventError: there is no record for events of this class.
+    """
+    if type(event) not in _WORDS:
+        raise UnknownEventError(f"an event of class {type(event).__name__} cannot be kept in a ledger")
+    fields = {name: _written(getattr(event, name)) for name in _FIELDS[type(event)]}
+    return {"event": _WORDS[type(event)], **fields}
+
+
+def event_from(record: Mapping[str, Any]) -> PrivacyEvent:
+    """Return the event that a record is of.
+
+    Raises:
+        UnknownEventError: of an unknown kind, or not what `record_of` makes.
+    """
+    word = record.get("event")
+    event_class = _CLASSES.get(word) if isinstance(word, str) else None
+    if event_class is None:
+        raise UnknownEventError(f"an event of kind {word!r} is unknown to this version")
+    if set(record) != {"event", *_FIELDS[event_class]}:
+        raise UnknownEventError(f"the record of a {word} event has other fields than this version writes")
+    try:
+        event: PrivacyEvent = event_class(**{name: _read(record[name]) for name in _FIELDS[event_class]})
+        return event
+    except (ValueError, TypeError, ZeroDivisionError, AdjacencyError) as error:
+        raise UnknownEventError(f"the record of a {word} event holds something that is no cost") from error
+
+
+def rdp_of(event: DpEvent) -> Floats:
+    """Return the Renyi curve of an event at `dp.cost.accounting.ORDERS`, rounded up.
+
+    Raises:
+        UnknownEventError: there is none for events of this class.
+    """
+    if not isinstance(event, get_args(PrivacyEvent)):
+        raise UnknownEventError(f"an event of class {type(event).__name__} has no Renyi curve here")
+    return renyi_curve(event)
+
+
+def _written(value: object) -> object:
+    match value:
+        case Adjacency():
+            return value.value
+        case DpEvent():
+            return record_of(value)
+        case int():  # a number of its own kind: a sensitivity is an integer, and a rate of 1 a fraction
+            return value
+    return str(value)
+
+
+def _read(value: object) -> object:
+    match value:
+        case Mapping():
+            return event_from(value)
+        case bool():
+            raise ValueError("not a number")
+        case int():
+            if value < 0:
+                raise ValueError("no sensitivity is negative")
+            return value
+        case str():
+            return _fraction(value) if value[:1].isdigit() else Adjacency(value)
+    raise ValueError("neither a number nor a name")
+
+
+def _fraction(text: str) -> Fraction:
+    """Read what `str` writes of a fraction that is not negative; twice as quick as Fraction's own reading of a text."""
+    numerator, _, denominator = text.partition("/")
+    if len(text) > _MOST_CHARACTERS or not text.isascii() or not numerator.isdigit():
+        raise ValueError("not the text of a fraction")
+    return Fraction(int(numerator), int(denominator or 1))

@@ -1,0 +1,78 @@
+"""What a release costs a person with several rows: at most k rows instead of one.
+
+Write F for what is released but for its noise, and T_0, T_1, ..., T_k for tables of which each differs from the next in
+one row: added, removed or replaced, always the same of these. Then F(T_0) - F(T_k) = d_1 + ... + d_k, each d_i a
+difference that one row can make. What an event states of one row bounds, for all of these differences, quantities of
+two kinds:
+
+* the square of a weighted Euclidean norm: `squares` = sum d_j^2 / mu_j, `squares_second` = sum d_j^2 / mu_j^2 of
+  Skellam noise, the ratio sum d_j^2 / variance_j of discrete Gaussian noise. Norms obey the triangle inequality, so the
+  norm of the sum is at most k times the largest, and its square k^2 times;
+* a weighted 1-norm: `sizes`, `sizes_second`, the sensitivity of discrete Laplace noise. By the same inequality, k
+  times.
+
+So the cost of k rows is that of an event with k^2 and k times these bounds. It is exact wherever F is a sum over rows
+and the bounds are attained: k equal rows make k equal differences. It is less than what holds for every mechanism: k
+times epsilon at a delta that grows with e^(k epsilon); or 3^(log2 k) times the Renyi divergence of one row at an order
+k times as high [Mironov17, proposition 2], which for a divergence that is linear in its order grows with k^2.58.
+
+Replacing the contents of a person's rows is k replacements, adding or removing the person k additions or removals; a
+person with fewer rows makes fewer differences, which are bounded too.
+"""
+
+from typing import overload
+
+import attr
+
+from dp.cost.accounting import SkellamDpEvent
+from dp.cost.events import (
+    DiscreteGaussianDpEvent,
+    DiscreteGaussianShiftsDpEvent,
+    DiscreteLaplaceDpEvent,
+    SkellamShiftsDpEvent,
+)
+
+SkellamEvent = SkellamDpEvent | SkellamShiftsDpEvent
+GaussianEvent = DiscreteGaussianDpEvent | DiscreteGaussianShiftsDpEvent
+
+
+@overload
+def for_rows(event: SkellamEvent, most_rows: int) -> SkellamEvent: ...
+@overload
+def for_rows(event: GaussianEvent, most_rows: int) -> GaussianEvent: ...
+@overload
+def for_rows(event: DiscreteLaplaceDpEvent, most_rows: int) -> DiscreteLaplaceDpEvent: ...
+
+
+def for_rows(
+    event: SkellamEvent | GaussianEvent | DiscreteLaplaceDpEvent, most_rows: int
+) -> SkellamEvent | GaussianEvent | DiscreteLaplaceDpEvent:
+    """Return what a release with additive noise costs a unit of which at most so many rows count.
+
+    Args:
+        event: what it costs a single row.
+        most_rows: k, at least 1.
+
+    Raises:
+        TypeError: the noise of the event is of a kind for which this is not proven.
+    """
+    if most_rows < 1:
+        raise ValueError("a unit that is protected has at least one row that counts")
+    k = most_rows
+    if isinstance(event, SkellamShiftsDpEvent | DiscreteGaussianShiftsDpEvent):
+        if k == 1:
+            return event
+        event = event.sums  # what is known of single numbers is not proven for several rows
+    if isinstance(event, SkellamDpEvent):
+        return SkellamDpEvent(
+            squares=k**2 * event.squares,
+            squares_second=k**2 * event.squares_second,
+            sizes=k * event.sizes,
+            sizes_second=k * event.sizes_second,
+            adjacency=event.adjacency,
+        )
+    if isinstance(event, DiscreteGaussianDpEvent):
+        return attr.evolve(event, squares=k**2 * event.squares)
+    if isinstance(event, DiscreteLaplaceDpEvent):
+        return attr.evolve(event, l1_sensitivity=k * event.l1_sensitivity)
+    raise TypeError(f"what an event of class {type(event).__name__} costs several rows is not known")

@@ -1,0 +1,68 @@
+"""Who looks at what a job releases, and which tables must then be hard to tell apart.
+
+Every report states both views (docs/decisions/004-privacy-in-two-views.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dp.cost.accounting import Adjacency
+
+View = Literal["coordinator", "coalition"]
+VIEWS: tuple[View, ...] = ("coordinator", "coalition")
+
+ADJACENCY: Mapping[View, Adjacency] = {
+    "coordinator": Adjacency.ADD_OR_REMOVE_ONE,
+    "coalition": Adjacency.REPLACE_ONE,
+}
+"""The coalition's members know how many rows they hold, so only a replaced row can be hidden from them."""
+
+UNIT = "record of the joint table"
+
+PERSON = "person"
+"""All rows of one person that count, in all tables of the job together."""
+
+UNIT_AGAINST_COORDINATOR = "record of the joint table, against the coordinator alone"
+"""What sketches under shared hash keys protect: nothing is promised against a party that gives its keys away. An owner
+allows such a job by a budget of this unit; a budget of the usual unit refuses it."""
+
+
+@dataclass(frozen=True)
+class Protected:
+    """What neighbouring tables differ in.
+
+    Attributes:
+        name: the unit, as budgets and reports call it.
+        most_rows: k, how many rows of one unit count at most.
+    """
+
+    name: str = UNIT
+    most_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.most_rows < 1:
+            raise ValueError("a unit that is protected has at least one row that counts")
+
+    @property
+    def times(self) -> str:
+        """The factor by which a unit's sensitivity exceeds a row's, in words; empty where it does not."""
+        return f"; up to {self.most_rows} rows of one {self.name} count" if self.most_rows > 1 else ""
+
+
+RECORD = Protected()
+
+
+def views_of(unit: str) -> tuple[View, ...]:
+    """Return the views in which something is promised to a unit: both, but for the one that names the coordinator."""
+    return ("coordinator",) if unit == UNIT_AGAINST_COORDINATOR else VIEWS
+
+
+def views_to_calibrate(target: View) -> tuple[View, ...]:
+    """Return the views whose epsilon a target bounds.
+
+    `coalition` is the worst promise: the coordinator is part of every coalition, so both epsilons must meet the target.
+    The coalition's is the larger one as a rule, but not always: removing a row takes its constant column away too,
+    which replacing it does not (`dp.mechanism.projection`). `coordinator` bounds the coordinator's alone.
+    """
+    return VIEWS if target == "coalition" else (target,)

@@ -1,0 +1,1 @@
+"""Mechanisms: each draws its noise and states what it costs."""

@@ -1,0 +1,143 @@
+"""Randomized response among k options, drawn exactly, with its cost."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon, log_ratio
+from dp.cost.compose import Cost, Unit
+from dp.cost.events import RandomizedResponseDpEvent
+from dp.draw.noise import sample_bernoulli, sample_categorical
+from entropy import Entropy
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_STEPS = 1 << 20
+"""Probabilities are multiples of 2^-20, so that planning is quick and two machines hardly ever plan differently."""
+
+
+@dataclass(frozen=True)
+class CostedReports:
+    """Reports of one slot each, and what one of them costs.
+
+    Attributes:
+        values: shape (n,).
+        cost: of one report.
+    """
+
+    values: Integers = field(repr=False)
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Reports a choice 0 .. k - 1: the truth with probability `truthful`, else any other, all alike [Warner65].
+
+    Attributes:
+        n_options: k, at least 2.
+        truthful: at least 1 / k, below 1.
+
+    Raises:
+        CalibrationError: there is no such response.
+    """
+
+    n_options: int
+    truthful: Fraction
+
+    def __post_init__(self) -> None:
+        if self.n_options < 2 or not Fraction(1, self.n_options) <= self.truthful < 1:
+            raise CalibrationError(
+                f"randomized response among {self.n_options} options cannot be truthful with probability "
+                f"{float(self.truthful):g}"
+            )
+
+    @staticmethod
+    def calibrate(n_options: int, *, n_reports: int, epsilon: float, delta: float) -> "RandomizedResponse":
+        """Return the most truthful response of which `n_reports` by one record cost at most `epsilon` at `delta`.
+
+        Raises:
+            CalibrationError: epsilon or delta is out of range, or leaves nothing of the truth.
+        """
+        check_epsilon(epsilon)
+        check_delta(delta)
+
+        def response(step: int) -> RandomizedResponse:
+            return RandomizedResponse(n_options, Fraction(step, _STEPS))
+
+        def spends(step: int) -> float:
+            return Cost.of(response(step).event(), Unit.RECORD).times(n_reports).epsilon(delta, near=epsilon).epsilon
+
+        enough, too_much = _STEPS // n_options, _STEPS
+        while too_much - enough > 1:
+            middle = (enough + too_much) // 2
+            if spends(middle) <= epsilon:
+                enough = middle
+            else:
+                too_much = middle
+        if enough == _STEPS // n_options:
+            raise CalibrationError(
+                f"epsilon {epsilon:g} is so small that nothing of the truth would be left; allow a larger one"
+            )
+        return response(enough)
+
+    @property
+    def other(self) -> Fraction:
+        """Probability of each option that is not the truth."""
+        return (1 - self.truthful) / (self.n_options - 1)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The epsilon of one report at delta 0."""
+        return log_ratio(self.truthful, self.other)
+
+    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
+        """Return what one report costs.
+
+        Args:
+            adjacency: add_or_remove_one only where a slot without a unit answers too, as if its choice were some option
+                that does not depend on the data.
+        """
+        return RandomizedResponseDpEvent(self.n_options, self.truthful, adjacency)
+
+    def report(
+        self, choices: Integers, entropy: Entropy, unit: Unit, adjacency: Adjacency = Adjacency.REPLACE_ONE
+    ) -> CostedReports:
+        """Draw one report per slot.
+
+        Args:
+            choices: shape (n,), 0 .. k - 1.
+            entropy: gives the keys of the streams.
+            unit: whose choices they are.
+            adjacency: see `event`.
+
+        Raises:
+            ValueError: a choice that is no option.
+        """
+        if choices.size and not 0 <= choices.min() <= choices.max() < self.n_options:
+            raise ValueError(f"a choice lies outside 0..{self.n_options - 1}")
+        lies = ~sample_bernoulli(entropy, self.truthful, len(choices))
+        # Any of the k - 1 others, all alike: the truth plus 1 .. k - 1, modulo k.
+        steps = 1 + sample_categorical(entropy, [1] * (self.n_options - 1), len(choices))
+        values = np.where(lies, (choices + steps) % self.n_options, choices)
+        return CostedReports(values, Cost.of(self.event(adjacency), unit))
+
+    def unbiased_indicators(self, reports: Integers) -> Floats:
+        """Return (1[report = a] - q) / (p - q) for every option a, q the probability of each lie: unbiased.
+
+        Args:
+            reports: shape (n,).
+
+        Returns:
+            shape (n, k).
+
+        Raises:
+            CalibrationError: p = q: reports say nothing.
+        """
+        p, q = float(self.truthful), float(self.other)
+        if self.truthful == self.other:
+            raise CalibrationError("reports that are independent of the truth cannot be made unbiased")
+        found: Floats = ((reports[:, None] == np.arange(self.n_options)) - q) / (p - q)
+        return found

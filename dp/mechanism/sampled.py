@@ -1,0 +1,128 @@
+"""Sums over samples of a table, step after step, with Skellam noise of which each party adds a part."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dp.cost.accounting import EpsilonBound
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import PrivacyEvent
+from dp.cost.report import privacy_report
+from dp.cost.views import RECORD, VIEWS, Protected, View
+from dp.mechanism.bounded_sampling import BoundedPoisson
+from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.vector import PartyNoise, SharedSkellam, VectorSensitivity
+from entropy import Entropy
+
+
+@dataclass(frozen=True)
+class SampledSkellam:
+    """Releases one vector per step, a sum over the step's sample plus fresh noise of all parties.
+
+    The coordinator does not know the samples: its view is amplified by them (adjacency add_or_remove_one), and costs no
+    more than if it knew them. The parties
+    draw the samples themselves: a coalition's view is not, but no record takes part in more than a public number of
+    steps (replace_one). Proof of both: `dp.mechanism.bounded_sampling.BoundedPoisson`. What is released in a step may
+    depend on everything opened before, as long as the sensitivities hold whatever was opened.
+
+    Attributes:
+        step: the release of one step about its whole sample: length, sensitivities, noise.
+        sampling: which rows take part when.
+        protected: whose contribution neighbouring tables differ in. The step is about one row.
+    """
+
+    step: SharedSkellam
+    sampling: BoundedPoisson
+    protected: Protected = RECORD
+
+    def __post_init__(self) -> None:
+        if self.step.protected != RECORD:
+            raise ValueError("a step is about one row: how many a person has in it depends on the sampling")
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        length: int,
+        sensitivities: Mapping[View, VectorSensitivity],
+        sampling: BoundedPoisson,
+        n_parties: int,
+        colluding: int,
+        epsilon: float,
+        delta: float,
+        view: View,
+        protected: Protected = RECORD,
+    ) -> Self:
+        """Return the mechanism with the least noise of which all steps together cost at most `epsilon` in `view`.
+
+        Raises:
+            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
+        """
+
+        def step(party_mu: int) -> SharedSkellam:
+            return SharedSkellam(length, sensitivities, n_parties, colluding, party_mu)
+
+        def spends(party_mu: int) -> float:
+            return cls(step(party_mu), sampling, protected).epsilon(view, delta, near=epsilon).epsilon
+
+        return cls(step(least_parameter(spends, epsilon=epsilon, delta=delta)), sampling, protected)
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what all steps together cost in a view."""
+        if view == "coordinator":
+            return (self.sampling.sampled_event(self.step.event(view), self.protected.most_rows),)
+        return (self.sampling.participation_event(self.step.event(view), self.protected.most_rows),)
+
+    def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
+        """Return the epsilon of all steps together in a view.
+
+        Args:
+            view: of whom.
+            delta: strictly between 0 and 1.
+            near: see `dp.cost.composition.composed_epsilon`.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        return composed_epsilon(self.events(view), delta, near=near)
+
+    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
+        """Draw one party's noise for one step."""
+        return self.step.sample_party_noise(entropy)
+
+    def noise_tail_bound(self, log2_probability: float) -> int:
+        """Return an integer that no entry of the opened noise of any step exceeds, but with a stated probability."""
+        return self.step.noise_tail_bound(log2_probability - float(np.log2(self.sampling.n_steps)))
+
+    def report(self, what: str, delta: float) -> dict[str, Any]:
+        """Return what the steps cost whom, as plain JSON data. Public.
+
+        Args:
+            what: is released in a step, in words.
+            delta: for which the epsilons are stated.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        sampling, step = self.sampling, self.step
+        report = step.report(what, delta)
+        return privacy_report(
+            mechanism=f"{report['mechanism']}, in each of {sampling.n_steps} steps about a Poisson sample of rate "
+            f"{float(sampling.rate):.4g}",
+            sensitivity=f"in one step, {report['sensitivity']}; a record takes part in at most "
+            f"{sampling.most_participations} steps{self.protected.times}",
+            n_parties=step.n_parties,
+            colluding=step.colluding,
+            delta=delta,
+            events={view: self.events(view) for view in VIEWS},
+            noise={view: f"{report['views'][view]['noise']} and step" for view in VIEWS},
+            parameters=report["parameters"]
+            | {
+                "n_releases": sampling.n_steps,
+                "sampling_rate": float(sampling.rate),
+                "most_participations": sampling.most_participations,
+            },
+            unit=self.protected.name,
+        )

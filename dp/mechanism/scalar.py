@@ -1,0 +1,197 @@
+"""Mechanisms: noise that comes with what it costs. There is no way to write one of them without its cost.
+
+`Mechanism` cannot be instantiated without `event` and `unit`; `sample` is final and returns `CostedNoise`, which
+refuses to be made without a cost, and an event of unknown class has none. A subclass states how to draw and what it
+costs, side by side.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.events import (
+    DiscreteGaussianDpEvent,
+    DiscreteGaussianShiftsDpEvent,
+    DiscreteLaplaceDpEvent,
+    PrivacyEvent,
+    SkellamShiftsDpEvent,
+)
+from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace
+from dp.draw.skellam import MAX_MU, sample_skellam
+from dp.mechanism.vector import shifts_of
+from entropy import Entropy
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CostedNoise:
+    """Noise for one release, and what the release costs.
+
+    Attributes:
+        values: shape (length,). Secret until it is added.
+        cost: of the release of a vector plus these values.
+    """
+
+    values: Integers = field(repr=False)
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.cost, Cost):
+            raise TypeError("noise comes with its cost")
+
+
+class Mechanism(ABC):
+    """Adds independent integer noise to an integer vector of public length."""
+
+    length: int
+
+    @property
+    @abstractmethod
+    def event(self) -> PrivacyEvent:
+        """What one release costs."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit:
+        """Whom it protects: what the sensitivities were computed for."""
+
+    @abstractmethod
+    def _draw(self, entropy: Entropy) -> Integers:
+        """Draw `length` integers of the distribution that `event` is about."""
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "sample" in cls.__dict__:
+            raise TypeError(f"{cls.__name__} must not replace `sample`: noise would come without its cost")
+
+    @final
+    def sample(self, entropy: Entropy) -> CostedNoise:
+        """Draw the noise of one release; return it with the cost of the release."""
+        cost = Cost.of(self.event, self.unit)
+        return CostedNoise(self._draw(entropy), cost)
+
+
+@dataclass(frozen=True)
+class _AdditiveNoise(Mechanism):
+    length: int
+    squared_l2: int
+    l1: int
+    parameter: int
+    adjacency: Adjacency
+    protected: Unit
+
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.squared_l2 < 0 or self.l1 < 0:
+            raise ValueError("a release has at least one number, and sensitivities that are not negative")
+        if not 1 <= self.parameter <= self._most():
+            raise ValueError(f"a noise parameter of {self.parameter} is outside 1..{self._most()}")
+
+    @classmethod
+    @abstractmethod
+    def _most(cls) -> int:
+        """Return the largest parameter that can be drawn."""
+
+    @property
+    def unit(self) -> Unit:
+        """Whom it protects."""
+        return self.protected
+
+    @classmethod
+    def calibrate(
+        cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, unit: Unit, epsilon: float, delta: float
+    ) -> Self:
+        """Return the mechanism with the least integer parameter whose epsilon at `delta` is at most `epsilon`.
+
+        Args:
+            length: numbers released.
+            squared_l2: largest squared Euclidean distance of the vectors of neighbouring tables.
+            l1: largest sum of the absolute differences.
+            adjacency: which tables are neighbours.
+            unit: what they differ in.
+            epsilon: positive.
+            delta: strictly between 0 and 1.
+
+        Raises:
+            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
+        """
+
+        def cost_of(parameter: int) -> Cost:
+            return Cost.of(cls(length, squared_l2, l1, parameter, adjacency, unit).event, unit)
+
+        parameter = least_noise(cost_of, epsilon=epsilon, delta=delta, most=cls._most())
+        return cls(length, squared_l2, l1, parameter, adjacency, unit)
+
+
+@dataclass(frozen=True)
+class SkellamNoise(_AdditiveNoise):
+    """Sk(parameter) on each coordinate, variance twice the parameter. Bound: `dp.cost.accounting.skellam_rdp`."""
+
+    @classmethod
+    def _most(cls) -> int:
+        return MAX_MU
+
+    @property
+    def event(self) -> SkellamDpEvent | SkellamShiftsDpEvent:
+        """How far numbers move, where that is known; else squares and sizes, over the parameter and its square."""
+        mu, squares, sizes = self.parameter, self.squared_l2, self.l1
+        if squares and sizes and (moved := shifts_of(squares, sizes, self.length)) is not None:
+            return SkellamShiftsDpEvent(*moved, Fraction(mu), self.adjacency)
+        return SkellamDpEvent(
+            squares=Fraction(squares, mu),
+            squares_second=Fraction(squares, mu**2),
+            sizes=Fraction(sizes, mu),
+            sizes_second=Fraction(sizes, mu**2),
+            adjacency=self.adjacency,
+        )
+
+    def _draw(self, entropy: Entropy) -> Integers:
+        return sample_skellam(entropy, self.parameter, self.length)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianNoise(_AdditiveNoise):
+    """Discrete Gaussian noise of variance `parameter` on each coordinate [CKS20]."""
+
+    @classmethod
+    def _most(cls) -> int:
+        return MAX_SCALE**2
+
+    @property
+    def event(self) -> DiscreteGaussianDpEvent | DiscreteGaussianShiftsDpEvent:
+        """How far numbers move, where that is known; else the squared sensitivity over the variance."""
+        squares, sizes = self.squared_l2, self.l1
+        if squares and sizes and (moved := shifts_of(squares, sizes, self.length)) is not None:
+            return DiscreteGaussianShiftsDpEvent(*moved, Fraction(self.parameter), self.adjacency)
+        return DiscreteGaussianDpEvent(Fraction(self.squared_l2, self.parameter), self.adjacency)
+
+    def _draw(self, entropy: Entropy) -> Integers:
+        return sample_discrete_gaussian(entropy, self.parameter, self.length)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceNoise(_AdditiveNoise):
+    """Discrete Laplace noise of scale `parameter` on each coordinate: also (l1 / parameter)-private with delta 0."""
+
+    @classmethod
+    def _most(cls) -> int:
+        return MAX_SCALE
+
+    @property
+    def event(self) -> DiscreteLaplaceDpEvent:
+        """The L1 sensitivity and the scale."""
+        return DiscreteLaplaceDpEvent(self.l1, Fraction(self.parameter), self.adjacency)
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """Its epsilon at delta 0."""
+        return Fraction(self.l1, self.parameter)
+
+    def _draw(self, entropy: Entropy) -> Integers:
+        return sample_discrete_laplace(entropy, self.parameter, self.length)

@@ -1,0 +1,226 @@
+"""The release of an integer vector with noise of which no party knows more than its own part."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.cost.accounting import EpsilonBound, SkellamDpEvent
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import SkellamShiftsDpEvent
+from dp.cost.group import for_rows
+from dp.cost.report import privacy_report
+from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
+from dp.draw.skellam import MAX_MU, sample_skellam
+from dp.mechanism.skellam_parameters import least_parameter, tail_bound
+from entropy import Entropy
+
+
+@dataclass(frozen=True)
+class VectorSensitivity:
+    """How far one row moves an integer vector: bounds over all pairs of neighbours.
+
+    Attributes:
+        squared_l2: of the sum of the squared differences.
+        l1: of the sum of the absolute differences. Where it is above `squared_l2`, that holds too: |d| <= d^2.
+    """
+
+    squared_l2: int
+    l1: int
+
+    def __post_init__(self) -> None:
+        if self.squared_l2 < 1 or self.l1 < 1:
+            raise ValueError(f"sensitivities must be positive, not {self.squared_l2} and {self.l1}")
+
+    @property
+    def least_l1(self) -> int:
+        """The smaller bound of the sum of the absolute differences."""
+        return min(self.l1, self.squared_l2)
+
+
+@dataclass(frozen=True)
+class PartyNoise:
+    """One party's part of the noise, and what all releases together cost.
+
+    Attributes:
+        values: shape (length,). Secret: it never leaves the party but as shares.
+        events: the cost per view, provided that all parties add their part.
+    """
+
+    values: NDArray[np.int64] = field(repr=False)
+    events: Mapping[View, SkellamDpEvent | SkellamShiftsDpEvent]
+
+
+def shifts_of(squared_l2: int, l1: int, length: int) -> tuple[int, int] | None:
+    """Return how far a number of an integer vector moves at most, and how many do; None where norms do not tell.
+
+    One number moves by the smaller norm. Of several, if the sum of squares is at most 3, none moves by more than 1, as
+    2^2 is 4, and at most as many as either norm says.
+
+    Args:
+        squared_l2: bound of the sum of the squared differences of neighbours.
+        l1: bound of the sum of the absolute differences.
+        length: numbers in the vector.
+    """
+    if length == 1:
+        return min(l1, math.isqrt(squared_l2)), 1
+    return (1, min(squared_l2, l1, length)) if squared_l2 <= 3 else None
+
+
+@dataclass(frozen=True)
+class SharedSkellam:
+    """Releases integer vectors plus Skellam noise, one after the other, each with fresh noise.
+
+    Each of N parties adds Sk(party_mu) to every entry. Skellam variables add up to a Skellam variable, so each release
+    has mu = N party_mu for whoever knows no part of the noise, the coordinator, and mu = (N - t) party_mu for t parties
+    that subtract their own. Every party must add its part; if one is missing, nothing may be opened.
+
+    The vectors of several releases may depend on what was opened before: Renyi divergences of adaptive releases add up,
+    and those of equal bounds are the divergence of the sums of their bounds, as each branch of `skellam_rdp` is linear
+    in them.
+
+    Renyi bound: [Agarwal21], per coordinate, `dp.cost.accounting.skellam_rdp`. Where a neighbour moves few numbers by
+    little (`shifts_of`) the cost is exact.
+
+    Attributes:
+        length: entries of one vector.
+        sensitivities: per view, of one vector to one row, for the neighbours of `dp.cost.views.ADJACENCY`.
+        n_parties: N, parties that add noise.
+        colluding: t, parties that may join with the coordinator.
+        party_mu: 1 .. MAX_MU.
+        n_releases: how many vectors.
+        protected: whose contribution neighbouring tables differ in: of several rows, `dp.cost.group` tells the cost.
+    """
+
+    length: int
+    sensitivities: Mapping[View, VectorSensitivity]
+    n_parties: int
+    colluding: int
+    party_mu: int
+    n_releases: int = 1
+    protected: Protected = RECORD
+
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.n_releases < 1:
+            raise ValueError("a release has at least one entry, and there is at least one")
+        if set(self.sensitivities) != set(VIEWS):
+            raise ValueError("a sensitivity is needed for each view")
+        if not 0 <= self.colluding < self.n_parties:
+            raise ValueError(f"{self.colluding} colluding parties of {self.n_parties} leave no noise unknown")
+        if not 1 <= self.party_mu <= MAX_MU:
+            raise ValueError(f"party_mu must lie in 1..2^100, not {self.party_mu}")
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        length: int,
+        sensitivities: Mapping[View, VectorSensitivity],
+        n_parties: int,
+        colluding: int,
+        epsilon: float,
+        delta: float,
+        view: View,
+        n_releases: int = 1,
+        protected: Protected = RECORD,
+    ) -> Self:
+        """Return the mechanism with the least noise of which all releases together cost at most `epsilon` in `view`.
+
+        Raises:
+            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
+        """
+
+        def spends(party_mu: int) -> float:
+            made = cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
+            return made.epsilon(view, delta, near=epsilon).epsilon
+
+        party_mu = least_parameter(spends, epsilon=epsilon, delta=delta)
+        return cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
+
+    def unknown_mu(self, view: View) -> int:
+        """Return the parameter of the noise that is unknown in a view."""
+        return self.party_mu * (self.n_parties - (self.colluding if view == "coalition" else 0))
+
+    def event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
+        """Return what all releases together cost in a view."""
+        mu, of, times = self.unknown_mu(view), self.sensitivities[view], self.n_releases
+        if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
+            shift, n_shifts = moved
+            exact = SkellamShiftsDpEvent(shift, times * n_shifts, Fraction(mu), ADJACENCY[view])
+            return for_rows(exact, self.protected.most_rows)
+        of_one_row = SkellamDpEvent(
+            squares=Fraction(times * of.squared_l2, mu),
+            squares_second=Fraction(times * of.squared_l2, mu**2),
+            sizes=Fraction(times * of.least_l1, mu),
+            sizes_second=Fraction(times * of.least_l1, mu**2),
+            adjacency=ADJACENCY[view],
+        )
+        return for_rows(of_one_row, self.protected.most_rows)
+
+    def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
+        """Return the epsilon of all releases together in a view.
+
+        Args:
+            view: of whom.
+            delta: strictly between 0 and 1.
+            near: see `dp.cost.composition.composed_epsilon`.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        return composed_epsilon((self.event(view),), delta, near=near)
+
+    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
+        """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent."""
+        values = sample_skellam(entropy, self.party_mu, self.length)
+        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+
+    def noise_tail_bound(self, log2_probability: float) -> int:
+        """Return an integer that no entry of the opened noise exceeds, but with a stated probability: `tail_bound`."""
+        return tail_bound(self.n_parties * self.party_mu, self.length * self.n_releases, log2_probability)
+
+    def standard_deviation(self, view: View) -> float:
+        """Return that of the noise unknown in a view, in every entry."""
+        return math.sqrt(2 * self.unknown_mu(view))
+
+    def report(self, what: str, delta: float) -> dict[str, Any]:
+        """Return what the releases cost whom, as plain JSON data. Public.
+
+        Args:
+            what: is released, in words.
+            delta: for which the epsilons are stated.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        k = self.protected.most_rows
+        bounds = {
+            view: {"squared_l2": k**2 * of.squared_l2, "l1": k * of.l1} for view, of in self.sensitivities.items()
+        }
+        return privacy_report(
+            mechanism=f"{what} plus Skellam noise",
+            sensitivity=" and ".join(
+                f"squared 2-norm {of['squared_l2']}, 1-norm {of['l1']} ({ADJACENCY[view].value})"
+                for view, of in bounds.items()
+            )
+            + self.protected.times,
+            n_parties=self.n_parties,
+            colluding=self.colluding,
+            delta=delta,
+            events={view: (self.event(view),) for view in VIEWS},
+            noise={
+                view: f"unknown noise of standard deviation {self.standard_deviation(view):.4g} per entry"
+                for view in VIEWS
+            },
+            parameters={
+                "party_mu": self.party_mu,
+                "length": self.length,
+                "n_releases": self.n_releases,
+                "bounds": bounds,
+            },
+            unit=self.protected.name,
+        )

@@ -1,0 +1,179 @@
+"""An analysis of its own: in how many rows two parties have both raised a flag. See docs/recipes.md.
+
+python examples/analysis.py     runs it on rows that are made up, all members in this process
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dp_accounting import DpEvent
+
+from analyses.job.analysis import Analysis
+from analyses.job.declared_rows import JointRowsParams, parameters_of
+from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE, Plan, check_roster, check_schemas
+from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
+from analyses.job.survival import products_opened_once
+from analyses.registry import ANALYSES
+from analyses.rows.integer_column import integer_columns, nearest_places
+from analyses.rows.meeting import meet
+from analyses.rows.opening import commit_after_input
+from analyses.run_locally import run_locally
+from dp.cost.accounting import CalibrationError
+from dp.cost.views import UNIT, VIEWS, View
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.computation import Computation
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import Session
+from mpc.protocol.shared import SharedArray
+
+ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
+"""A record that is added, removed or replaced moves the count by 1 at most."""
+
+LOG2_WRAP_PROBABILITY = -40
+
+
+class BothFlaggedPlan(Plan):
+    """What all participants agree on."""
+
+    params: JointRowsParams
+    party_mu: int
+
+    @property
+    def noise(self) -> SharedSkellam:
+        """The one release: everything that follows about its cost comes from here."""
+        return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu)
+
+    @property
+    def opened_bound(self) -> int:
+        """What is opened is no larger, so it fits the field."""
+        return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
+        """Return what is drawn, as an event: it is what ledgers charge."""
+        return (self.noise.event(view),)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return the cost in both views."""
+        return self.noise.report("number of rows with both flags", self.job.privacy.delta)
+
+    @property
+    def privacy_unit(self) -> str:
+        """What the mechanism protects."""
+        return UNIT
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:
+    """Fix everything public: noise and field.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    check_roster(job)
+    check_schemas(job, tuple(schemas))
+    params = parameters_of(job, schemas, JointRowsParams)
+    columns = integer_columns(job, schemas)
+    if len(columns) != 2 or any((column.lower, column.upper) != (0, 1) for column in columns):
+        raise JobError("inputs: two parties must bring one column each, with bounds 0 and 1")
+    try:
+        noise = SharedSkellam.calibrate(
+            length=1,
+            sensitivities=ONE_ROW,
+            n_parties=len(job.compute_parties),
+            colluding=job.t,
+            epsilon=job.privacy.epsilon,
+            delta=job.privacy.delta,
+            view=job.privacy.view,
+        )
+    except CalibrationError as error:
+        raise JobError(f"privacy: {error}") from error
+    field = ResidueField.for_bound(params.max_rows + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
+    n_primes = len(field.primes)
+    return BothFlaggedPlan(job=job, schemas=tuple(schemas), n_primes=n_primes, params=params, party_mu=noise.party_mu)
+
+
+async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) -> LocalReport:
+    """Run a party's part."""
+    exchange, n_rows = await meet(session, plan, table)  # the same plan, the same rows, or nothing goes on
+    c = Computation(exchange)
+    noise = flags = None
+    if exchange.am_receiver:
+        noise = plan.noise.sample_party_noise(session.entropy).values
+    tail = plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+    noises = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), noise, bound=tail)
+    names = () if table is None else tuple(column.name for column in table.schema.columns)
+    n_mapped = 0
+    if table is not None:
+        flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
+    mine, theirs = (await c.inputs(dict.fromkeys(plan.owners, (n_rows,)), flags, bound=1)).values()
+    if table is not None:
+        await commit_after_input(exchange)
+    session.progress(OPENING_STAGE, 0, 1)
+    await c.open(_opened(plan, exchange, sum(noises.values(), start=mine @ theirs).share))
+    session.progress(OPENING_STAGE, 1, 1)
+    return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped))
+
+
+async def coordinator(session: Session, plan: BothFlaggedPlan) -> dict[str, Any]:
+    """Run the coordinator's part: open the noisy count."""
+    exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
+    opened = await Computation(exchange).open(_opened(plan, exchange, None))
+    assert opened is not None
+    return {
+        "analysis": plan.job.analysis,
+        "both": int(opened.values[0]),
+        "wrong_shares_from": [session.names[member] for member in opened.wrong],
+        "privacy": plan.privacy_report(),
+    }
+
+
+def _opened(plan: BothFlaggedPlan, exchange: ShareExchange, share: Any) -> SharedArray:
+    """Return what is opened as all members see it: a product plus noise, of public shape, degree and bound."""
+    return SharedArray(exchange.field, (1,), 2 * plan.job.t, plan.opened_bound, share)
+
+
+def reference(tables: Sequence[Table], plan: Plan) -> int:
+    """Return the exact count."""
+    first, second = (nearest_places(table.values[:, 0], 0, 1)[0] for table in tables)
+    return int(first @ second)
+
+
+ANALYSIS = Analysis(
+    names=("both-flagged",),
+    parameters=JointRowsParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=products_opened_once,
+    page="recipes.md",
+    demo="both-flagged",
+    reference=reference,
+)
+
+
+def made_up_job() -> tuple[Job, dict[str, Table]]:
+    """Return a job and its tables: a bank and a shop flag the same 1000 customers, a helper only computes."""
+    rows = 1000
+    flags = np.random.default_rng(1).integers(0, 2, (2, rows, 1)).astype(np.float64)
+    columns = (ColumnSchema(name="flag", lower=0.0, upper=1.0),)
+    tables = {
+        name: Table(BlockSchema(party=name, columns=columns, rows=(1, 2 * rows)), flags[number])
+        for number, name in enumerate(("bank", "shop"))
+    }
+    job = {
+        "analysis": "both-flagged",
+        "inputs": [{"party": name, "table": "customers", "columns": ["flag"]} for name in tables],
+        "compute": ["bank", "shop", "helper"],
+        "privacy": {"epsilon": 1.0, "delta": 1e-6},
+    }
+    return Job.model_validate(job), tables
+
+
+if __name__ == "__main__":
+    ANALYSES["both-flagged"] = ANALYSIS  # inside the repository: one line in analyses/registry.py
+    job, tables = made_up_job()
+    run = asyncio.run(run_locally(job, tables))
+    print(f"about {run.result['both']} rows with both flags; exactly {reference(list(tables.values()), run.plan)}")

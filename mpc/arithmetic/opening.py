@@ -1,0 +1,126 @@
+"""Opening a sharing: interpolate, check the surplus, correct wrong shares and name who sent them.
+
+The shares of one element are a word of a Reed-Solomon code. With m shares of degree d there are m - d - 1 more than
+needed: that many missing members are survived, and half as many wrong ones are corrected.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.reed_solomon import decode_reed_solomon
+from mpc.arithmetic.shamir import lagrange_weights
+from mpc.errors import InconsistentSharesError, LocalFaultError, ShapeError, TooFewPartiesError, TooFewSharesError
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What was opened.
+
+    Attributes:
+        words: the values, shape `(n_words, *shape)`. Not shown by repr.
+        wrong: the numbers of those that sent a wrong share of any entry, ascending; empty if all agree.
+    """
+
+    words: Words = field(repr=False)
+    wrong: tuple[int, ...]
+
+
+def survivable(n_parties: int, degree: int) -> tuple[int, int]:
+    """Return how many parties may vanish before an opening, and how many may lie instead.
+
+    An opening needs degree + 1 shares. Of the surplus s all may be missing; or s // 2 may be wrong and are corrected
+    and named.
+
+    Args:
+        n_parties: N.
+        degree: of what is opened: t, or 2t for a product, with t colluding parties tolerated.
+
+    Raises:
+        TooFewPartiesError: not degree + 1 <= N.
+    """
+    surplus = n_parties - degree - 1
+    if degree < 0 or surplus < 0:
+        raise TooFewPartiesError(
+            f"{n_parties} parties cannot open a sharing of degree {degree}: {degree + 1} are needed"
+        )
+    return surplus, surplus // 2
+
+
+def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -> Opening:
+    """Open from any `degree + 1` shares; more of them are checked and, where possible, corrected.
+
+    Surplus shares must lie on the polynomials through the others. Where they do not, up to `surplus // 2` senders are
+    found to be wrong (in any entry, modulo any prime), and the result is what all others agree on in every entry.
+
+    Args:
+        shares: member number, which is the abscissa, to share; all of one shape, already range-checked.
+        degree: of the sharing.
+        field: of the shares.
+
+    Raises:
+        TooFewSharesError: fewer than `degree + 1` shares.
+        InconsistentSharesError: shares contradict each other and the surplus is too small to tell which are wrong.
+        ShapeError: shapes differ.
+        LocalFaultError: a member number is no abscissa of a share.
+
+    Cost: one linear combination of `degree + 1` arrays, and one more per surplus share.
+    """
+    if degree < 0 or any(number < 1 for number in shares):
+        raise LocalFaultError("a sharing has a degree of at least 0 and shares numbered from 1")
+    if len(shares) < degree + 1:
+        raise TooFewSharesError(f"{len(shares)} shares arrived, {degree + 1} are needed")
+    numbers = tuple(sorted(shares))
+    n_correctable = (len(numbers) - degree - 1) // 2
+    wrong: set[int] = set()
+    while True:
+        trusted = [number for number in numbers if number not in wrong]
+        basis = trusted[: degree + 1]
+        entry = _first_disagreement(shares, basis, trusted[degree + 1 :], field)
+        if entry is None:
+            break
+        found = _wrong_in_entry(shares, numbers, entry, degree, field) if n_correctable else None
+        if found is None or len(wrong | found) > n_correctable:
+            raise InconsistentSharesError(
+                f"the {len(numbers)} shares of {list(numbers)} contradict each other; with {degree + 1} needed, "
+                f"at most {n_correctable} wrong senders can be told apart and there are more"
+            )
+        wrong |= found
+    words = field.combine([shares[number] for number in basis], lagrange_weights(field, basis))
+    return Opening(words, tuple(sorted(wrong)))
+
+
+def _first_disagreement(
+    shares: Mapping[int, Words], basis: list[int], surplus: list[int], field: ResidueField
+) -> tuple[int, int] | None:
+    """Return index of the prime and flat index of the entry where a surplus share is off the basis' polynomial."""
+    parts = [shares[number] for number in basis]
+    for number in surplus:
+        expected = field.combine(parts, lagrange_weights(field, basis, at=number))
+        if shares[number].shape != expected.shape:
+            raise ShapeError(f"the share of member {number} has another shape than that of member {basis[0]}")
+        if np.array_equal(expected, shares[number]):
+            continue
+        differences = field.residues(field.subtract(expected, shares[number]))
+        for i, difference in enumerate(differences):
+            entries = np.flatnonzero(difference)
+            if entries.size:
+                return i, int(entries[0])
+    return None
+
+
+def _wrong_in_entry(
+    shares: Mapping[int, Words], numbers: tuple[int, ...], entry: tuple[int, int], degree: int, field: ResidueField
+) -> set[int] | None:
+    """Decode one entry modulo one prime: who sent a wrong residue, or None where it cannot be decoded."""
+    prime_index, position = entry
+    received = [
+        int(field.residues(shares[number].reshape(field.n_words, -1)[:, position])[prime_index]) for number in numbers
+    ]
+    decoded = decode_reed_solomon(numbers, received, degree, field.primes[prime_index])
+    if decoded is None:
+        return None
+    return {number for number, got, right in zip(numbers, received, decoded, strict=True) if got != right}

@@ -1,0 +1,1 @@
+"""Every member in one process: the in-process network and simulations."""

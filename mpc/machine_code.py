@@ -1,0 +1,187 @@
+"""Machine code for `mpc.arithmetic.kernels`: by numba at import, or from a library that was made beforehand.
+
+numba brings the LLVM compiler, 200 MB on disk, a second of processor time and 60 MB of memory in every process. A
+service needs none of it once its kernels are compiled: `deploy/image/compile-kernels` writes them, as numba has
+translated them, into a shared library of 30 kB, and where the dynamic loader finds that library, numba is not loaded.
+Its name holds a digest of the source of the kernels, so that a library of other kernels is never taken.
+
+Both ways check every argument: element type, number of dimensions, memory order, and that what is written may be. Sizes
+are the callers' matter, in both.
+"""
+
+import ctypes
+import hashlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KERNELS_MODULE = "mpc.arithmetic.kernels"
+SYMBOL_PREFIX = "moiety_"
+_C_TYPES = {"uint64": "uint64_t", "int64": "int64_t", "float64": "double", "void": "void"}
+
+
+@dataclass(frozen=True)
+class Array:
+    """A C-contiguous array as an argument of a kernel.
+
+    Attributes:
+        element: its type: uint64, int64 or float64.
+        n_dimensions: of the array.
+        is_written: whether the kernel writes to it.
+    """
+
+    element: str
+    n_dimensions: int = 1
+    is_written: bool = False
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel takes and returns; scalars are named by their element type."""
+
+    arguments: tuple[Array | str, ...]
+    returns: str
+
+    def c_declaration(self, name: str) -> str:
+        """Return the function's declaration in C: of an array its address, then its sizes."""
+        parameters: list[str] = []
+        for argument in self.arguments:
+            if isinstance(argument, Array):
+                qualifier = "" if argument.is_written else "const "
+                parameters += [f"{qualifier}{_C_TYPES[argument.element]} *", *["intptr_t"] * argument.n_dimensions]
+            else:
+                parameters.append(_C_TYPES[argument])
+        return f"{_C_TYPES[self.returns]} {SYMBOL_PREFIX}{name}({', '.join(parameters)});"
+
+
+SIGNATURES: dict[str, Signature] = {}
+"""Of all kernels, by name."""
+
+
+def library_name() -> str:
+    """Return the file name of a library of the present kernels."""
+    specification = importlib.util.find_spec(KERNELS_MODULE)
+    assert specification is not None
+    source = specification.loader.get_source(KERNELS_MODULE)  # type: ignore[union-attr]
+    digest = hashlib.sha256((source or "").encode()).hexdigest()
+    return f"libmoiety-kernels-{digest[:16]}.so"
+
+
+def kernel(*arguments: Array | str, returns: str = "void") -> Callable[[F], F]:
+    """Make a function of arrays machine code, for one signature, which releases the GIL."""
+    signature = Signature(arguments, returns)
+
+    def make(function: F) -> F:
+        SIGNATURES[function.__name__] = signature
+        library = _library()
+        if library is None:
+            return _compiled(function, signature)
+        return cast(F, _Prepared(function.__name__, signature, library))
+
+    return make
+
+
+def inlined(function: F) -> F:
+    """Make a function part of the kernels that call it."""
+    if _library() is not None:
+        return function
+    from numba import njit
+
+    return cast(F, njit(inline="always")(function))
+
+
+def _compiled(function: F, signature: Signature) -> F:
+    """Compile now; keep the machine code where a cache folder is writable."""
+    from numba import njit, types
+
+    def numba_type(argument: Array | str) -> Any:
+        if isinstance(argument, str):
+            return getattr(types, argument)
+        return types.Array(
+            getattr(types, argument.element), argument.n_dimensions, "C", readonly=not argument.is_written
+        )
+
+    numba_signature = numba_type(signature.returns)(*map(numba_type, signature.arguments))
+    try:
+        return cast(F, njit(numba_signature, nogil=True, cache=True)(function))
+    except (RuntimeError, OSError):  # no writable cache folder: a read-only root file system
+        return cast(F, njit(numba_signature, nogil=True)(function))
+
+
+_loaded: list[Any] = []
+
+
+def _library() -> Any:
+    """Return the open library and what opened it, or None where the loader finds none; asked once per process."""
+    if not _loaded:
+        try:
+            ctypes.CDLL(library_name())  # by name: the loader chooses what fits this processor (glibc-hwcaps)
+        except OSError:
+            _loaded.append(None)
+        else:
+            import cffi
+
+            interface = cffi.FFI()
+            _loaded.append((interface, interface.dlopen(library_name())))
+    return _loaded[0]
+
+
+_DTYPES = {element: np.dtype(element) for element in ("uint64", "int64", "float64")}
+_POINTERS = {element: f"{_C_TYPES[element]}[]" for element in _DTYPES}
+_ARRAYS: dict[Array, Array] = {}
+"""One object for equal ones, so that comparing them is quick."""
+
+_SMALL = 4
+_MOST_REMEMBERED = 256
+_remembered: dict[int, tuple[Any, Array, Any]] = {}
+"""Addresses of small arrays that are only read: primes, inverses and weights come with every call. The arrays are kept,
+so nobody else can have their numbers."""
+
+
+class _Prepared:
+    """One function of a library, called like the numba function of the same name."""
+
+    def __init__(self, name: str, signature: Signature, library: Any) -> None:
+        interface, functions = library
+        interface.cdef(signature.c_declaration(name))
+        self.__name__ = name
+        self._function = getattr(functions, SYMBOL_PREFIX + name)
+        self._from_buffer = interface.from_buffer
+        self._arguments = tuple(_ARRAYS.setdefault(a, a) if isinstance(a, Array) else None for a in signature.arguments)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Check the arguments and call the function."""
+        if len(arguments) != len(self._arguments):
+            raise TypeError(f"{self.__name__} takes {len(self._arguments)} arguments, not {len(arguments)}")
+        passed: list[Any] = []
+        for argument, expected in zip(arguments, self._arguments, strict=True):
+            if expected is None:
+                passed.append(argument if type(argument) in (int, float) else argument.item())
+                continue
+            remembered = _remembered.get(id(argument))
+            if remembered is None or remembered[0] is not argument or remembered[1] is not expected:
+                remembered = (argument, expected, self._checked(argument, expected))
+                if argument.size <= _SMALL and not expected.is_written:
+                    if len(_remembered) >= _MOST_REMEMBERED:
+                        _remembered.clear()
+                    _remembered[id(argument)] = remembered
+            passed.append(remembered[2])
+            passed += argument.shape
+        return self._function(*passed)
+
+    def _checked(self, argument: Any, expected: Array) -> Any:
+        """Return the address of an array that is as expected."""
+        if (
+            type(argument) is not np.ndarray
+            or argument.dtype != _DTYPES[expected.element]
+            or argument.ndim != expected.n_dimensions
+            or not argument.flags.c_contiguous
+            or (expected.is_written and not argument.flags.writeable)
+        ):
+            raise TypeError(f"{self.__name__}: an argument is not {expected}")
+        return self._from_buffer(_POINTERS[expected.element], argument, expected.is_written)

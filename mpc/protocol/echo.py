@@ -1,0 +1,50 @@
+"""One sender, many receivers: the receivers make sure that all were told the same."""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import PeerViolationError
+from mpc.protocol.concurrency import run_together
+from mpc.protocol.session import Session
+
+
+async def receive_alike(
+    session: Session, sender: int, stage: str, shape: tuple[int, ...], receivers: Sequence[int]
+) -> NDArray[np.uint64]:
+    """Return the next array of a stage once all receivers have said that they got the same.
+
+    Each receiver sends a SHA-256 of what it got to every other one, in the order of the stage. A sender that tells two
+    of them different things is found out before either acts on it (the echo of Bracha's broadcast, for receivers that
+    follow the protocol).
+
+    Args:
+        session: my end of the job.
+        sender: member number.
+        stage: of the array; "<stage> echo" is that of the digests.
+        shape: of the array.
+        receivers: member numbers, mine among them.
+
+    Raises:
+        PeerViolationError: another receiver got something else, or says so; names the sender.
+        PeerError: somebody is silent or lost.
+
+    Cost: 1 round besides the array's own, 32 bytes per pair and direction.
+    """
+    array = await session.receive(sender, stage, shape)
+    digest = np.frombuffer(hashlib.sha256(array.tobytes()).digest(), dtype=np.uint8)
+    echo = f"{stage} echo"
+
+    async def with_receiver(other: int) -> None:
+        await session.send(other, echo, digest)
+        theirs = await session.receive(other, echo, digest.shape, np.uint8)
+        if not hmac.compare_digest(theirs.tobytes(), digest.tobytes()):
+            names = session.names
+            what = f"{names[sender]} told {names[other]} something else than {names[session.me]} in stage {stage}"
+            raise PeerViolationError(sender, stage, what)
+
+    await run_together(*(with_receiver(other) for other in receivers if other != session.me))
+    return array

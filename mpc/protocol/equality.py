@@ -1,0 +1,82 @@
+"""Do all members hold the same value? A test that reveals yes or no and nothing else.
+
+Comparing keyed digests would let a party test guesses: "is your list of ids mine without this one?" Here the members
+share their digests, and only r * (d_p - d_q) is opened, with an r that nobody knows.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from entropy import KeyStream
+from mpc.errors import PeerError
+from mpc.protocol.exchange import ShareExchange, Words
+
+N_ELEMENTS = 8
+"""Field elements per digest: at least 8 * 21 bits, so that unequal values pass with probability below 2^-159."""
+
+
+class UnequalValuesError(PeerError):
+    """A member holds another value than the first of those compared."""
+
+
+async def check_equal(
+    exchange: ShareExchange, members: Sequence[int], compared: Sequence[int], label: str, value: bytes | None
+) -> None:
+    """Raise unless the compared members hold the same bytes. Every member of the job takes part.
+
+    Each compared member deals (degree t) a hash of its value as field elements; each compute party deals a random r of
+    degree t and a zero of degree 2t per comparison. With f the first of those compared, all members learn, for every
+    other q, z_q = r * (d_f - d_q): zero where the digests agree, uniform (per prime) where they differ. The sharing of
+    zero hides the polynomial of the product.
+
+    Args:
+        exchange: dealing and taking of shares.
+        members: all member numbers but the coordinator's.
+        compared: the members that hold a value, the reference first.
+        label: stage of the messages, unique within the job.
+        value: mine, where I am one of those compared; else None.
+
+    Where N > 2t + 1, wrong shares of the verdict are corrected and their senders told to `Session.accuse`.
+
+    Raises:
+        UnequalValuesError: names the member that differs from the reference.
+        PeerError: a member is silent, lost or sent what it must not.
+
+    Privacy: passive, at most t corrupt. Reveals per compared member only whether it agrees with the reference; the
+    coordinator sees nothing. Cost: 2 rounds.
+    """
+    reference, *others = compared
+    if not others:
+        return
+    me, t = exchange.session.me, exchange.t
+    digests: dict[int, Words] = {}
+    if value is not None:
+        own = await exchange.deal(f"{label}/digest", 0, _digest_elements(exchange, value), t)
+        if own is not None:
+            digests[me] = own
+    shape = (len(others), N_ELEMENTS)
+    masked: Words | None = None
+    if exchange.am_receiver:
+        for member in compared:
+            if member != me:
+                digests[member] = await exchange.take(member, f"{label}/digest", 0, (N_ELEMENTS,), t)
+        difference = np.stack([exchange.field.subtract(digests[reference], digests[q]) for q in others], axis=1)
+        secret_r = exchange.field.random(KeyStream(exchange.session.entropy.read(32)), shape)
+        blinding = await exchange.deal_and_sum(f"{label}/blinding", secret_r, t)
+        masked = exchange.field.multiply(blinding, difference)
+        zero = await exchange.deal_and_sum(f"{label}/zero", exchange.field.zeros(shape), 2 * t)
+        exchange.field.accumulate(masked, zero)
+    opening = await exchange.open(f"{label}/verdict", masked, shape, 2 * t, members)
+    assert opening is not None
+    for row, member in enumerate(others):
+        if opening.words[:, row].any():
+            names = exchange.session.names
+            raise UnequalValuesError(member, label, f"{names[member]} and {names[reference]} differ in their {label}")
+
+
+def _digest_elements(exchange: ShareExchange, value: bytes) -> Words:
+    """Hash a value, with the binding of the job as the salt, to uniform field elements."""
+    digest = hashlib.sha256(exchange.session.binding + value).digest()
+    return exchange.field.random(KeyStream(digest), (N_ELEMENTS,))

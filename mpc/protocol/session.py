@@ -1,0 +1,109 @@
+"""What one member holds while it runs a job: numbered peers, ordered messages, a deadline.
+
+Protocols are straight-line asynchronous code against this interface. `mpc.local.network` implements it in one process,
+`transport.session` over gRPC; a protocol cannot tell which.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import Entropy
+
+COORDINATOR = 0
+"""The coordinator's member number. Shamir's abscissa 0 is the secret, so no party can have it."""
+
+Array = NDArray[Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Session(Protocol):
+    """One member's end of a job.
+
+    Members are numbered: 0 is the coordinator, 1..N are the compute parties (their Shamir abscissas), N+1.. are
+    input-only parties. Messages with one (sender, receiver, stage) arrive in the order in which they were sent; a
+    message is one array of uint8 or uint64 whose shape the receiver states beforehand.
+    """
+
+    @property
+    def job_id(self) -> str:
+        """The job; every message and, by `binding`, every derived key belongs to it."""
+
+    @property
+    def binding(self) -> bytes:
+        """Return the 32-byte hash of what all members must have in common; see `mpc.protocol.greeting`.
+
+        Every key is bound to it.
+        """
+
+    @property
+    def me(self) -> int:
+        """My member number."""
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """Member number to name, for messages to people."""
+
+    @property
+    def entropy(self) -> Entropy:
+        """Where my randomness comes from."""
+
+    async def send(self, to: int, stage: str, message: Array) -> None:
+        """Send one array. Returns when it may be overwritten, not when it has arrived.
+
+        Raises:
+            PeerLostError: the receiver cannot be reached.
+            PeerSilentError: the receiver took nothing within the deadline. From then on it counts as lost.
+        """
+
+    async def receive(self, sender: int, stage: str, shape: tuple[int, ...], dtype: type = np.uint64) -> Array:
+        """Return the next array of `stage` from `sender`: exactly of this shape and type.
+
+        Raises:
+            PeerSilentError: nothing came within the deadline. The array is still due: whoever can wait longer calls
+                again. Whoever goes on without it must not receive from this sender in this stage again.
+            PeerLostError: the sender went away.
+            PeerViolationError: what came has another shape or type.
+        """
+
+    async def gather(
+        self, senders: Sequence[int], stage: str, shape: tuple[int, ...], *, quorum: int
+    ) -> dict[int, NDArray[np.uint64]]:
+        """Return one array from each sender, or from those that answered if at least `quorum` did.
+
+        Who was silent where the others sufficed is not listened to in this stage any more.
+
+        Raises:
+            PeerSilentError, PeerLostError: fewer than `quorum` answered; names one that did not.
+        """
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run heavy arithmetic off the event loop."""
+
+    async def commit(self) -> None:
+        """Settle what must be settled before anything is opened: from then on the others can open it without me.
+
+        Where a job has a price (`party.gate`), it is paid here, once, and the others hear of it; elsewhere nothing
+        happens. Nobody has to call it: what opens something pays first.
+        """
+
+    def trust_binding(self, members: Collection[int]) -> None:
+        """Say that these members have shown me the same binding as mine (`mpc.protocol.greeting`).
+
+        Where a party has a gate (`party.gate`), it lets nothing else pass before; elsewhere nothing happens.
+        """
+
+    def accuse(self, member: int, stage: str, what: str) -> None:
+        """Say that a member is at fault though the job goes on; a service logs it.
+
+        Args:
+            member: its number.
+            stage: where it was found out.
+            what: it did; public text, without any value.
+        """
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Say how far a stage is: public numbers only (never a count of rows)."""

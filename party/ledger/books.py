@@ -1,0 +1,387 @@
+"""What the entries of a ledger add up to: budgets, reservations and what was spent. No files, no clock.
+
+Costs are Renyi curves (`dp.cost.job_cost`: each dominates both views of its job), which add up. A job is admitted if
+the sum with it stays within the bounds of a filter whose orders are fixed before the first job of a period
+(`dp.cost.renyi_filter`): the budget so holds though analysts choose jobs by the results of others, run several at once
+and put questions to those that run. One job by itself may also use up a whole period by its own epsilon.
+
+A job belongs to the period in which it was reserved, whatever period has begun since. A period has one unit for ever;
+its epsilon and delta are those that its owner set last, and they must cover a job when it is reserved and again when it
+is committed: nothing was opened by then.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dp.cost.renyi_filter import FilterOrder, orders_of_budget
+from dp.cost.views import ADJACENCY, views_of
+from party.ledger.budget import Budget
+from party.ledger.entry import (
+    Adopted,
+    BudgetSet,
+    Committed,
+    Entry,
+    ExactRelease,
+    LedgerDamagedError,
+    Released,
+    Reserved,
+)
+from party.ledger.spending import BudgetExhaustedError, ChargeError, Cover, Spending, cover_of, spending_of
+
+__all__ = ["Account", "Balance", "Books", "BudgetExhaustedError", "Charge", "ChargeError", "JobState", "Quote"]
+
+Account = tuple[str, str]
+"""Name of a table, and the period of its budget: what was spent adds up within one."""
+
+
+class JobState(StrEnum):
+    """Where the charge of a job stands."""
+
+    RESERVED = "reserved"
+    COMMITTED = "committed"
+    RELEASED = "released"
+
+
+@dataclass
+class Charge:
+    """The charge of one job.
+
+    Attributes:
+        reserved: what it costs.
+        period: of its table's budget when it was reserved.
+        state: where it stands.
+        is_in_doubt: whether that period's budget was set anew since, so that it may no longer cover the job.
+    """
+
+    reserved: Reserved
+    period: str
+    state: JobState = JobState.RESERVED
+    is_in_doubt: bool = False
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How a table's budget stands in its present period.
+
+    Attributes:
+        dataset: name of the table.
+        budget: of its present period.
+        spent_of: all committed jobs under the budget.
+        held_of: these and all reserved jobs together; what a new job adds to.
+        n_committed, n_reserved: how many jobs of this period.
+        n_exact: how many exact results were opened, ever; no epsilon counts them.
+    """
+
+    dataset: str
+    budget: Budget
+    spent_of: Cover
+    held_of: Cover
+    n_committed: int
+    n_reserved: int
+    n_exact: int = 0
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of all committed jobs, as though they had been fixed beforehand."""
+        return self.spent_of.epsilon
+
+    @property
+    def held(self) -> float:
+        """Likewise of these and all reserved jobs."""
+        return self.held_of.epsilon
+
+    @property
+    def least_colluding(self) -> int | None:
+        """The fewest colluding parties that any job of the period withstands: the budget holds against no more.
+
+        None where no job says so: there is none, or only ones of version 1.
+        """
+        return self.held_of.spending.least_colluding
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a JSON object. An epsilon that nobody knows is None.
+
+        `remaining_epsilon` is for people: epsilons do not simply add up. `remaining_part` decides: a job that alone
+        uses no more of the budget is admitted.
+        """
+        left = self.budget.epsilon - self.held
+        return {
+            "dataset": self.dataset,
+            "unit": self.budget.unit,
+            "period": self.budget.period,
+            "adjacency": {view: ADJACENCY[view].value for view in views_of(self.budget.unit)},
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "spent_epsilon": _known(self.spent),
+            "held_epsilon": _known(self.held),
+            "remaining_epsilon": max(0.0, left) if self.held_of.used < 1 else 0.0,
+            "spent_part": _known(self.spent_of.used),
+            "held_part": _known(self.held_of.used),
+            "remaining_part": max(0.0, 1 - self.held_of.used),
+            "orders": [one.order for one in self.held_of.filter.orders],
+            "least_colluding": self.least_colluding,
+            "committed_jobs": self.n_committed,
+            "reserved_jobs": self.n_reserved,
+            "earlier_jobs": self.held_of.spending.n_earlier,
+            "exact_results": self.n_exact,
+        }
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a job would do to a budget.
+
+    Attributes:
+        balance: before it.
+        after: all jobs of the period with it, under the budget.
+        analyst_after: this analyst's jobs of the period with it.
+        job_alone: epsilon of the job by itself, in its worst view, at the budget's delta.
+    """
+
+    balance: Balance
+    after: Cover
+    analyst_after: Spending
+    job_alone: float
+
+    @property
+    def held_after(self) -> float:
+        """Epsilon of the period with the job, as though all its jobs had been fixed beforehand."""
+        return self.after.epsilon
+
+    def analyst_cover(self, most_epsilon: float) -> Cover:
+        """Return how the analyst's jobs stand to an epsilon of their own, at the budget's delta."""
+        return cover_of(self.analyst_after, most_epsilon, self.balance.budget.delta)
+
+    def check_covered(self) -> None:
+        """Refuse a job that the budget would not cover if it were reserved now.
+
+        Raises:
+            BudgetExhaustedError: the text is public.
+        """
+        _check_covered(self.balance.dataset, self.balance.budget, self.after)
+
+
+def _known(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+class Books:
+    """The sum of a ledger's entries, taken in one by one."""
+
+    def __init__(self) -> None:
+        self.budgets: dict[str, Budget] = {}  # dataset to the one in force
+        self.charges: dict[str, Charge] = {}
+        self.exact: dict[str, ExactRelease] = {}
+        self._live: dict[str, Charge] = {}  # the reserved jobs
+        # By account, which is a dataset and a period: what was set last, and the sums.
+        self._budget_of: dict[Account, Budget] = {}
+        self._orders_of: dict[Account, tuple[FilterOrder, ...]] = {}
+        self._spent: dict[Account, Spending] = {}
+        self._spent_by: dict[tuple[Account, str], Spending] = {}  # by analyst
+        self._held: dict[Account, Spending] = {}  # with the reserved jobs; absent: to be summed anew
+        self._n_committed: Counter[Account] = Counter()
+
+    def take(self, entry: Entry) -> None:
+        """Take in the next entry.
+
+        Raises:
+            LedgerDamagedError: it cannot follow what came before it.
+        """
+        match entry.what:
+            case BudgetSet(dataset, budget):
+                account = (dataset, budget.period)
+                self._orders_of[account] = entry.what.filter_orders or self.orders_for(dataset, budget)
+                self.budgets[dataset] = self._budget_of[account] = budget
+                for charge in self._live_in(account):
+                    charge.is_in_doubt = True
+            case Reserved(job_id, dataset) as reserved:
+                if job_id in self.charges or job_id in self.exact or dataset not in self.budgets:
+                    raise LedgerDamagedError(f"entry {entry.sequence} reserves for a job that cannot be charged")
+                charge = Charge(reserved, self.budgets[dataset].period)
+                account = _account_of(charge)
+                self._held[account] = self._held_of(account) + spending_of(reserved)
+                self.charges[job_id] = self._live[job_id] = charge
+            case Committed(job_id):
+                charge = self._settle(entry, job_id, JobState.COMMITTED)
+                account, cost = _account_of(charge), spending_of(charge.reserved)
+                by = (account, charge.reserved.analyst)
+                self._spent[account] = self._spent.get(account, Spending()) + cost
+                self._spent_by[by] = self._spent_by.get(by, Spending()) + cost
+                self._n_committed[account] += 1
+            case Released(job_id):
+                charge = self._settle(entry, job_id, JobState.RELEASED)
+                # Not by subtraction: sums of positive terms are rounded in one known direction.
+                self._held.pop(_account_of(charge), None)
+            case ExactRelease(job_id) as release:
+                if job_id in self.charges or job_id in self.exact:
+                    raise LedgerDamagedError(f"entry {entry.sequence} opens a result of a job that was charged before")
+                self.exact[job_id] = release
+            case Adopted():
+                pass
+
+    def _settle(self, entry: Entry, job_id: str, state: JobState) -> Charge:
+        charge = self._live.pop(job_id, None)
+        if charge is None:
+            raise LedgerDamagedError(f"entry {entry.sequence} settles a job that holds no reservation")
+        charge.state = state
+        return charge
+
+    def check_budget(self, dataset: str, budget: Budget) -> None:
+        """Refuse a budget that would mix units within a period.
+
+        Raises:
+            ChargeError: the period had another unit before, so what was spent in it could not be compared.
+        """
+        before = self._budget_of.get((dataset, budget.period))
+        if before is not None and before.unit != budget.unit:
+            raise ChargeError(f"the unit of period {budget.period!r} is {before.unit!r}: begin another period")
+
+    def orders_for(self, dataset: str, budget: Budget) -> tuple[FilterOrder, ...]:
+        """Return the orders of the filter of a budget that is set now.
+
+        They are fixed before the first job of a period: where the period has jobs, they stay what they are.
+        """
+        account = (dataset, budget.period)
+        if account in self._orders_of and (self._n_committed[account] or self._live_in(account)):
+            return self._orders_of[account]
+        return orders_of_budget(budget.epsilon, budget.delta)
+
+    def budget_of(self, dataset: str, unit: str) -> Budget:
+        """Return the budget that a job about this table and unit is charged to.
+
+        Raises:
+            ChargeError: there is none, or it is for another unit.
+        """
+        budget = self.budgets.get(dataset)
+        if budget is None:
+            raise ChargeError(f"no privacy budget is set for table {dataset!r}")
+        if budget.unit != unit:
+            raise ChargeError(
+                f"the privacy budget of table {dataset!r} is per {budget.unit}, this job protects one {unit}"
+            )
+        return budget
+
+    def balance(self, dataset: str) -> Balance:
+        """Return how a table's budget stands. The table must have one."""
+        budget = self.budgets[dataset]
+        account = (dataset, budget.period)
+        return Balance(
+            dataset,
+            budget,
+            self._cover(account, self._spent.get(account, Spending())),
+            self._cover(account, self._held_of(account)),
+            self._n_committed[account],
+            len(self._live_in(account)),
+            sum(release.dataset == dataset for release in self.exact.values()),
+        )
+
+    def quote(self, wanted: Reserved) -> Quote:
+        """Return what a job would do to a budget.
+
+        Raises:
+            ChargeError: there is no such budget, or the events cannot be composed.
+        """
+        budget = self.budget_of(wanted.dataset, wanted.unit)
+        account, cost = (wanted.dataset, budget.period), spending_of(wanted)
+        return Quote(
+            self.balance(wanted.dataset),
+            self._cover(account, self._held_of(account) + cost),
+            self._held_by(account, wanted.analyst) + cost,
+            cost.epsilon(budget.delta),
+        )
+
+    def check_charge(self, wanted: Reserved, most_epsilons_of_analyst: Iterable[float] = ()) -> None:
+        """Refuse a job that would pass what its table's budget, or its analyst, may come to.
+
+        Args:
+            wanted: the job.
+            most_epsilons_of_analyst: each limits what this analyst's jobs of the period may come to, by a filter of its
+                own at the budget's delta.
+
+        Raises:
+            ChargeError: the text is public.
+        """
+        budget = self.budget_of(wanted.dataset, wanted.unit)
+        account, cost = (wanted.dataset, budget.period), spending_of(wanted)
+        _check_covered(wanted.dataset, budget, self._cover(account, self._held_of(account) + cost))
+        for most in most_epsilons_of_analyst:
+            cover = cover_of(self._held_by(account, wanted.analyst) + cost, most, budget.delta)
+            if not cover.is_covered:
+                raise BudgetExhaustedError(
+                    f"the jobs of analyst {wanted.analyst!r} on table {wanted.dataset!r} would, in period "
+                    f"{budget.period!r}, come to {cover.told()}"
+                )
+
+    def check_commit(self, job_id: str) -> None:
+        """Refuse to spend a reservation that the budget of its period no longer covers, as its owner has set it since.
+
+        Whoever commits first has the rest; other reservations do not count. Where nothing was set since, the
+        reservation stands: adding up in another order might differ from it by a rounding error.
+
+        Raises:
+            ChargeError: the text is public.
+        """
+        charge = self._live[job_id]
+        if not charge.is_in_doubt:
+            return
+        account = _account_of(charge)
+        budget = self._budget_of[account]
+        if charge.reserved.unit != budget.unit:  # possible in ledgers of versions that let the unit of a period change
+            raise ChargeError(f"the unit of period {charge.period!r} has changed since job {job_id} was reserved")
+        spent = self._spent.get(account, Spending()) + spending_of(charge.reserved)
+        _check_covered(charge.reserved.dataset, budget, self._cover(account, spent))
+
+    def _cover(self, account: Account, spending: Spending) -> Cover:
+        """Return how the budget of a period stands to some of its jobs."""
+        budget = self._budget_of[account]
+        return cover_of(spending, budget.epsilon, budget.delta, self._orders_of[account])
+
+    def _live_in(self, account: Account) -> list[Charge]:
+        """Return the reserved jobs of a period."""
+        return [charge for charge in self._live.values() if _account_of(charge) == account]
+
+    def _held_of(self, account: Account) -> Spending:
+        """Return what a period holds: what was spent, and the reserved jobs."""
+        if account not in self._held:
+            total = Spending() + self._spent.get(account, Spending())
+            for charge in self._live_in(account):
+                total = total + spending_of(charge.reserved)
+            self._held[account] = total
+        return self._held[account]
+
+    def _held_by(self, account: Account, analyst: str) -> Spending:
+        """As `_held_of`, of one analyst's jobs."""
+        total = Spending() + self._spent_by.get((account, analyst), Spending())
+        for charge in self._live_in(account):
+            if charge.reserved.analyst == analyst:
+                total = total + spending_of(charge.reserved)
+        return total
+
+    def check_unused(self, job_id: str) -> None:
+        """Refuse the id of a job that was charged, or let open an exact result, before.
+
+        Raises:
+            ChargeError: the text is public.
+        """
+        if job_id in self.charges or job_id in self.exact:
+            raise ChargeError(f"job {job_id} was charged before; a job id is used once")
+
+    def reserved_by(self, holder: str) -> list[str]:
+        """Return the jobs for which an installation holds a reservation."""
+        return [job_id for job_id, charge in self._live.items() if charge.reserved.holder == holder]
+
+
+def _account_of(charge: Charge) -> Account:
+    return charge.reserved.dataset, charge.period
+
+
+def _check_covered(dataset: str, budget: Budget, cover: Cover) -> None:
+    if not cover.is_covered:
+        raise BudgetExhaustedError(
+            f"the privacy budget of table {dataset!r} does not cover this job: with it, the jobs of period "
+            f"{budget.period!r} would come to {cover.told()}"
+        )

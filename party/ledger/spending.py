@@ -1,0 +1,195 @@
+"""What jobs cost together, and whether a budget covers that: sums of job costs under a filter."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dp.cost.accounting import ORDERS, Floats, epsilon_of_rdp
+from dp.cost.event_record import UnknownEventError, event_from, rdp_of
+from dp.cost.job_cost import CostError, JobCost
+from dp.cost.renyi_filter import FilterOrder, RenyiFilter, orders_of_budget
+from dp.cost.views import View
+from party.ledger.entry import Reserved
+from service.errors import ServiceError
+
+_MAY_BE_WORSE_IN_VERSION_1 = frozenset({"least-squares", "low-rank"})
+"""Analyses that could release sketches, of which the coordinator's view may cost more than the coalition's."""
+
+
+class ChargeError(ServiceError):
+    """A job cannot be charged; the text is public and goes to the analyst."""
+
+
+class BudgetExhaustedError(ChargeError):
+    """What is left does not cover the job."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spending:
+    """What some jobs cost together.
+
+    Attributes:
+        curve: sum of the jobs' curves, at each of `dp.cost.accounting.ORDERS`.
+        n_events: how many releases were added.
+        n_jobs: how many jobs.
+        only: the cost of the only job, where there is exactly one whose views are all recorded.
+        least_colluding: of how few colluding parties the data are hidden in the job that withstands fewest; None where
+            no job says so.
+        n_earlier: how many of the jobs were admitted by the rule of version 1, which covered no adaptive choice, and
+            did not record how many colluding parties they withstand.
+    """
+
+    curve: Floats = field(default_factory=lambda: np.zeros(len(ORDERS)), repr=False)
+    n_events: int = 0
+    n_jobs: int = 0
+    only: JobCost | None = None
+    least_colluding: int | None = None
+    n_earlier: int = 0
+
+    def __add__(self, other: "Spending") -> "Spending":
+        numbers = [one.least_colluding for one in (self, other) if one.least_colluding is not None]
+        return Spending(
+            self.curve + other.curve,
+            self.n_events + other.n_events,
+            self.n_jobs + other.n_jobs,
+            other.only if self.n_jobs == 0 else self.only if other.n_jobs == 0 else None,
+            min(numbers, default=None),
+            self.n_earlier + other.n_earlier,
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon of all of it together, rounded up, as though the jobs had been fixed beforehand.
+
+        0 for nothing. No promise where jobs were chosen by the results of others: that is the budget's, `Cover`.
+        """
+        if self.only is not None:
+            return self.only.epsilon(delta).epsilon
+        return epsilon_of_rdp(self.curve, self.n_events, delta).epsilon if self.n_events else 0.0
+
+
+@dataclass(frozen=True)
+class Cover:
+    """How a budget, or an analyst's part of it, stands to some jobs.
+
+    Attributes:
+        spending: of the jobs.
+        filter: by which jobs are admitted.
+    """
+
+    spending: Spending
+    filter: RenyiFilter
+
+    @property
+    def epsilon(self) -> float:
+        """Of the jobs, as though they had been fixed beforehand."""
+        return self.spending.epsilon(self.filter.delta)
+
+    @property
+    def used(self) -> float:
+        """Which part of the filter's bound they use; more than 1 where it does not cover them."""
+        return self.filter.used(self.spending.curve, self.spending.n_events)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether they may run, whatever decided about them: covered by the filter, or one job within the budget.
+
+        The only job of a period was chosen before anything was seen, so its own epsilon decides; see
+        `dp.cost.renyi_filter.RenyiFilter`. Nothing else is then admitted.
+        """
+        if self.used <= 1:
+            return True
+        only = self.spending.only
+        return only is not None and only.epsilon(self.filter.delta).epsilon <= self.filter.epsilon
+
+    def told(self) -> str:
+        """Return, for people, what the jobs come to."""
+        order, used = self.filter.tightest(self.spending.curve, self.spending.n_events)
+        come_to = (
+            f"epsilon {self.epsilon:.4g} of {self.filter.epsilon:.4g} at delta {self.filter.delta:g}, worst view of "
+            f"each job"
+        )
+        if self.epsilon > self.filter.epsilon:
+            return come_to
+        part = f"{100 * used:.4g} %" if math.isfinite(used) else "more than all"
+        return (
+            f"{come_to}, were they all chosen beforehand; as a job may be chosen by the results of others, they are "
+            f"added up at orders fixed before the first, and use {part} of the budget at Renyi order {order}"
+        )
+
+
+def cover_of(spending: Spending, epsilon: float, delta: float, orders: tuple[FilterOrder, ...] | None = None) -> Cover:
+    """Return how (epsilon, delta) stands to some jobs, with the orders of a period or else those of the budget."""
+    return Cover(spending, RenyiFilter(epsilon, delta, orders or orders_of_budget(epsilon, delta)))
+
+
+def spending_of(reserved: Reserved) -> Spending:
+    """Return what a job costs, from its record.
+
+    Version 1 recorded the coalition's view alone. It dominates the other one at every order, except in sketches: what a
+    job that may have released one cost against the coordinator is not known, so it is taken to be beyond every budget.
+
+    Raises:
+        ChargeError: the record states no cost, one that is unknown, or one for other neighbours than budgets are.
+    """
+    if reserved.version == 1:
+        records = reserved.events["coalition"]
+        is_known = not (
+            reserved.analysis in _MAY_BE_WORSE_IN_VERSION_1
+            and any(record.get("event") == "discrete gaussian" for record in records)
+        )
+        curve = _sum_of_version_1(_canonical(records)) if is_known else np.full(len(ORDERS), math.inf)
+        return Spending(curve, len(records), 1, n_earlier=1)
+    cost = _cost(_canonical(reserved.events), reserved.unit, reserved.colluding or 0)
+    return Spending(cost.curve, cost.n_events, 1, cost, reserved.colluding)
+
+
+def spending_of_one(cost: JobCost) -> Spending:
+    """Return what one job costs by itself, where no ledger holds it.
+
+    Raises:
+        ChargeError: the cost of a release is unknown or not finite.
+    """
+    with _as_charge_error():
+        _check_curve(cost.curve)
+        return Spending(cost.curve, cost.n_events, 1, cost, cost.colluding)
+
+
+def _canonical(records: object) -> str:
+    return json.dumps(records, sort_keys=True)
+
+
+@lru_cache(maxsize=4096)
+def _cost(events_json: str, unit: str, colluding: int) -> JobCost:
+    read: Mapping[View, list[Mapping[str, Any]]] = json.loads(events_json)
+    with _as_charge_error():
+        events = {view: tuple(event_from(record) for record in records) for view, records in read.items()}
+        cost = JobCost(events, unit, colluding)
+        _check_curve(cost.curve)
+        return cost
+
+
+@lru_cache(maxsize=4096)
+def _sum_of_version_1(records_json: str) -> Floats:
+    with _as_charge_error():
+        curve: Floats = np.sum([rdp_of(event_from(record)) for record in json.loads(records_json)], axis=0)
+        _check_curve(curve)
+        return curve
+
+
+def _check_curve(curve: Floats) -> None:
+    if math.isnan(curve.sum()) or not math.isfinite(curve[0]):  # inf at higher orders: no bound is known there
+        raise ChargeError("the cost of an event is not finite")
+
+
+@contextmanager
+def _as_charge_error() -> Iterator[None]:
+    try:
+        yield
+    except (UnknownEventError, CostError) as error:
+        raise ChargeError(str(error)) from error

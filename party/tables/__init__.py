@@ -1,0 +1,1 @@
+"""The owner's tables and how they are read."""

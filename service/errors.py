@@ -1,0 +1,158 @@
+"""One table: internal error -> gRPC status and public text, and back on the other end.
+
+A server turns an exception into a status here, and only here; a client turns the status into the same class again, with
+the peer's name in its text. Whatever is not in the table becomes INTERNAL without any detail: an unforeseen exception
+could quote data.
+"""
+
+from typing import Any
+
+import grpc
+
+from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
+from mpc.public_text import made_public
+
+PUBLIC_TEXT_CHARACTERS = 1000
+INTERNAL_TEXT = "internal error; the log of this service has the details"
+
+
+class ServiceError(Exception):
+    """Base of errors whose text is public: a service answers with it, a person reads it."""
+
+
+class UnauthenticatedError(ServiceError):
+    """The certificate does not say who the caller is."""
+
+
+class NotAllowedError(ServiceError):
+    """The caller is known and may not do this."""
+
+
+class NotFoundError(ServiceError):
+    """What the caller names does not exist here."""
+
+
+class AlreadyExistsError(ServiceError):
+    """What the caller wants to open or create is there already."""
+
+
+class WrongStateError(ServiceError):
+    """Not possible in the present state, for instance after a job's end."""
+
+
+class InvalidRequestError(ServiceError):
+    """The request itself is wrong; repeating it is useless."""
+
+
+class UnreadableError(InvalidRequestError):
+    """The bytes of a message are none of its kind, or more than the call takes. Their sender is at fault."""
+
+
+class TooMuchError(ServiceError):
+    """A limit on number or size was reached."""
+
+
+class UnreachableError(ServiceError):
+    """The other end cannot be reached, or went away."""
+
+
+class TimedOutError(ServiceError):
+    """No answer within the deadline."""
+
+
+class RemoteFailureError(ServiceError):
+    """The other end failed in a way that it does not explain."""
+
+
+# The table. Where several errors share a status, the first is what a client makes of it.
+STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
+    UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    NotAllowedError: grpc.StatusCode.PERMISSION_DENIED,
+    NotFoundError: grpc.StatusCode.NOT_FOUND,
+    AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    WrongStateError: grpc.StatusCode.FAILED_PRECONDITION,
+    InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    TooMuchError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    UnreachableError: grpc.StatusCode.UNAVAILABLE,
+    TimedOutError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    RemoteFailureError: grpc.StatusCode.INTERNAL,
+    PeerViolationError: grpc.StatusCode.INVALID_ARGUMENT,
+    PeerLostError: grpc.StatusCode.UNAVAILABLE,
+    PeerSilentError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    ProtocolError: grpc.StatusCode.FAILED_PRECONDITION,
+}
+
+_ERROR_OF: dict[grpc.StatusCode, type[ServiceError]] = {
+    status: error for error, status in reversed(STATUS_OF.items()) if issubclass(error, ServiceError)
+}
+
+
+def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """Return the status and the public text with which a server answers.
+
+    The error's own class or its nearest base in the table decides; the text is the error's text only if it is there.
+    """
+    for kind in type(error).__mro__:
+        if kind in STATUS_OF:
+            return STATUS_OF[kind], public(str(error))
+    return grpc.StatusCode.INTERNAL, INTERNAL_TEXT
+
+
+def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) -> ServiceError:
+    """Return what a person should see of a failed call: who, what, cause.
+
+    Args:
+        status: of the call.
+        details: its text: the peer's public text, or the gRPC library's account of a lost connection.
+        peer: name of the other end.
+        doing: what failed, for instance "submit the job".
+    """
+    cause = public(details)
+    if status is grpc.StatusCode.UNAVAILABLE:
+        cause = connection_cause(details)
+    elif status is grpc.StatusCode.DEADLINE_EXCEEDED:
+        cause = "no answer within the deadline"
+    elif status is grpc.StatusCode.UNIMPLEMENTED:
+        cause = "it does not offer this call; is this the right address, and the same version?"
+    elif status is grpc.StatusCode.CANCELLED:
+        cause = "the call was cancelled"
+    return _ERROR_OF.get(status, RemoteFailureError)(f"cannot {doing} at {peer}: {cause or status.name}")
+
+
+def error_from_call(error: Any, *, peer: str, doing: str) -> ServiceError:
+    """Return `error_from` of a `grpc.aio.AioRpcError`."""
+    return error_from(error.code(), error.details() or "", peer=peer, doing=doing)
+
+
+# What the gRPC library reports of a connection -> what it means. First match wins; lower case.
+_CAUSES = (
+    ("hostname verification", "the certificate shown there belongs to somebody else"),
+    ("unsupported certificate purpose", "its certificate is not for serving: it belongs to an analyst or a device"),
+    ("certificate_verify_failed", "its certificate is expired, or another authority signed it"),
+    ("wrong_version_number", "what listens there does not speak TLS"),
+    ("handshake", "the TLS handshake failed: is it this service?"),
+    ("connection refused", "nothing listens at its address"),
+    ("connection reset", "it closed the connection: it went away, or does not accept our certificate"),
+    ("socket closed", "it closed the connection: it went away, or does not accept our certificate"),
+    ("broken pipe", "it closed the connection: it went away, or does not accept our certificate"),
+    ("goaway", "it is shutting down"),
+    ("hostname lookup", "its host name cannot be resolved"),
+    ("domain name", "its host name cannot be resolved"),
+    ("no route", "there is no route to its address"),
+    ("unreachable", "its network cannot be reached"),
+    ("keepalive", "it does not answer any more: it hangs, or the network is cut"),
+    ("ping timeout", "it does not answer any more: it hangs, or the network is cut"),
+    ("timed out", "its address does not answer"),
+    ("timeout", "its address does not answer"),
+)
+
+
+def connection_cause(details: str) -> str:
+    """Say in plain words why a connection failed, given the gRPC library's account of it."""
+    lower = details.lower()
+    return next((meaning for sign, meaning in _CAUSES if sign in lower), public(details) or "the connection failed")
+
+
+def public(text: str) -> str:
+    """Return a peer's text fit for a log line or a terminal: see `mpc.public_text`."""
+    return made_public(text, PUBLIC_TEXT_CHARACTERS)

@@ -1,0 +1,161 @@
+"""Who a member is: one URI in its certificate, never a field in a message."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Self
+
+from cryptography import x509
+
+from service.certificate_rules import check_member, is_self_signed
+from service.errors import UnauthenticatedError
+
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+"""Names of federations and members: what fits a host name, a file name and a certificate (as in `analyses.job.job`)."""
+
+DNS_SUFFIX = "moiety.internal"
+_URI = re.compile(r"spiffe://([^/]+)/([^/]+)/([^/]+)")
+
+
+class Role(StrEnum):
+    """What a certificate's holder may be in a federation."""
+
+    PARTY = "party"
+    COORDINATOR = "coordinator"
+    ANALYST = "analyst"
+    DEVICE = "device"
+
+
+SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR})
+"""Who may answer calls; analysts and devices only make them."""
+
+
+@dataclass(frozen=True, order=True)
+class Identity:
+    """A member of a federation: `spiffe://<federation>/<role>/<name>`.
+
+    Raises:
+        ValueError: a name does not match `NAME_PATTERN`.
+    """
+
+    federation: str
+    role: Role
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("federation", self.federation)
+        check_name(self.role, self.name)
+
+    def __str__(self) -> str:
+        return self.uri
+
+    @property
+    def uri(self) -> str:
+        """The URI of the certificate's subject alternative name."""
+        return f"spiffe://{self.federation}/{self.role}/{self.name}"
+
+    @property
+    def dns_name(self) -> str:
+        """The name that TLS checks when we dial this member, whatever its address.
+
+        Each part is a valid DNS label because of `NAME_PATTERN`, so two identities never share a name.
+        """
+        return f"{self.name}.{self.role}.{self.federation}.{DNS_SUFFIX}"
+
+    @classmethod
+    def from_uri(cls, uri: str) -> Self:
+        """Read a URI.
+
+        Raises:
+            ValueError: not of the form above; the text says what is wrong.
+        """
+        match = _URI.fullmatch(uri)
+        if match is None:
+            raise ValueError(f"{uri!r} is not of the form spiffe://FEDERATION/ROLE/NAME")
+        federation, role, name = match.groups()
+        return cls(federation, role_named(role), name)
+
+
+def role_named(text: str) -> Role:
+    """Return the role of this name.
+
+    Raises:
+        ValueError: there is none; the text lists those there are.
+    """
+    try:
+        return Role(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a role; there are {', '.join(Role)}") from None
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a name that does not fit host names, file names and certificates.
+
+    Raises:
+        ValueError: names the rule.
+    """
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise ValueError(f"{what} name {name!r}: use 1 to 63 lower-case letters, digits and inner hyphens")
+
+
+def identity_of(certificate: x509.Certificate) -> Identity:
+    """Return the identity that a certificate states.
+
+    Raises:
+        UnauthenticatedError: it has not exactly one URI as subject alternative name, or that is not an identity.
+    """
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        uris: list[str] = []
+    else:
+        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    if len(uris) != 1:
+        raise UnauthenticatedError(f"a certificate must state exactly one identity URI; this one states {len(uris)}")
+    try:
+        return Identity.from_uri(uris[0])
+    except ValueError as error:
+        raise UnauthenticatedError(f"the certificate's identity is not valid: {error}") from error
+
+
+def peer_identity(context: Any) -> Identity:
+    """Return the identity of the other end of a call.
+
+    Args:
+        context: the servicer context of the call; TLS has already checked that the certificate leads to our authority.
+
+    It must do so directly: whoever shows another authority between is refused. TLS trusts our authority alone and
+    learns of others from the caller only. One between would be signed by the key of the one above it; so where all that
+    the caller showed beside its own certificate is signed by its own key, as our authority's is, which some TLS
+    libraries send along, the caller's certificate was signed by ours. gRPC keeps what was shown also where a session is
+    resumed.
+
+    Raises:
+        UnauthenticatedError: no certificate, not exactly one valid identity in it, one that breaks a rule of
+            `service.certificate_rules`, or one that another authority has issued.
+    """
+    shown = context.auth_context()
+    certificates = shown.get("x509_pem_cert", ())
+    if len(certificates) != 1:
+        raise UnauthenticatedError("the connection carries no client certificate")
+    return _identity_of_caller(certificates[0], b"".join(shown.get("x509_pem_cert_chain", ())))
+
+
+@lru_cache(maxsize=4096)
+def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> Identity:
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+        others = x509.load_pem_x509_certificates(others_pem) if others_pem else []
+        identity = identity_of(certificate)
+    except ValueError as error:  # cryptography refuses malformed certificates with it
+        raise UnauthenticatedError("the client certificate cannot be read") from error
+    if any(other != certificate and not is_self_signed(other) for other in others):
+        raise UnauthenticatedError(
+            f"the certificate of {identity} is not accepted: another authority signed it, not the federation's own"
+        )
+    try:
+        check_member(certificate, dials=True)
+    except ValueError as error:
+        raise UnauthenticatedError(f"the certificate of {identity} is not accepted: {error}") from error
+    return identity

@@ -1,0 +1,125 @@
+"""What happens around every call of a server: authorisation and limits before it, the error table after it."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from service.authorization import Permissions
+from service.errors import InvalidRequestError, UnreadableError, status_of
+from service.identity import peer_identity
+from service.limits import LIMITS, CallCounts, MethodLimit, request_arrives_in_time
+
+_log = structlog.get_logger(__name__)
+
+
+class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Refuses callers that the permissions do not name, and answers errors as the table in `service.errors` says.
+
+    Nothing of a call is read before its caller may speak. grpc.aio reads and decodes the message of a unary request
+    before it calls the handler, and tells an interceptor nothing of the caller. So every method is served as one that
+    takes a stream of raw bytes, of which the library reads none until it is asked: the wire is the same. The border
+    checks who calls and how many calls it has in flight, then reads, measures and decodes.
+
+    Handlers raise errors of the table; they never set a status. An error that is not in the table is logged here and
+    answered without any detail. Handlers that answer with a stream are asynchronous generators, or coroutines that
+    write to the context.
+
+    Args:
+        permissions: who may call what.
+        counts: how much each caller may ask at once.
+    """
+
+    def __init__(self, permissions: Permissions, counts: CallCounts | None = None) -> None:
+        self._permissions = permissions
+        self._counts = CallCounts(LIMITS) if counts is None else counts
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        """Return the handler of a call, guarded."""
+        handler = await continuation(details)
+        if handler is None:
+            return None
+        return self._guarded(details.method, handler)
+
+    def _guarded(self, method: str, handler: Any) -> Any:
+        limit = self._counts.limit_of(method)
+
+        async def request_of(context: Any) -> Any:
+            if handler.request_streaming:
+                return _AllMessages(context, handler.request_deserializer, limit)
+            return await _only_message(context, handler.request_deserializer, limit)
+
+        async def answer_once(_: Any, context: Any) -> Any:
+            async with self._border(method, context):
+                behavior = handler.unary_unary or handler.stream_unary
+                return await behavior(await request_of(context), context)
+
+        async def answer_many(_: Any, context: Any) -> AsyncIterator[Any]:
+            async with self._border(method, context):
+                behavior = handler.unary_stream or handler.stream_stream
+                request = await request_of(context)
+                if inspect.iscoroutinefunction(behavior):
+                    await behavior(request, context)
+                    return
+                async for answer in behavior(request, context):
+                    yield answer
+
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(answer_many, response_serializer=handler.response_serializer)
+        return grpc.stream_unary_rpc_method_handler(answer_once, response_serializer=handler.response_serializer)
+
+    @asynccontextmanager
+    async def _border(self, method: str, context: Any) -> AsyncIterator[None]:
+        try:
+            caller = peer_identity(context)
+            self._permissions.check(method, caller)
+            with self._counts.call(method, caller):
+                yield
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            status, text = status_of(error)
+            if status is grpc.StatusCode.INTERNAL:
+                _log.exception("call failed", method=method, error=type(error).__name__)
+            await context.abort(status, text)
+
+
+async def _only_message(context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:
+    async with request_arrives_in_time():
+        data = await context.read()
+    if data is grpc.aio.EOF:
+        raise InvalidRequestError("the call ended without a request")
+    return _decoded(data, decode, limit)
+
+
+class _AllMessages:
+    """The messages of a stream, decoded. Keeps none while it waits for the next, as a generator would."""
+
+    def __init__(self, context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> None:
+        self._context = context
+        self._decode = decode
+        self._limit = limit
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        data = await self._context.read()
+        if data is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return _decoded(data, self._decode, self._limit)
+
+
+def _decoded(data: bytes, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:
+    if len(data) > limit.message_bytes:
+        raise UnreadableError(f"a message of this call has at most {limit.message_bytes} bytes")
+    if decode is None:
+        return data
+    try:
+        return decode(data)
+    except DecodeError as error:
+        raise UnreadableError("a message of this call cannot be read: its bytes are no such message") from error

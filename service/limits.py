@@ -1,0 +1,110 @@
+"""How much one caller may ask of a service at once: a table of methods beside the table of permissions.
+
+The limits hold for an identity, over all of its connections. A message is measured before it is decoded: decoding can
+multiply its size, as an empty entry of two bytes becomes an object of a hundred.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from service.errors import TimedOutError, TooMuchError
+from service.identity import Identity
+
+_KIB = 1 << 10
+
+CHUNK_BYTES = 128 << 10
+LONGEST_CHUNK_BYTES = CHUNK_BYTES + 1024
+"""A chunk and what surrounds it, on the wire."""
+LARGEST_REQUEST_BYTES = 4 << 20
+"""Of a request that comes in chunks, such as a job with all its parameters."""
+REQUEST_S = 60.0
+"""A request must have come by then."""
+
+
+@asynccontextmanager
+async def request_arrives_in_time() -> AsyncIterator[None]:
+    """Bound the time in which the body reads a request.
+
+    Raises:
+        TimedOutError: the body took longer than REQUEST_S.
+    """
+    try:
+        async with asyncio.timeout(REQUEST_S):
+            yield
+    except TimeoutError as error:
+        raise TimedOutError(f"the request did not arrive within {REQUEST_S:g} s") from error
+
+
+@dataclass(frozen=True)
+class MethodLimit:
+    """What one identity may ask of one method.
+
+    Attributes:
+        message_bytes: of one message on the wire.
+        calls_each: calls of one identity in flight.
+    """
+
+    message_bytes: int
+    calls_each: int
+
+
+UNLISTED = MethodLimit(16 * _KIB, 16)
+"""Of a method that the table does not name."""
+
+LARGEST_MESSAGE_BYTES = LONGEST_CHUNK_BYTES
+"""Of any method: the gRPC library takes no longer message. What is longer comes in chunks."""
+
+LIMITS: Mapping[str, MethodLimit] = {
+    "/grpc.health.v1.Health/Check": MethodLimit(_KIB, 16),
+    "/grpc.health.v1.Health/Watch": MethodLimit(_KIB, 4),
+    "/moiety.v1.Mailbox/Deliver": MethodLimit(LARGEST_MESSAGE_BYTES, 500),
+    "/moiety.v1.Party/Propose": MethodLimit(LARGEST_MESSAGE_BYTES, 16),
+    "/moiety.v1.Party/Reserve": MethodLimit(LARGEST_MESSAGE_BYTES, 16),
+    "/moiety.v1.Party/Run": MethodLimit(_KIB, 16),
+    "/moiety.v1.Party/Cancel": MethodLimit(64 * _KIB, 16),
+    "/moiety.v1.Coordinator/Submit": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
+    "/moiety.v1.Coordinator/Watch": MethodLimit(_KIB, 100),
+    "/moiety.v1.Coordinator/List": MethodLimit(_KIB, 16),
+    "/moiety.v1.Coordinator/Show": MethodLimit(_KIB, 16),
+    "/moiety.v1.Coordinator/Cancel": MethodLimit(_KIB, 16),
+    "/moiety.v1.Aggregation/Fetch": MethodLimit(_KIB, 8),
+    "/moiety.v1.Aggregation/Answer": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
+    "/moiety.v1.Aggregation/Sum": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
+}
+
+
+class CallCounts:
+    """Counts the calls in flight of every identity.
+
+    Args:
+        limits: by full method name; see `MethodLimit`.
+    """
+
+    def __init__(self, limits: Mapping[str, MethodLimit] = LIMITS) -> None:
+        self._limits = limits
+        self._n_calls: Counter[tuple[str, Identity]] = Counter()
+
+    def limit_of(self, method: str) -> MethodLimit:
+        """Return the limit of a method."""
+        return self._limits.get(method, UNLISTED)
+
+    @contextmanager
+    def call(self, method: str, caller: Identity) -> Iterator[None]:
+        """Count a call from here to the end of the context.
+
+        Raises:
+            TooMuchError: the caller has as many calls of this method in flight as it may have.
+        """
+        most = self.limit_of(method).calls_each
+        if self._n_calls[method, caller] >= most:
+            raise TooMuchError(f"{caller.name} has {most} calls of {method} in flight already; come again in a moment")
+        self._n_calls[method, caller] += 1
+        try:
+            yield
+        finally:
+            self._n_calls[method, caller] -= 1
+            if not self._n_calls[method, caller]:
+                del self._n_calls[method, caller]

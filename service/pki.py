@@ -1,0 +1,184 @@
+"""Certificates of a federation: one authority, one certificate per member. Pure functions; `cli.pki` writes the files.
+
+A certificate states one identity URI and the DNS name derived from it, never a host or an address: a member may move
+without a new certificate. ECDSA on P-256 with SHA-256 throughout.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from service.identity import SERVING_ROLES, Identity, Role, check_name
+
+CLOCK_SKEW = datetime.timedelta(hours=1)
+"""Certificates are valid from so long before their issue, for members whose clocks are behind."""
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate and its private key, both PEM. Never shown by repr."""
+
+    certificate_pem: bytes
+    key_pem: bytes = field(repr=False)
+
+
+def create_authority(federation: str, *, days: int, now: datetime.datetime) -> KeyPair:
+    """Make the certificate authority of a federation.
+
+    Args:
+        federation: its name; the authority's subject keeps it, and every certificate issued takes it from there.
+        days: validity.
+        now: the present time, with time zone.
+
+    Raises:
+        ValueError: the name breaks the rule of names, or the validity is not positive.
+    """
+    check_name("federation", federation)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, federation),
+            x509.NameAttribute(NameOID.COMMON_NAME, "Moiety certificate authority"),
+        ]
+    )
+    builder = (
+        _certificate(subject, subject, key.public_key(), days=days, now=now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+    )
+    return _signed(builder, key, key)
+
+
+def issue(authority: KeyPair, role: Role, name: str, *, days: int, now: datetime.datetime) -> KeyPair:
+    """Issue a fresh key and a certificate for one member of the authority's federation.
+
+    Parties and the coordinator may serve and dial, analysts and devices only dial. The certificate never outlives the
+    authority.
+
+    Raises:
+        ValueError: the name breaks the rule of names, or the authority has expired or cannot be read.
+    """
+    try:
+        ca_certificate = x509.load_pem_x509_certificate(authority.certificate_pem)
+    except ValueError as error:
+        raise ValueError("the authority's certificate is damaged: it is not a PEM certificate") from error
+    ca_key = _signing_key(authority.key_pem)
+    if ca_key.public_key() != ca_certificate.public_key():
+        raise ValueError("the authority's key does not belong to its certificate")
+    if ca_certificate.not_valid_after_utc <= now:
+        raise ValueError(f"the authority expired on {ca_certificate.not_valid_after_utc:%Y-%m-%d}; make a new one")
+    identity = Identity(federation_of(ca_certificate), role, name)
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, identity.federation),
+            x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, identity.role),
+            x509.NameAttribute(NameOID.COMMON_NAME, identity.name),
+        ]
+    )
+    purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if role in SERVING_ROLES:
+        purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.dns_name)]
+    until = ca_certificate.not_valid_after_utc
+    builder = (
+        _certificate(subject, ca_certificate.subject, key.public_key(), days=days, now=now, until=until)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+    )
+    return _signed(builder, ca_key, key)
+
+
+def issue_all(
+    authority: KeyPair, members: Iterable[tuple[Role, str]], *, days: int, now: datetime.datetime
+) -> Mapping[tuple[Role, str], KeyPair]:
+    """Issue one certificate for each (role, name), in this order.
+
+    Raises:
+        ValueError: as `issue`, or a member appears twice.
+    """
+    issued: dict[tuple[Role, str], KeyPair] = {}
+    for role, name in members:
+        if (role, name) in issued:
+            raise ValueError(f"{role}/{name} is named twice")
+        issued[role, name] = issue(authority, role, name, days=days, now=now)
+    return issued
+
+
+def federation_of(ca_certificate: x509.Certificate) -> str:
+    """Return the federation whose authority this is.
+
+    Raises:
+        ValueError: the certificate does not name one: it was not made by `create_authority`.
+    """
+    names = ca_certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    if len(names) != 1:
+        raise ValueError("the authority's certificate names no federation; make one with `moiety pki init`")
+    return str(names[0].value)
+
+
+def _signing_key(key_pem: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(key_pem, password=None)
+    except TypeError:
+        raise ValueError("the authority's key is encrypted; keys with a password are not supported") from None
+    except ValueError as error:
+        raise ValueError("the authority's key is damaged: it is not a PEM private key") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("the authority's key is not an elliptic curve key; make one with `moiety pki init`")
+    return key
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    *,
+    days: int,
+    now: datetime.datetime,
+    until: datetime.datetime | None = None,
+) -> x509.CertificateBuilder:
+    if days < 1:
+        raise ValueError(f"a certificate must be valid for at least one day, not {days}")
+    end = now + datetime.timedelta(days=days)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(end if until is None else min(end, until))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _signed(
+    builder: x509.CertificateBuilder, ca_key: ec.EllipticCurvePrivateKey, key: ec.EllipticCurvePrivateKey
+) -> KeyPair:
+    return KeyPair(
+        builder.sign(ca_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )

@@ -1,0 +1,124 @@
+"""A gRPC server of this federation: mutual TLS, permissions, error table, health, graceful end."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
+
+from service.authorization import Permissions
+from service.errors import ServiceError
+from service.interceptor import BorderInterceptor
+from service.limits import LARGEST_MESSAGE_BYTES
+from service.tls import Credentials
+
+MOST_CALLS = 500
+"""Calls in flight per connection. `service.limits` says how many an identity may have over all of its connections."""
+
+STREAM_WINDOW_BYTES = 64 << 10
+"""What may wait of a call that nobody reads yet; a larger message is let in when somebody reads it."""
+
+_ONLY_IDENTITY = 1
+
+SERVER_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # a second process on the same port must fail, not share it
+    ("grpc.max_concurrent_streams", MOST_CALLS),
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
+    ("grpc.http2.lookahead_bytes", STREAM_WINDOW_BYTES),
+    ("grpc.http2.bdp_probe", 0),  # it would widen the window of every call to megabytes, read or not
+    ("grpc.compression_enabled_algorithms_bitset", _ONLY_IDENTITY),  # a compressed message would grow before it is read
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+)
+
+
+class ListenError(ServiceError):
+    """The server cannot listen at the address."""
+
+
+class Server:
+    """One listening server.
+
+    Args:
+        credentials: ours; every caller must show a certificate of the same authority.
+        permissions: who may call what.
+        services: functions that register a service on the underlying server, for instance `MailboxService(...).add_to`.
+    """
+
+    def __init__(
+        self, credentials: Credentials, permissions: Permissions, services: Sequence[Callable[[Any], None]]
+    ) -> None:
+        self._credentials = credentials
+        self._server = grpc.aio.server(interceptors=(BorderInterceptor(permissions),), options=SERVER_OPTIONS)
+        self._health = health.aio.HealthServicer()
+        add_HealthServicer_to_server(self._health, self._server)
+        for register in services:
+            register(self._server)
+
+    async def start(self, address: str) -> int:
+        """Listen.
+
+        Args:
+            address: `host:port`; port 0 lets the system choose.
+
+        Returns:
+            The port.
+
+        Raises:
+            ListenError: the port is taken, or the address is not one of this machine.
+        """
+        try:
+            port = int(self._server.add_secure_port(address, self._credentials.for_server()))
+        except RuntimeError as error:
+            raise ListenError(
+                f"cannot listen at {address}: the port is taken, or the address is not one of this machine"
+            ) from error
+        await self._server.start()
+        return port
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new calls, give the present ones `grace_s` to end, then cancel them."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)
+
+    async def serve_until_signal(
+        self, grace_s: float, *, end_work: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Serve until SIGTERM or SIGINT, then stop; a second signal ends the grace.
+
+        Args:
+            grace_s: for calls in flight.
+            end_work: awaited after the signal and before the stop, while callers can still hear how their work ended.
+        """
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        first, second = asyncio.Event(), asyncio.Event()
+
+        def signalled() -> None:
+            (second if first.is_set() else first).set()
+
+        for number in signals:
+            loop.add_signal_handler(number, signalled)
+        try:
+            await first.wait()
+            stopping = asyncio.create_task(self._end(end_work, grace_s))
+            impatience = asyncio.create_task(second.wait())
+            await asyncio.wait({stopping, impatience}, return_when=asyncio.FIRST_COMPLETED)
+            impatience.cancel()
+            if not stopping.done():
+                await self._server.stop(0)
+            await stopping
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    async def _end(self, end_work: Callable[[], Awaitable[None]] | None, grace_s: float) -> None:
+        if end_work is not None:
+            await end_work()
+        await self.stop(grace_s)

@@ -1,0 +1,159 @@
+"""Loading a member's certificate and key, and refusing what cannot work before anything listens or dials."""
+
+import datetime
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+
+from service.certificate_rules import check_authority, check_member
+from service.errors import ServiceError
+from service.identity import SERVING_ROLES, Identity, identity_of
+
+
+class CredentialsError(ServiceError):
+    """Certificate files that cannot be used; the text names the file and what to do."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who we are in TLS. The key is never shown by repr.
+
+    Attributes:
+        identity: as our certificate states.
+        authority_pem: the certificate of the federation's authority: the only one we trust.
+        certificate_pem: our certificate.
+        not_valid_after: when it expires.
+        files: where our certificate and our key lie, for what can only be given files.
+    """
+
+    identity: Identity
+    authority_pem: bytes = field(repr=False)
+    certificate_pem: bytes = field(repr=False)
+    key_pem: bytes = field(repr=False)
+    not_valid_after: datetime.datetime
+    files: tuple[Path, Path] | None = field(default=None, repr=False)
+
+    def for_server(self) -> Any:
+        """Return gRPC server credentials that demand a certificate of our authority from every caller."""
+        return grpc.ssl_server_credentials(
+            [(self.key_pem, self.certificate_pem)], root_certificates=self.authority_pem, require_client_auth=True
+        )
+
+    def for_channel(self) -> Any:
+        """Return gRPC channel credentials: our certificate, and trust in our authority only."""
+        return grpc.ssl_channel_credentials(
+            root_certificates=self.authority_pem, private_key=self.key_pem, certificate_chain=self.certificate_pem
+        )
+
+
+def load_credentials(
+    *, authority: Path, certificate: Path, key: Path, now: Callable[[], datetime.datetime] | None = None
+) -> Credentials:
+    """Read and check a member's PEM files.
+
+    Args:
+        authority: the certificate of the federation's authority.
+        certificate: ours.
+        key: ours; must be readable by its owner only.
+        now: the clock; the system's where absent.
+
+    Raises:
+        CredentialsError: a file is missing or unreadable, the key is readable by others or belongs to another
+            certificate, the certificate is expired or not yet valid, comes from another authority, does not state
+            exactly one identity, or breaks a rule of `service.certificate_rules`; or a file holds several.
+    """
+    authority_pem = _read(authority, "the authority's certificate")
+    certificate_pem = _read(certificate, "the certificate")
+    _refuse_if_readable_by_others(key)
+    key_pem = _read(key, "the key")
+    trusted, own = _parse(authority, authority_pem), _parse(certificate, certificate_pem)
+    moment = now() if now is not None else datetime.datetime.now(datetime.UTC)
+    _check_dates(authority, trusted, moment)
+    _check_dates(certificate, own, moment)
+    _check_issuer(certificate, own, authority, trusted)
+    _check_key(key, key_pem, certificate, own)
+    try:
+        identity = identity_of(own)
+    except ServiceError as error:
+        raise CredentialsError(f"{certificate}: {error}; issue a new one with `moiety pki issue`") from error
+    _check_rules(authority, lambda: check_authority(trusted))
+    _check_rules(certificate, lambda: check_member(own, dials=True, serves=identity.role in SERVING_ROLES))
+    return Credentials(identity, authority_pem, certificate_pem, key_pem, own.not_valid_after_utc, (certificate, key))
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        how = "copy the one that `moiety pki init` made" if "authority" in what else "`moiety pki issue` makes one"
+        raise CredentialsError(f"{what} {path} does not exist; {how}") from None
+    except OSError as error:
+        raise CredentialsError(f"{what} {path} cannot be read: {error.strerror}") from error
+
+
+def _refuse_if_readable_by_others(key: Path) -> None:
+    try:
+        mode = key.stat().st_mode
+    except FileNotFoundError:
+        raise CredentialsError(f"the key {key} does not exist; `moiety pki issue` makes one") from None
+    except OSError as error:
+        raise CredentialsError(f"the key {key} cannot be read: {error.strerror}") from error
+    if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CredentialsError(
+            f"the key {key} is open to other users (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {key}"
+        )
+
+
+def _parse(path: Path, pem: bytes) -> x509.Certificate:
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise CredentialsError(f"{path} is not a PEM certificate") from error
+    if len(found) != 1:
+        raise CredentialsError(
+            f"{path} holds {len(found)} certificates; it must hold one, which the authority has issued itself"
+        )
+    return found[0]
+
+
+def _check_dates(path: Path, certificate: x509.Certificate, moment: datetime.datetime) -> None:
+    if moment > certificate.not_valid_after_utc:
+        raise CredentialsError(
+            f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; issue a new one"
+        )
+    if moment < certificate.not_valid_before_utc:
+        raise CredentialsError(
+            f"{path} is valid only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; is the clock right here?"
+        )
+
+
+def _check_issuer(path: Path, own: x509.Certificate, authority: Path, trusted: x509.Certificate) -> None:
+    try:
+        own.verify_directly_issued_by(trusted)
+    except (ValueError, TypeError, InvalidSignature) as error:
+        raise CredentialsError(f"{path} was not issued by the authority in {authority}") from error
+
+
+def _check_rules(path: Path, check: Callable[[], None]) -> None:
+    try:
+        check()
+    except ValueError as error:
+        raise CredentialsError(f"{path} cannot be used: {error}; `moiety pki` makes one that can") from error
+
+
+def _check_key(key_path: Path, key_pem: bytes, path: Path, own: x509.Certificate) -> None:
+    try:
+        key = serialization.load_pem_private_key(key_pem, password=None)
+    except TypeError:
+        raise CredentialsError(f"the key {key_path} is encrypted; keys with a password are not supported") from None
+    except ValueError as error:
+        raise CredentialsError(f"{key_path} is not a PEM private key") from error
+    if key.public_key() != own.public_key():
+        raise CredentialsError(f"the key {key_path} does not belong to the certificate {path}")

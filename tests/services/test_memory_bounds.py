@@ -1,0 +1,146 @@
+"""What a member of the federation can make a service hold in memory, measured in the process that serves.
+
+The bounds are generous, and far below what the same attacks took before there were limits: 3,900 MB by proposals of
+somebody who may not propose, 700 MB by arrays that nobody asked for.
+"""
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from child_processes import child_environ
+from mailbox_federation import JOB, running_federation
+from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
+from process_memory import forget_peak, peak_mib
+
+from demo.local_deployment import LocalDeployment
+from service.identity import Identity, Role
+from service.tls import load_credentials
+from transport.channel import open_channel
+from transport.frames import array_frames, envelope_frame
+
+PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
+MIB = 1 << 20
+SLACK_MIB = 60
+
+
+def raw(channel, method):
+    return channel.unary_unary(method, request_serializer=None, response_deserializer=None)
+
+
+async def test_proposals_of_a_device_take_no_memory_of_a_party(tmp_path):
+    members = [(Role.DEVICE, "phone"), (Role.COORDINATOR, "other")]
+    with LocalDeployment(tmp_path, {"bank": [], "telco": [], "insurer": []}, members=members) as deployment:
+        pid = deployment.processes["bank"].pid
+        bank = Identity("local", Role.PARTY, "bank")
+        await asyncio.sleep(0.5)
+        forget_peak(pid)
+        before = peak_mib(pid)
+        for name in ("phone", "other"):  # who may not propose, and a coordinator that this party does not obey
+            own = load_credentials(
+                authority=tmp_path / "ca.pem", certificate=tmp_path / f"{name}.pem", key=tmp_path / f"{name}.key"
+            )
+            async with open_channel(deployment.addresses["bank"], bank, own) as channel:
+                many_empty_members = b"\x1a\x00" * (2 * MIB - 1000)
+                calls = [raw(channel, "/moiety.v1.Party/Propose")(many_empty_members, timeout=60) for _ in range(60)]
+                answers = await asyncio.gather(*calls, return_exceptions=True)
+            assert {answer.code() for answer in answers} == {grpc.StatusCode.PERMISSION_DENIED}
+        assert peak_mib(pid) - before < SLACK_MIB
+
+
+@asynccontextmanager
+async def serving_mailbox(folder):
+    """A process with the mailbox of a job that never receives; its id, and channels of the one who may deliver."""
+    async with running_federation(folder, 2) as federation:
+        server, sender = federation.members[2], federation.members[1]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(PEER),
+            str(folder / "party-party-2"),
+            "SERVE",
+            "-",
+            sender.identity.uri,
+            stdout=asyncio.subprocess.PIPE,
+            env=child_environ(),
+        )
+        try:
+            port = int(await process.stdout.readline())
+            channels = [open_channel(f"127.0.0.1:{port}", server.identity, sender.credentials) for _ in range(3)]
+            yield process.pid, channels
+            for channel in channels:
+                await channel.close()
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def push(channel, messages, seconds):
+    """Write what the other end takes within some seconds."""
+    call = channel.stream_unary("/moiety.v1.Mailbox/Deliver", request_serializer=None, response_deserializer=None)()
+    with suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+        async with asyncio.timeout(seconds):
+            for message in messages:
+                await call.write(message)
+            await call.done_writing()
+            await call
+    return call
+
+
+async def flood(channels, messages_of, n_streams, seconds):
+    calls = [push(channels[i % len(channels)], messages_of(i), seconds) for i in range(n_streams)]
+    return await asyncio.gather(*calls)
+
+
+STATED_MIB = 223
+
+
+async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
+    async with serving_mailbox(tmp_path) as (pid, channels):
+        array = np.zeros(MIB // 8, dtype=np.uint64)
+        frames = [frame.SerializeToString() for frame in array_frames(array, 0)]
+
+        def messages(i):
+            yield envelope_frame(JOB, f"stage {i}").SerializeToString()
+            yield from frames
+
+        await asyncio.sleep(0.5)
+        forget_peak(pid)
+        before = peak_mib(pid)
+        calls = await flood(channels, messages, 900, seconds=15)
+        assert peak_mib(pid) - before < STATED_MIB + SLACK_MIB
+        assert peak_mib(pid) - before > 100  # it did hold what there is room for
+        del calls
+
+
+async def test_a_flood_of_long_messages_takes_no_memory(tmp_path):
+    async with serving_mailbox(tmp_path) as (pid, channels):
+
+        def messages(i):
+            yield envelope_frame(JOB, f"stage {i}").SerializeToString()
+            yield bytes(4 * MIB - 1000)
+
+        await asyncio.sleep(0.5)
+        forget_peak(pid)
+        before = peak_mib(pid)
+        calls = await flood(channels, messages, 300, seconds=15)
+        assert peak_mib(pid) - before < 100 + SLACK_MIB
+        del calls
+
+
+@pytest.mark.parametrize("n_dimensions", [50_000])
+async def test_headers_full_of_dimensions_are_refused_before_they_are_decoded(tmp_path, n_dimensions):
+    async with running_federation(tmp_path, 2) as federation:
+        call = (
+            federation.members[2]
+            .channels[1]
+            .stream_unary("/moiety.v1.Mailbox/Deliver", request_serializer=None, response_deserializer=None)()
+        )
+        await call.write(envelope_frame(JOB, "s").SerializeToString())
+        await call.write(Frame(header=ArrayHeader(element_type=2, shape=[1] * n_dimensions)).SerializeToString())
+        await call.done_writing()
+        with pytest.raises(grpc.aio.AioRpcError, match="a frame is longer than its kind can be"):
+            await call

@@ -1,0 +1,92 @@
+"""What a running service leaves to the system: no core files, a probe that costs next to nothing."""
+
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from child_processes import child_environ
+from federation import random_values, tables_of
+
+from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+
+PARTIES = ("bank", "hospital", "telco")
+SERVICES = (*PARTIES, COORDINATOR_NAME)
+MOST_PROBE_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("process")
+    (folder / "run").mkdir()
+    values = {name: random_values((20, 2), seed) for seed, name in enumerate(PARTIES)}
+    with LocalDeployment(folder / "run", tables_of(values, folder)) as running:
+        yield running
+
+
+def probe(deployment, name, *options) -> tuple[subprocess.CompletedProcess, float]:
+    """Run `moiety health` as a container would; return how it ended and its processor seconds."""
+    command = [sys.executable, "-m", "cli.entry", "health", "--config", str(deployment.config_path(name)), *options]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, env=child_environ(), capture_output=True, text=True, timeout=300)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_probe_of_a_serving_service_takes_under_a_tenth_of_a_processor_second(deployment, name):
+    took_s = []
+    for _ in range(10):  # the least of several: others may use this processor meanwhile
+        done, cost_s = probe(deployment, name, "--timeout", "60")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"{name} serves at {deployment.addresses[name]}\n"
+        took_s.append(cost_s)
+    assert min(took_s) < MOST_PROBE_S, took_s
+
+
+def test_a_probe_loads_nothing_but_the_standard_library_and_itself(deployment):
+    program = (
+        "import sys; sys.argv = ['moiety', 'health', '--config', sys.argv[1]]\n"
+        "from cli.entry import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "known = sys.stdlib_module_names | {'__main__', 'cli', 'service'}\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} - known - set(sys.builtin_module_names)))"
+    )
+    command = [sys.executable, "-S", "-c", program, str(deployment.config_path("bank"))]  # without files of `site`
+    done = subprocess.run(command, env=child_environ(), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", ["bank", COORDINATOR_NAME])
+def test_a_service_that_hangs_with_its_port_open_does_not_serve(deployment, name):
+    deployment.send_signal(name, signal.SIGSTOP)
+    try:
+        done, _ = probe(deployment, name, "--timeout", "1")
+    finally:
+        deployment.send_signal(name, signal.SIGCONT)
+    assert done.returncode == 1
+    assert "no answer within 1 s" in done.stderr
+    assert probe(deployment, name, "--timeout", "60")[0].returncode == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_writes_no_core_file(deployment, name):
+    limits = Path(f"/proc/{deployment.processes[name].pid}/limits").read_text().splitlines()
+    core = next(line for line in limits if line.startswith("Max core file size"))
+    assert core.split()[-3:] == ["0", "0", "bytes"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2) is Linux's")
+def test_a_process_that_forbids_core_files_is_not_dumpable():
+    program = (
+        "import ctypes, resource\n"
+        "from service.secrecy import forbid_core_files\n"
+        "forbid_core_files()\n"
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"  # PR_GET_DUMPABLE
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=child_environ(), capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "0", "0"]

@@ -1,0 +1,240 @@
+"""Slow and talkative parties over real services: what they can hold up, and who is named."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from coordinator_setup import (
+    PARTIES,
+    CoordinatorSetup,
+    failed,
+    job_for_all,
+    progress,
+    running_coordinator,
+    wait_forever,
+    waiting,
+)
+from federation import Analyst, pca_job, random_values, tables_of
+from mailbox_federation import JOB, running_federation
+from moiety.v1.mailbox_pb2 import Frame
+from moiety.v1.mailbox_pb2_grpc import MailboxStub
+from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
+
+from analyses.job.schema import BlockSchema, ColumnSchema
+from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SAID_BYTES
+from demo.local_deployment import LocalDeployment
+from mpc.errors import PeerSilentError, PeerSlowError
+from service.authorization import Permissions
+from service.identity import Role
+from service.server import Server
+from transport.channel import open_channel
+from transport.frames import array_frames, envelope_frame
+from transport.mailbox import DELIVER
+
+
+def says_it_waits_for(member: str) -> PartyEvent:
+    event = progress("multiply", 25)
+    event.progress.waits_for = member
+    return event
+
+
+def trickling(setup: CoordinatorSetup, slow: str) -> None:
+    """Let the others wait for one party, which is alive and never gets on."""
+
+    async def wait() -> AsyncIterator[PartyEvent]:
+        while True:
+            yield says_it_waits_for(slow)
+            await asyncio.sleep(0.1)
+
+    for name in PARTIES:
+        if name != slow:
+            setup.parties[name].script = wait
+
+
+async def test_a_trickled_array_ends_at_the_least_rate_and_names_its_sender(tmp_path: Path) -> None:
+    async with running_federation(tmp_path, 2) as federation:
+        call = MailboxStub(federation.members[2].channels[1]).Deliver()
+        header, chunk = array_frames(np.zeros(1000, dtype=np.uint8), 0)
+
+        async def trickle() -> None:
+            await call.write(envelope_frame(JOB, "s"))
+            await call.write(header)
+            for i in range(1000):
+                await call.write(Frame(chunk=chunk.chunk[i : i + 1]))
+                await asyncio.sleep(0.1)  # a tenth of the deadline: 100 s in all
+
+        trickling = asyncio.create_task(trickle())
+        try:
+            async with asyncio.timeout(120):
+                with pytest.raises(PeerSlowError, match="party-2 is too slow in stage s"):
+                    await federation.session(1, deadline_s=1.0).receive(2, "s", (1000,), np.uint8)
+        finally:
+            trickling.cancel()
+            call.cancel()
+            await asyncio.gather(trickling, return_exceptions=True)
+
+
+async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_receiver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transport.outlet.LEAST_BYTES_PER_S", 64 << 20)
+
+    async def read_slowly(frames, context) -> bytes:
+        async for _ in frames:
+            await asyncio.sleep(0.1)  # a tenth of the deadline, for each of 256 frames
+        return b""
+
+    async with running_federation(tmp_path, 2) as federation:
+        hub = federation.members[0]
+        handler = grpc.stream_unary_rpc_method_handler(read_slowly)
+        handlers = grpc.method_handlers_generic_handler("moiety.v1.Mailbox", {"Deliver": handler})
+        permissions = Permissions("acme", {DELIVER: frozenset({Role.PARTY})})
+        server = Server(hub.credentials, permissions, [lambda s: s.add_generic_rpc_handlers((handlers,))])
+        port = await server.start("127.0.0.1:0")
+        channel = open_channel(f"127.0.0.1:{port}", hub.identity, federation.members[1].credentials)
+        session = federation.session(1, deadline_s=1.0, channels={2: channel})
+        try:
+            async with asyncio.timeout(120):
+                with pytest.raises(PeerSilentError, match="party-2 took an array too slowly in stage s"):
+                    await session.send(2, "s", np.zeros(4 << 20, dtype=np.uint64))
+        finally:
+            await channel.close()
+            await server.stop(0)
+
+
+async def test_a_job_that_one_party_holds_up_stops_no_other(tmp_path: Path) -> None:
+    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=1.0) as setup:
+        trickling(setup, "west")
+        held_up = job_for_all(deadline_s=600.0)
+        async with setup.client("ada") as ada, setup.client("grace") as grace:
+            jobs = [await ada.submit(held_up.canonical_json(), f"key-{i}") for i in range(5)]
+            await setup.until_running(jobs[0])
+            others = await grace.submit(held_up.canonical_json(), "key")
+            async with asyncio.timeout(120):
+                async for event in grace.watch(others):
+                    if event.state == "RUNNING":
+                        break
+            running = [job for job in jobs if (await ada.show(job)).state == "RUNNING"]
+            assert running == jobs[:1]  # grace's turn came before ada's second
+            for job in jobs:
+                await ada.cancel(job)
+            await grace.cancel(others)
+
+
+async def test_jobs_without_the_slow_party_pass_those_that_name_it(tmp_path: Path) -> None:
+    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=0.5, more=("east",)) as setup:
+        trickling(setup, "west")
+        slow = job_for_all(deadline_s=600.0)
+        inputs = [{"party": party, "table": "visits"} for party in ("north", "south", "east")]
+        without = job_for_all(deadline_s=600.0, inputs=inputs)
+        async with setup.client() as client:
+            jobs = [await client.submit(slow.canonical_json(), f"key-{i}") for i in range(6)]
+            passes = await client.submit(without.canonical_json(), "another")
+            async with asyncio.timeout(120):
+                async for event in client.watch(passes):
+                    if event.state == "RUNNING":
+                        break
+            assert (await client.show(jobs[-1])).state == "SUBMITTED"
+            for job in (*jobs, passes):
+                await client.cancel(job)
+
+
+async def test_the_limit_of_the_coordinator_ends_a_job_and_names_the_slow_party(tmp_path: Path) -> None:
+    async with running_coordinator(tmp_path, max_job_s=5.0) as setup:
+        trickling(setup, "west")
+        view = await setup.run(job_for_all(deadline_s=600.0))
+        assert (view.state, view.culprit) == ("FAILED", "west")
+        assert "the job ran longer than this coordinator allows (5 s, max_job_s)" in view.reason
+
+
+async def test_a_victim_of_a_slow_party_is_not_blamed(tmp_path: Path) -> None:
+    n_said, has_said = 0, asyncio.Event()
+
+    async def victim() -> AsyncIterator[PartyEvent]:
+        nonlocal n_said
+        while True:
+            yield says_it_waits_for("west")
+            n_said += 1
+            if n_said == 10:
+                has_said.set()
+            await asyncio.sleep(0.1)
+
+    async def accuser() -> AsyncIterator[PartyEvent]:
+        await has_said.wait()
+        yield failed("multiply", "south sent nothing for 1 s", culprit="south")
+
+    async with running_coordinator(tmp_path) as setup:
+        setup.parties["south"].script = victim
+        setup.parties["north"].script = accuser
+        view = await setup.run(job_for_all(deadline_s=600.0, colluding=1))
+        assert view.culprit == "west"
+
+
+def test_the_limit_of_an_owner_ends_a_job_and_names_who_was_waited_for(tmp_path: Path) -> None:
+    parties = ("bank", "hospital", "telco")
+    tables = tables_of({name: random_values((200, 2), seed) for seed, name in enumerate(parties)}, tmp_path)
+    (tmp_path / "run").mkdir()
+    with LocalDeployment(tmp_path / "run", tables, environment={"MOIETY_PARTY__MAX_JOB_S": "25"}) as deployment:
+        analyst, stopped = Analyst(deployment), []
+
+        def stop(event) -> None:
+            if event.state == "RUNNING" and not stopped:
+                stopped.append(event)
+                deployment.send_signal("telco", signal.SIGSTOP)
+
+        assert analyst.run(pca_job(parties)).state == "DONE"  # the parties have met: they hold connections
+        began_s = time.monotonic()
+        try:
+            view = analyst.run(pca_job(parties, deadline_s=3000.0), on_event=stop)
+        finally:
+            deployment.send_signal("telco", signal.SIGCONT)
+        assert view.state == "FAILED"
+        assert view.culprit == "telco"
+        assert "the job ran longer than the owner of" in view.reason
+        assert time.monotonic() - began_s < 250
+
+
+# What parties say
+
+
+def size_of_store(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("jobs.sqlite*"))
+
+
+@pytest.mark.parametrize("same_text", [True, False])
+async def test_texts_of_waiting_fill_no_disk(tmp_path: Path, same_text: bool) -> None:
+    async def flood() -> AsyncIterator[ReserveEvent]:
+        for i in range(20_000):
+            yield waiting("w" * 900 + ("" if same_text else str(i)))
+        await wait_forever()
+
+    async with running_coordinator(tmp_path) as setup:
+        setup.parties["west"].reservation = flood
+        view = await setup.run(job_for_all())
+        async with setup.client() as client:
+            events = [event async for event in client.watch(view.job_id)]
+        said = [event for event in events if event.member == "west" and event.stage == "approval"]
+        assert len(said) == 1 if same_text else len(said) < MOST_SAID_BYTES // 900
+        assert (view.state, view.culprit) == ("FAILED", "west")
+        assert f"party west sent more than {MOST_RESERVE_MESSAGES} messages" in view.reason
+        assert size_of_store(tmp_path) < 5 << 20
+
+
+async def test_a_schema_above_its_limit_names_its_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.asking.MOST_SCHEMA_BYTES", 1000)
+    columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(100))
+    schema = BlockSchema(party="west", columns=columns, rows=(10, 1000)).canonical_json()
+
+    async def answer():
+        return ProposalReply(accepted=True, schema_json=schema)
+
+    async with running_coordinator(tmp_path) as setup:
+        setup.parties["west"].answer = answer
+        view = await setup.run(job_for_all())
+        assert view.culprit == "west"
+        assert view.reason == "party west accepted, but its schema has more than 1000 bytes"

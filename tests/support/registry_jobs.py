@@ -1,0 +1,131 @@
+"""A job for each analysis of the registry, on tables that suit all of them, and another plan of it to be lied with."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+
+OWNERS = ("bank", "hospital", "telco")
+HELPERS = ("one", "two", "three")
+"""Compute parties without tables, where an analysis admits such."""
+
+N_ROWS = 300
+ROWS = (100, 400)
+BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0), "code": (0.0, 3.0), "label": (0.0, 1.0)}
+SIMPLE = ("x0", "x1")
+LABELLED = ("x0", "label")
+
+
+def values_of(owner):
+    """Return the columns x0, x1, code and label of an owner: the owners' codes and labels depend on each other."""
+    common, own = np.random.default_rng(1), np.random.default_rng(OWNERS.index(owner) + 2)
+    x = own.uniform(-1, 3, (N_ROWS, 2)).round(6)
+    code = (common.integers(0, 4, N_ROWS) + (own.random(N_ROWS) < 0.2)) % 4
+    return np.column_stack([x, code, code > 1]).astype(np.float64)
+
+
+def table_of(owner, names):
+    """Return a table with some of these columns."""
+    columns = tuple(ColumnSchema(name=name, lower=BOUNDS[name][0], upper=BOUNDS[name][1]) for name in names)
+    schema = BlockSchema(party=owner, columns=columns, has_ids=True, rows=ROWS)
+    values = values_of(owner)[:, [list(BOUNDS).index(name) for name in names]]
+    return Table(schema, values, digest_of_ids(f"row-{i}" for i in range(N_ROWS)))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to run an analysis.
+
+    Attributes:
+        analysis: its name in the registry.
+        parameters: of the job.
+        others: parameters that make another plan, whose messages have the same shapes where that is possible.
+        columns: of every owner.
+        label_columns: of the telco, where it brings others.
+        has_helpers: whether parties without tables compute.
+        privacy: changes of the privacy target.
+    """
+
+    analysis: str
+    parameters: dict
+    others: dict
+    columns: tuple[str, ...] = SIMPLE
+    label_columns: tuple[str, ...] | None = None
+    has_helpers: bool = True
+    privacy: dict = field(default_factory=dict)
+
+    def columns_of(self, owner):
+        return self.label_columns if owner == "telco" and self.label_columns else self.columns
+
+    @property
+    def members(self):
+        return (*HELPERS, *OWNERS) if self.has_helpers else OWNERS
+
+    def job(self, **changes):
+        """Return the job; it has a privacy target unless `privacy` is None."""
+        fields = {
+            "analysis": self.analysis,
+            "inputs": [{"party": o, "table": "people", "columns": self.columns_of(o)} for o in OWNERS],
+            "compute": HELPERS if self.has_helpers else (),
+            "privacy": {"epsilon": 40.0, "delta": 1e-6, **self.privacy},
+            "parameters": self.parameters,
+        }
+        return Job.model_validate({**fields, **changes})
+
+    def job_of_epsilon(self, epsilon):
+        return self.job(privacy={"epsilon": epsilon, "delta": 1e-6, **self.privacy})
+
+    def other_job(self):
+        """Return the job with other parameters."""
+        return self.job(parameters={**self.parameters, **self.others})
+
+    def tables(self):
+        return {owner: table_of(owner, self.columns_of(owner)) for owner in OWNERS}
+
+
+ROWS_AND_SCALE = {"max_rows": 500, "gamma": 4096}
+GRID = {"k": 3, "k_local": 3, "max_rows": 500}
+SUM = {"max_rows": 500, "units": 1000}
+SKETCH = {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}
+LOGISTIC = {"label": "telco.label", "max_rows": 500, "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}
+
+VARIANTS = {
+    "pca": Variant("pca", {**ROWS_AND_SCALE, "components": 1}, {"components": 2}),
+    "low-rank": Variant("low-rank", {**ROWS_AND_SCALE, "rank": 1}, {"rank": 2}),
+    "low-rank by sketch": Variant("low-rank", {**ROWS_AND_SCALE, **SKETCH, "rank": 1}, {"rank": 2}),
+    "least-squares": Variant("least-squares", {**ROWS_AND_SCALE, "label": "bank.x0"}, {"label": "bank.x1"}),
+    "logistic-regression": Variant(
+        "logistic-regression", LOGISTIC, {"learning_rate": 0.25}, columns=SIMPLE, label_columns=LABELLED
+    ),
+    "clustering": Variant("clustering", GRID, {"k": 2}),
+    "clustering by reports": Variant("clustering", {**GRID, "counting": "ldp"}, {"k": 2}),
+    "pattern-count": Variant("pattern-count", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
+    "pattern-count by reports": Variant(
+        "pattern-count",
+        {"max_rows": 500, "method": "randomized-response"},
+        {"method": "subsampled", "share": 0.5},
+        columns=("code",),
+    ),
+    "moments": Variant("moments", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
+    "moments, laplace": Variant(
+        "moments", {"max_rows": 500, "method": "laplace", "order": 1}, {"largest": {"bank": 2}}, columns=("code",)
+    ),
+    "moments, sketch": Variant(
+        "moments", {"max_rows": 500, "method": "sketch", "sketch_rows": 64}, {"sketch_rows": 32}, columns=("code",)
+    ),
+    "moments, threshold": Variant(
+        "moments", {"max_rows": 500, "method": "threshold", "threshold": 4}, {"threshold": 5}, columns=("code",)
+    ),
+    "secure-sum": Variant("secure-sum", SUM, {"units": 999}, has_helpers=False),
+    "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),
+    "secure-histogram": Variant(
+        "secure-histogram",
+        {"max_rows": 500, "edges": [0.0, 1.0, 2.0]},
+        {"edges": [0.0, 1.0, 2.5]},
+        columns=("x0",),
+        has_helpers=False,
+    ),
+}
+"""The first of an analysis, named like it, is its usual way."""

@@ -1,0 +1,86 @@
+"""What the documentation says of the code and of itself: drawings follow from the code, links and paths exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"])
+FOLDERS = (
+    "analyses|bench|cli|coordinator|demo|deploy|device|docs|dp|entropy|examples|mpc|party|proto|service|tests|transport"
+)
+
+
+def names(pages):
+    return [page.relative_to(REPOSITORY).as_posix() for page in pages]
+
+
+def test_drawings_follow_from_the_code():
+    command = [sys.executable, "docs/drawings.py", "--check"]
+    assert subprocess.run(command, cwd=REPOSITORY, env={"PYTHONPATH": ".:proto"}).returncode == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_every_link_leads_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_every_path_of_a_module_exists(page):
+    text = re.sub(r"\]\([^)]*\)", "]", page.read_text(encoding="utf-8"))  # links have a test of their own
+    paths = set(re.findall(rf"\b(?:{FOLDERS})/[\w/]+\.(?:py|toml|md|proto|json)\b", text))
+    assert sorted(path for path in paths if not (REPOSITORY / path).exists()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_every_heading_that_is_linked_exists(page):
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text):
+        linked = page if not target else page.parent / target
+        if "://" in target or not linked.exists():
+            continue
+        headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        if anchor not in anchors:
+            missing.append(f"{target}#{anchor}")
+    assert missing == []
+
+
+TABLES_OF_NUMBERS = {REPOSITORY / "docs" / "analyses" / "README.md", REPOSITORY / "docs" / "benchmarks.md"}
+PROSE = [page for page in PAGES if page not in TABLES_OF_NUMBERS]
+
+
+@pytest.mark.parametrize("page", PROSE, ids=names(PROSE))
+def test_no_page_says_a_thing_twice_in_the_same_words(page):
+    """What stands twice was changed in one place only, sooner or later: then one of the two is not true."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    prose = " ".join(line for line in text.splitlines() if not line.startswith("|"))
+    sentences = [" ".join(one.split()) for one in re.split(r"(?<=[.:;])\s", prose)]
+    long = [one for one in sentences if len(one.split()) >= 8]
+    firsts = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
+    starts = [" ".join(cell.split()[:6]) for cell in firsts if len(cell.split()) >= 6]
+    assert sorted({one for one in [*long, *starts] if [*long, *starts].count(one) > 1}) == []
+
+
+def test_every_page_is_reachable_from_the_index():
+    index = REPOSITORY / "docs" / "README.md"
+    seen, waiting = set(), [index]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or not page.exists():
+            continue
+        seen.add(page)
+        if page.is_dir():
+            waiting += page.glob("*.md")
+        elif page.suffix == ".md":
+            targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    unreachable = [page for page in (REPOSITORY / "docs").rglob("*.md") if page not in seen]
+    assert [page.name for page in unreachable if not page.name.endswith(".head.md")] == []

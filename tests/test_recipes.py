@@ -1,0 +1,138 @@
+"""The recipes: each is short, its code is that of an example, and the example works."""
+
+import re
+import runpy
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analyses.job.job import Job, JobError
+from analyses.registry import ANALYSES, analysis_of, lines_of
+from analyses.run_locally import local_network, run_locally, run_plan
+from cli.survival import survival_of
+from dp.cost.views import VIEWS
+from entropy import InsecureTestEntropy
+from mpc.protocol.session import COORDINATOR
+from party.gate import GatedSession
+
+REPOSITORY = Path(__file__).parent.parent
+RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
+ANALYSIS_PATH = REPOSITORY / "examples" / "analysis.py"
+
+MAX_LINES = 40
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The analysis of the recipe, registered as the recipe says."""
+    found = runpy.run_path(str(ANALYSIS_PATH))
+    analysis = found["ANALYSIS"]
+    for name in analysis.names:
+        monkeypatch.setitem(ANALYSES, name, analysis)
+    return found
+
+
+def test_each_recipe_is_short():
+    sections = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
+    assert sections
+    assert [section.splitlines()[0] for section in sections if len(section.splitlines()) > MAX_LINES] == []
+
+
+def test_the_code_in_a_recipe_is_that_of_the_example():
+    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", RECIPES, flags=re.MULTILINE | re.DOTALL)
+    assert blocks
+    example = [line.strip() for line in ANALYSIS_PATH.read_text(encoding="utf-8").splitlines()]
+    for _, block in blocks:
+        lines = [line.strip() for line in block.splitlines()]
+        starts = [start for start, line in enumerate(example) if line == lines[0]]
+        assert any(example[start : start + len(lines)] == lines for start in starts), block
+
+
+def test_adding_an_analysis_touches_at_most_five_places():
+    (table,) = re.findall(r"^\| place .*?\n\n", RECIPES, flags=re.MULTILINE | re.DOTALL)
+    assert len(table.strip().splitlines()) - 2 <= 5
+
+
+def test_the_example_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, ANALYSIS_PATH],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": str(REPOSITORY)},
+    )
+    assert re.fullmatch(r"about -?\d+ rows with both flags; exactly 267\n", done.stdout)
+
+
+async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
+    job, tables = toy["made_up_job"]()
+    run = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"toy {m}"))
+    exact = toy["reference"](list(tables.values()), run.plan)
+    assert 0 < abs(run.result["both"] - exact) <= run.plan.noise.noise_tail_bound(-40)
+    assert run.failures == ()
+    assert set(run.reports) == {"bank", "shop", "helper"}
+    assert lines_of("both-flagged")(run.result)[0] == f"both: {run.result['both']}"
+    assert survival_of(job).in_words == "opening a product needs 3, so 0 may vanish after input"
+
+
+async def test_the_toy_analysis_passes_the_gate_and_each_owner_pays_before_a_share_is_opened(toy):
+    job, tables = toy["made_up_job"]()
+    schemas = [*(table.schema for table in tables.values()), toy["BlockSchema"](party="helper")]
+    plan = analysis_of(job).plan(job, schemas)
+    happened = []
+
+    def note(message):
+        if message.receiver == COORDINATOR:
+            happened.append("sent")
+        return (message,)
+
+    async def gated_party(session, plan, table):
+        gated = GatedSession(
+            session,
+            commit=lambda: happened.append("committed"),
+            owners=plan.owners,
+            openers=range(1, plan.n_parties + 1),
+            receivers=plan.receivers,
+            must_greet=plan.peers_of(session.me),
+        )
+        report = await toy["party"](gated, plan, table)
+        await gated.open()
+        return report
+
+    run = await run_plan(
+        plan, tables, local_network(plan, fault=note), analysis=replace(toy["ANALYSIS"], party=gated_party)
+    )
+    assert run.failures == ()
+    assert isinstance(run.result["both"], int)
+    assert happened.count("committed") == happened.index("sent") == plan.n_parties
+
+
+def test_the_toy_analysis_is_charged_what_it_promises(toy):
+    job, tables = toy["made_up_job"]()
+    schemas = [*(table.schema for table in tables.values()), toy["BlockSchema"](party="helper")]
+    plan = analysis_of(job).plan(job, schemas)
+    drawn = plan.noise.sample_party_noise(InsecureTestEntropy("charge"))
+    for view in VIEWS:
+        assert plan.privacy_events(view) == (drawn.events[view],)
+        assert plan.privacy_report()["views"][view]["epsilon"] <= job.privacy.epsilon
+    assert plan.cost()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inputs": [{"party": "bank", "table": "customers"}]}, "at least two parties"),
+        ({"parameters": {"rows": 3}}, "parameters.rows: there is no such field"),
+        ({"privacy": {"epsilon": 1e-300, "delta": 1e-6}}, "privacy: "),
+    ],
+)
+async def test_the_toy_analysis_refuses_what_it_cannot_do(toy, change, words):
+    job, tables = toy["made_up_job"]()
+    changed = Job.model_validate({**job.model_dump(by_alias=True), **change})
+    wanted = {brought.party for brought in changed.inputs}
+    with pytest.raises(JobError, match=words):
+        await run_locally(changed, {name: table for name, table in tables.items() if name in wanted})

@@ -1,0 +1,247 @@
+import json
+
+import numpy as np
+import pytest
+from clustering_jobs import clustering_job, mixture, network_of, plan_for, run, run_parties, split
+from sklearn.metrics import v_measure_score
+
+from analyses.clustering import protocol as clustering
+from analyses.clustering.estimators.membership import MembershipGrid
+from analyses.clustering.estimators.mpc import MpcCounting
+from analyses.clustering.local_clustering import WIDTH
+from analyses.clustering.plan import least_local_clusters, local_clusters
+from analyses.clustering.weighted_clustering import Choices, loss, nearest
+from analyses.job.job import JobError
+from analyses.job.schema import ColumnSchema, Table
+from bench.datasets import read
+from dp.cost.composition import composed_epsilon
+from dp.cost.event_record import event_from, record_of
+from dp.cost.views import VIEWS
+from entropy import InsecureTestEntropy
+from mpc.errors import PeerError
+from mpc.protocol.equality import UnequalValuesError
+from mpc.protocol.session import COORDINATOR
+
+ROWS, LABELS = mixture(4000)
+
+
+@pytest.mark.parametrize(("n_owners", "n_helpers"), [(2, 3), (3, 0), (4, 0)])
+async def test_clusters_are_nearly_as_good_as_those_of_the_same_grid_without_privacy(n_owners, n_helpers):
+    tables = split(ROWS, n_owners)
+    plan = plan_for(clustering_job(tables, n_helpers=n_helpers), tables)
+    results, _ = await run(plan, tables)
+    centres = np.array(results[COORDINATOR]["centres"])
+    exact = clustering.reference(tables, plan, Choices(InsecureTestEntropy("reference")))
+    assert loss(ROWS, centres) < 1.2 * loss(ROWS, exact.centres)
+    assert v_measure_score(LABELS, nearest(ROWS, centres)[0]) > 0.95
+    assert sum(results[COORDINATOR]["weights"]) == pytest.approx(len(ROWS), rel=0.2)
+
+
+async def test_the_grid_keeps_what_single_memberships_lose():
+    """Two columns at two parties, clusters on the diagonal: the off-diagonal cells must be empty."""
+    rng = np.random.default_rng(0)
+    which = rng.integers(0, 2, 3000)
+    rows = np.where(which, 0.6, -0.6)[:, None] + rng.normal(0, 0.05, (3000, 2))
+    tables = split(rows, 2)
+    plan = plan_for(clustering_job(tables, n_helpers=3, k=2, k_local=2), tables)
+    results, _ = await run(plan, tables)
+    centres = np.array(results[COORDINATOR]["centres"])
+    np.testing.assert_allclose(centres[centres[:, 0].argsort()], [[-0.6, -0.6], [0.6, 0.6]], atol=0.02)
+
+
+@pytest.mark.parametrize("changes", [{"p": 1}, {"local_method": "lloyd", "k_local": 6, "epsilon": 6.0}])
+async def test_medians_and_noisy_lloyd_run_too(changes):
+    tables = split(ROWS, 3)
+    plan = plan_for(clustering_job(tables, **changes), tables)
+    results, _ = await run(plan, tables)
+    p, centres = plan.params.p, np.array(results[COORDINATOR]["centres"])
+    spread = loss(ROWS, ROWS.mean(axis=0, keepdims=True), p)
+    assert loss(ROWS, centres, p) < (0.4 if p == 1 else 0.15) * spread
+
+
+async def test_the_result_is_json_in_units_of_the_columns_and_reports_both_views():
+    tables = split(ROWS, 3)
+    plan = plan_for(clustering_job(tables), tables)
+    results, _ = await run(plan, tables)
+    result = json.loads(json.dumps(results[COORDINATOR], allow_nan=False))
+    assert np.array(result["centres"]).shape == (4, 6)
+    assert np.array(result["local_centres"]["owner-2"]).shape == (plan.k_local, 2)
+    views = result["privacy"]["views"]
+    assert 0 < views["coordinator"]["epsilon"] < views["coalition"]["epsilon"] <= 2.0
+
+
+def test_centres_of_the_widest_columns_are_finite_and_within_their_bounds():
+    tables = split(ROWS, 3)
+    wide = ColumnSchema(name="x0", lower=-8e307, upper=8e307)
+    schema = tables[0].schema.model_copy(update={"columns": (wide, *tables[0].schema.columns[1:])})
+    plan = plan_for(clustering_job(tables), [Table(schema, tables[0].values, tables[0].ids_digest), *tables[1:]])
+    found = clustering.in_column_units(np.array([[1.0] * 6, [-1.0] * 6]), plan)
+    assert found[:, 0].tolist() == [8e307, -8e307]
+
+
+async def test_equal_entropy_gives_the_same_result_and_a_party_learns_how_many_values_were_clipped():
+    rows = ROWS.copy()
+    rows[:7, 3] = 5.0
+    tables = split(rows, 3)
+    plan = plan_for(clustering_job(tables), tables)
+    (first, _), (again, _), (other, _) = [await run(plan, tables, seed) for seed in ("a", "a", "b")]
+    assert first[COORDINATOR] == again[COORDINATOR] != other[COORDINATOR]
+    assert first[2].clipped_values == {"x2": 0, "x3": 7}
+
+
+async def test_on_real_letters_clusters_are_nearly_as_good_as_without_privacy():
+    rows = read("letter").drop("letter").to_numpy()[:4000] / 7.5 - 1  # attributes are 0..15, as published
+    tables = split(rows, 2)
+    job = clustering_job(tables, n_helpers=3, k=5, k_local=5, epsilon=4.0, view="coordinator")
+    plan = plan_for(job, tables)
+    results, _ = await run(plan, tables)
+    exact = clustering.reference(tables, plan, Choices(InsecureTestEntropy("reference")))
+    assert loss(rows, np.array(results[COORDINATOR]["centres"])) < 1.15 * loss(rows, exact.centres)
+
+
+# -- cost ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_centres_and_counts_cost_the_target_together_and_hardly_less(view, share):
+    tables = split(ROWS, 3)
+    plan = plan_for(clustering_job(tables, epsilon=1.0, view=view, counting_share=share), tables)
+    events = plan.privacy_events(view)
+    assert len(events) == 3 + 1
+    assert 0.99 < composed_epsilon(events, 1e-5).epsilon <= 1.0
+    assert composed_epsilon(plan.counting.events(view), 1e-5).epsilon <= share
+    assert [event_from(record_of(event)) for event in events] == list(events)
+
+
+async def test_centres_leave_only_as_lattice_points_to_the_coordinator():
+    tables = split(ROWS, 3)
+    plan = plan_for(clustering_job(tables), tables)
+    _, network = await run(plan, tables)
+    sent = [m for m in network.transcript if m.stage == clustering.CENTRES_STAGE]
+    assert [(m.sender, m.receiver) for m in sent] == [(1, COORDINATOR), (2, COORDINATOR), (3, COORDINATOR)]
+    assert all(m.array.dtype == np.uint64 and m.array.max() <= WIDTH for m in sent)
+
+
+# -- k' ------------------------------------------------------------------------------------------------------------
+
+PUBLISHED = {
+    (2, 20_000): (4, 5, 5, 6, 6),
+    (2, 60_000): (5, 6, 6, 7, 7),
+    (2, 100_000): (6, 6, 7, 7, 7),
+    (4, 20_000): (4, 4, 5, 5, 5),
+    (4, 60_000): (4, 5, 6, 6, 6),
+    (4, 100_000): (5, 6, 6, 7, 7),
+}
+"""Automatically chosen k' for epsilon 0.5, 1, 2, 3, 4 in the dissertation's table 5.1."""
+
+
+class PrintedSketch(MpcCounting):
+    """The deviation of two parties' counts as theorem 6 states it for sketches with M = 4096, rho = 1."""
+
+    epsilon: float
+
+    def count_deviation(self, n_rows):
+        k, s = self.grid.k_local, len(self.grid.owners)
+        epsilon_2 = 0.98 * self.epsilon / (2 * s)
+        return (n_rows - n_rows / k**2) / 64 + 4 * 2 * (k - 1) * np.sqrt(np.log(n_rows)) / epsilon_2
+
+
+def test_the_rule_gives_the_published_numbers_but_for_one():
+    agree = 0
+    for (n_owners, n_rows), expected in PUBLISHED.items():
+        for epsilon, k_expected in zip((0.5, 1, 2, 3, 4), expected, strict=True):
+
+            def sketch(k_local, n_owners=n_owners, epsilon=epsilon):
+                members = tuple(range(1, n_owners + 1))
+                grid = MembershipGrid(
+                    owners=members, members=members, n_parties=3, colluding=1, k_local=k_local, max_rows=10**6
+                )
+                return PrintedSketch(grid=grid, cells="pairs", party_mu=2, epsilon=epsilon)
+
+            agree += local_clusters(2, n_owners, n_rows, sketch).grid.k_local == k_expected
+    assert agree >= 29
+
+
+@pytest.mark.parametrize(("k", "n_owners", "least"), [(1, 2, 2), (4, 2, 2), (5, 2, 3), (16, 4, 2), (17, 4, 3)])
+def test_the_grid_has_at_least_k_cells(k, n_owners, least):
+    assert least_local_clusters(k, n_owners) == least
+
+
+def test_less_noise_allows_more_local_clusters():
+    tables = split(ROWS, 4)
+    joint = {"counting_options": {"cells": "joint"}}
+    chosen = [plan_for(clustering_job(tables, epsilon=e, **joint), tables).k_local for e in (0.5, 2.0, 8.0)]
+    assert chosen == sorted(chosen)
+    assert chosen[0] < chosen[-1]
+
+
+# -- bad input -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"k": 5001, "k_local": 1000}, "5001"),
+        (
+            {"max_rows": 3999},
+            "max_rows: 3999 is below 4000, the most rows that table 'people' of party 'owner-1' declares",
+        ),
+        ({"k": 401}, "k: 401 is above 400, the least rows that table 'people' of party 'owner-1' declares"),
+        ({"k": 30, "k_local": 3}, r"30 clusters of a grid of k_local\^3 = 27 cells"),
+        ({"k_local": 50}, "at most 65536 cells"),
+        ({"counting": "magic"}, "unknown counting 'magic'; on offer: .*mpc"),
+        ({"counting_options": {"depth": 3}}, "counting_options: .* no option 'depth'"),
+        ({"counting_share": 1.0}, "counting_share"),
+        ({"p": 3}, "p: "),
+        ({"p": 1, "local_method": "lloyd"}, "lloyd minimises squared distances"),
+        ({"expected_rows": 6000}, "expected_rows: more than max_rows"),
+        ({"epsilon": 0.001}, "privacy.epsilon: so small that .* is off by"),
+        ({"max_rows": 1 << 101}, "max_rows"),
+        ({"wishes": 1}, "wishes"),
+    ],
+)
+def test_a_job_that_cannot_be_met_is_refused_by_its_plan(changes, says):
+    tables = split(ROWS, 3)
+    with pytest.raises(JobError, match=says):
+        plan_for(clustering_job(tables, **changes), tables)
+
+
+def test_one_owner_is_no_vertical_clustering():
+    tables = split(ROWS, 1)
+    with pytest.raises(JobError, match="at least two parties"):
+        plan_for(clustering_job(tables, n_helpers=3), tables)
+
+
+async def test_tables_of_different_rows_stop_before_anything_is_sent_to_the_coordinator():
+    tables = split(ROWS, 3)
+    tables[1] = split(ROWS[:-1], 3)[1]
+    plan = plan_for(clustering_job(tables), tables)
+    network = network_of(plan)
+    results = await run_parties(plan, tables, network)
+    assert any(isinstance(result, UnequalValuesError) for result in results.values())
+    assert not [message for message in network.transcript if message.receiver == COORDINATOR]
+
+
+async def test_a_centre_outside_the_bounds_is_held_against_its_sender():
+    tables = split(ROWS, 3)
+    plan = plan_for(clustering_job(tables), tables)
+
+    def outside(message):
+        if message.stage == clustering.CENTRES_STAGE and message.sender == 2:
+            return (message.altered(message.array + np.uint64(WIDTH + 1)),)
+        return (message,)
+
+    results, _ = await run(plan, tables, fault=outside)
+    assert isinstance(results[COORDINATOR], PeerError)
+    assert "owner-2 sent a centre outside the public bounds" in str(results[COORDINATOR])
+
+
+async def test_equal_rows_leave_empty_clusters_of_weight_zero():
+    tables = split(np.full((2000, 4), 0.25), 2)
+    plan = plan_for(clustering_job(tables, n_helpers=3, k=3, k_local=3), tables)
+    results, _ = await run(plan, tables)
+    result = results[COORDINATOR]
+    best = int(np.argmax(result["weights"]))
+    assert result["weights"][best] > 0.9 * sum(result["weights"])
+    np.testing.assert_allclose(result["centres"][best], 0.25, atol=0.1)

@@ -1,0 +1,148 @@
+"""No job succeeds, fails or looks different by the number of rows of a table: declarations decide."""
+
+import numpy as np
+import pytest
+from job_builders import PARTIES, make_job, make_schema
+
+from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
+from analyses.job.job import Job, JobError
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from analyses.registry import ANALYSES, analysis_of
+from entropy import InsecureTestEntropy
+from mpc.local.network import LocalNetwork
+from mpc.protocol.session import COORDINATOR
+
+LEAST, MOST = 6, 64
+SKETCHES = {"accept_no_protection_against_parties": True, "sketches": 64}
+OWN_ROWS = ("secure-sum", "secure-mean", "secure-histogram")
+"""Analyses of parties' own rows, which need no declaration: they clip totals to their `max_rows`."""
+
+JOBS = [
+    ("pca", {"components": 2}),
+    ("low-rank", {"rank": 2}),
+    ("low-rank", {"rank": 2, "method": "sketch"}),
+    ("least-squares", {"label": "bank.x0"}),
+    ("logistic-regression", {"label": "telco.x0", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}),
+    ("pattern-count", {}),
+    ("pattern-count", {"method": "randomized-response"}),
+    ("pattern-count", {"method": "subsampled", "share": 0.5}),
+    ("moments", {}),
+    ("moments", {"method": "laplace", "order": 1}),
+    ("moments", {"method": "sketch", "sketch_rows": 64}),
+    ("clustering", {"k": 3, "k_local": 2}),
+    ("clustering", {"k": 3, "k_local": 2, "counting": "independent"}),
+    ("clustering", {"k": 3, "k_local": 2, "counting": "ldp"}),
+    ("clustering", {"k": 3, "k_local": 2, "counting": "pattern"}),
+    ("clustering", {"k": 3, "k_local": 2, "counting": "fm-sketch", "counting_options": SKETCHES}),
+    ("secure-sum", {"max_rows": 20, "units": 64}),
+    ("secure-mean", {"max_rows": 20, "units": 64}),
+    ("secure-histogram", {"max_rows": 20, "edges": [0, 0.5, 1]}),
+]
+
+
+def schemas_with(*declared):
+    return [make_schema(p, rows=rows) for p, rows in zip(PARTIES, declared, strict=True)]
+
+
+def table(party, n_rows):
+    column = ColumnSchema(name="x0", lower=0, upper=1)
+    schema = BlockSchema(party=party, columns=(column,), has_ids=True, rows=(LEAST, MOST))
+    values = np.random.default_rng(n_rows).integers(0, 2, (n_rows, 1)).astype(float)
+    return Table(schema, values, digest_of_ids(map(str, range(n_rows))))
+
+
+async def traffic(analysis, parameters, n_rows):
+    """What the coordinator can see of a job: who tells it what, of which size, and how everybody's part ended."""
+    privacy = {"epsilon": 500.0, "delta": 1e-5, "view": "coordinator"}
+    inputs = [{"party": p, "table": "people"} for p in PARTIES]
+    job = Job.model_validate(
+        {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "deadline_s": 30}
+    )
+    tables = {p: table(p, n_rows) for p in PARTIES}
+    plan = analysis_of(job).plan(job, [t.schema for t in tables.values()])
+    names = {COORDINATOR: "coordinator", **dict(enumerate(PARTIES, start=1))}
+    network = LocalNetwork(names, entropy_of=lambda m: InsecureTestEntropy(f"{n_rows} {m}"))
+    told = {p: [] for p in PARTIES}
+
+    def party(name):
+        def work(session):
+            session.progress = lambda stage, done, total: told[name].append(stage)
+            return analysis_of(job).party(session, plan, tables[name])
+
+        return work
+
+    work = {number: party(name) for number, name in names.items() if number != COORDINATOR}
+    work[COORDINATOR] = lambda session: analysis_of(job).coordinator(session, plan)
+    results = await network.run(work)
+    seen = [(m.sender, m.stage, m.array.shape) for m in network.transcript if m.receiver == COORDINATOR]
+    stages = {name: list(dict.fromkeys(stages)) for name, stages in told.items()}
+    return plan.digest(), sorted(seen), stages, {n: type(result).__name__ for n, result in results.items()}
+
+
+def test_every_analysis_is_tried_here():
+    assert {analysis for analysis, _ in JOBS} == set(ANALYSES)
+
+
+@pytest.mark.parametrize(("analysis", "parameters"), JOBS)
+async def test_tables_of_one_row_more_look_the_same_to_the_coordinator(analysis, parameters):
+    least, more, nearly, most = [await traffic(analysis, parameters, n) for n in (LEAST, LEAST + 1, MOST - 1, MOST)]
+    assert least == more == nearly == most
+    assert least[3] == {COORDINATOR: "dict", 1: "LocalReport", 2: "LocalReport", 3: "LocalReport"}
+
+
+@pytest.mark.parametrize(("analysis", "parameters"), [job for job in JOBS if job[0] not in OWN_ROWS])
+async def test_a_job_for_fewer_rows_than_are_declared_is_refused_whatever_the_tables_hold(analysis, parameters):
+    said = set()
+    for n_rows in (LEAST, MOST - 1, MOST):
+        with pytest.raises(JobError) as raised:
+            await traffic(analysis, {**parameters, "max_rows": MOST - 1}, n_rows)
+        said.add(str(raised.value))
+    text = "parameters.max_rows: 63 is below 64, the most rows that table 'people' of party 'bank' declares"
+    assert said == {text}
+
+
+async def test_more_clusters_than_the_least_rows_declared_are_refused_whatever_the_tables_hold():
+    said = set()
+    for n_rows in (LEAST, LEAST + 1, MOST):
+        with pytest.raises(JobError) as raised:
+            await traffic("clustering", {"k": LEAST + 1}, n_rows)
+        said.add(str(raised.value))
+    assert said == {"parameters.k: 7 is above 6, the least rows that table 'people' of party 'bank' declares"}
+
+
+def test_the_tightest_declarations_count_and_their_owners_are_named():
+    found = declared_rows(make_job(), schemas_with((5, 80), (10, 90), (1, 70)))
+    assert (found.least, found.least_of) == (10, "table 'people' of party 'hospital'")
+    assert (found.most, found.most_of) == (70, "table 'people' of party 'telco'")
+
+
+def test_a_job_that_says_nothing_of_rows_is_ready_for_the_most_that_are_declared():
+    schemas = schemas_with((5, 80), (10, 90), (1, 70))
+    assert parameters_of(make_job(parameters={}), schemas, JointRowsParams).max_rows == 70
+    assert parameters_of(make_job(parameters={"max_rows": 75}), schemas, JointRowsParams).max_rows == 75
+    with pytest.raises(JobError, match=r"max_rows: 69 is below 70, .* party 'telco' declares"):
+        parameters_of(make_job(parameters={"max_rows": 69}), schemas, JointRowsParams)
+
+
+def test_a_table_of_which_no_rows_are_declared_is_named():
+    with pytest.raises(
+        JobError, match=r"inputs: table 'people' of party 'hospital' declares no rows .* pca needs that"
+    ):
+        declared_rows(make_job(), schemas_with((5, 80), None, (1, 70)))
+
+
+def test_declarations_that_no_rows_can_keep_are_refused_and_both_tables_named():
+    text = r"'people' of party 'telco' declares 71 rows at least and .* party 'bank' 70 at most"
+    with pytest.raises(JobError, match=text):
+        declared_rows(make_job(), schemas_with((5, 70), (5, 70), (71, 90)))
+
+
+def test_a_table_outside_its_declaration_cannot_be_made_and_the_text_has_no_number():
+    for n_rows in (LEAST - 1, MOST + 1):
+        with pytest.raises(ValueError, match="the table of bank does not have as many rows as it declares"):
+            table("bank", n_rows)
+
+
+def test_a_declaration_whose_least_is_above_its_most_is_refused():
+    with pytest.raises(ValueError, match="rows: the least, 9, is above the most, 8"):
+        make_schema("bank", rows=(9, 8))

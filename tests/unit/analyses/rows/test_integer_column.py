@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.rows.integer_column import IntegerColumn, nearest_places
+
+COLUMN = IntegerColumn("bank.code", -1, 3)
+
+
+def table(values):
+    schema = BlockSchema(party="bank", columns=(ColumnSchema(name="code", lower=-1, upper=3),))
+    return Table(schema, np.array(values, dtype=np.float64)[:, None])
+
+
+def test_categories_count_from_the_lower_bound():
+    assert COLUMN.n_values == 5
+    places, n_mapped = COLUMN.categories(table([-1, 0, 3]))
+    assert (places.tolist(), n_mapped) == ([0, 1, 4], 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"), [(-2, -1), (-1.4, -1), (4, 3), (1e300, 3), (-1e300, -1), (0.5, 0), (1.5, 2), (2.6, 3)]
+)
+def test_what_is_no_category_becomes_the_nearest_and_is_counted(value, becomes):
+    places, n_mapped = COLUMN.categories(table([0, value, 1, 3]))
+    assert (places.tolist(), n_mapped) == ([1, becomes + 1, 2, 4], 1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.integers(-10, 10), st.integers(1, 99))
+def test_what_a_value_becomes_depends_on_no_other_value(values, lower, width):
+    """Then tables that differ in one record differ in that one at most when they are mapped: see the module."""
+    together, n_mapped = nearest_places(np.array(values), lower, lower + width)
+    alone = [nearest_places(np.array([value]), lower, lower + width) for value in values]
+    assert together.tolist() == [int(place[0]) for place, _ in alone]
+    assert n_mapped == sum(n for _, n in alone)
+    assert 0 <= together.min() <= together.max() <= width
+    column = IntegerColumn("bank.code", 0, width)
+    counts, n_clipped, n_rounded = column.clipped(table(values), width)
+    parts = [column.clipped(table([value]), width) for value in values]
+    assert counts.tolist() == [int(count[0]) for count, *_ in parts]
+    assert (n_clipped, n_rounded) == tuple(np.sum([rest for _, *rest in parts], axis=0))
+
+
+@settings(deadline=None)
+@given(st.floats(-1e15, 1e15), st.integers(1, 99))
+def test_an_event_moves_a_count_by_one_at_most_whatever_the_value_was(value, most):
+    before, after = COLUMN.clipped(table([value, value + 1]), most)[0].tolist()
+    assert abs(after - before) <= 1
+
+
+@pytest.mark.parametrize("lower", [2**60, -(2**60), 2**65])
+def test_places_far_from_zero_are_exact(lower):
+    step = int(np.spacing(float(abs(lower))))
+    column = IntegerColumn("bank.code", lower, lower + 2 * step)
+    assert column.categories(table([lower, lower + step, 9e99]))[0].tolist() == [0, step, 2 * step]
+
+
+def test_counts_are_rounded_toward_zero_and_clipped_and_both_are_counted():
+    values, n_clipped, n_rounded = COLUMN.clipped(table([-1, 0.9, 1.2, 3, 2]), 2)
+    assert values.tolist() == [0, 0, 1, 2, 2]
+    assert (n_clipped, n_rounded) == (2, 2)

@@ -1,0 +1,130 @@
+"""Whatever the registry holds is complete: a page, an example with a plan, a demo, text; it runs in one process."""
+
+import ast
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from registry_jobs import OWNERS, VARIANTS
+
+from analyses.job.analysis import Analysis
+from analyses.job.job import Job
+from analyses.registry import ANALYSES, OFFERED, lines_of
+from analyses.run_locally import run_locally
+from cli.survival import survival_of
+from demo.command import demo_app
+from demo.kdd import write_kdd_parties
+from dp.cost.report import describe
+from entropy import InsecureTestEntropy
+
+REPOSITORY = Path(__file__).parents[3]
+ROOMS = ("analyses", "bench", "cli", "coordinator", "demo", "device", "dp", "mpc", "party", "service", "transport")
+
+REMEMBERS = {"party/ledger/spending.py"}
+"""What an earlier version of the ledger has charged stays true under the name that it had."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_kdd_parties(tmp_path_factory.mktemp("tables"), rows=2000)
+
+
+def test_no_two_analyses_have_a_name_in_common():
+    assert len(ANALYSES) == sum(len(analysis.names) for analysis in OFFERED)
+    assert all(ANALYSES[name] is analysis for analysis in OFFERED for name in analysis.names)
+
+
+@pytest.mark.parametrize("analysis", OFFERED, ids=lambda analysis: analysis.names[0])
+def test_every_analysis_has_a_page_and_a_demo(analysis):
+    page = REPOSITORY / "docs" / analysis.page
+    assert page.exists()
+    assert analysis.demo in {command.name or command.callback.__name__ for command in demo_app.registered_commands}
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_has_an_example_that_can_be_planned(name, data):
+    (file,) = [example for example in ANALYSES[name].examples if example == f"{name}.toml"]
+    job = Job.from_toml((REPOSITORY / "examples" / file).read_text(encoding="utf-8"))
+    assert job.analysis == name
+    ANALYSES[name].check_parameters(job)
+    schemas = [t.schema for t in data.in_memory({i.party: i.columns or usual(data, i.party) for i in job.inputs})]
+    plan = ANALYSES[name].plan(job, schemas)
+    assert plan.privacy_report()["delta"] == job.privacy.delta
+    assert survival_of(job).in_words
+
+
+def usual(data, party):
+    return list(data.tables[party].usual_bounds)
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+async def test_every_analysis_runs_in_one_process_and_its_result_can_be_read(name):
+    variant = VARIANTS[name]
+    job = variant.job()
+    run = await run_locally(job, variant.tables(), entropy_of=lambda m: InsecureTestEntropy(f"{name} {m}"))
+    assert run.failures == ()
+    assert set(run.reports) == set(job.members)
+    assert {run.reports[owner].n_rows for owner in OWNERS} == {300}
+    assert run.result["analysis"] == name
+    lines = lines_of(name)(run.result)
+    assert lines[-1] == f"  {describe(run.result['privacy'])[-1]}"
+    assert "privacy" in lines[1:]
+
+
+def names_told_apart(source):
+    """Lines of a source text that compare something with the name of an analysis, or look something up by it."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        values = []
+        if isinstance(node, ast.Compare):
+            values = [node.left, *node.comparators]
+            values += [inner for value in values if isinstance(value, ast.Tuple | ast.List) for inner in value.elts]
+        elif isinstance(node, ast.Dict):
+            values = node.keys
+        elif isinstance(node, ast.Set):
+            values = node.elts
+        elif isinstance(node, ast.MatchValue):
+            values = [node.value]
+        found += [v.lineno for v in values if isinstance(v, ast.Constant) and v.value in ANALYSES]
+    return found
+
+
+def test_no_code_branches_on_the_name_of_an_analysis():
+    """Only an analysis itself may tell its own names apart; measurements name what they measure."""
+    found = {}
+    for room in ROOMS:
+        for path in sorted((REPOSITORY / room).rglob("*.py")):
+            name = path.relative_to(REPOSITORY).as_posix()
+            if name.startswith(("analyses/sums/", "bench/")) or name in REMEMBERS:
+                continue
+            if lines := names_told_apart(path.read_text(encoding="utf-8")):
+                found[name] = lines
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if job.analysis == "pca": pass',
+        'if job.analysis in ("pca", "low-rank"): pass',
+        'key = {"secure-sum": "sum"}[name]',
+        'match name:\n    case "clustering": pass',
+        'if name in {"moments"}: pass',
+    ],
+)
+def test_a_branch_on_the_name_of_an_analysis_is_found(line):
+    assert names_told_apart(line)
+
+
+def test_every_field_of_an_analysis_is_explained():
+    assert all(f"    {field.name}: " in (Analysis.__doc__ or "") for field in fields(Analysis))
+
+
+def test_the_jobs_of_the_registry_are_jobs_of_examples_too():
+    found = {tomllib.loads(path.read_text())["analysis"] for path in examples_of_jobs()}
+    assert found == set(ANALYSES)
+
+
+def examples_of_jobs():
+    return [path for path in (REPOSITORY / "examples").glob("*.toml") if "[[inputs]]" in path.read_text()]

@@ -1,0 +1,245 @@
+import json
+from contextlib import nullcontext
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import IDENTITIES, NAMES, device_in, question, round_of
+
+from analyses.sums.records import DeclaredRecord
+from analyses.sums.secure_sum import SumParams, round_config
+from device.config import DeviceConfig, SumPolicy, read_identity_key
+from mpc.secagg.errors import PolicyRefusalError
+from mpc.secagg.policy import MemberPolicy
+from service.settings import SettingsError
+
+TEXT = """
+name = "ann"
+federation = "walkers"
+data_dir = "ann"
+identity_file = "ann.identity"
+roster = "roster.toml"
+
+[coordinator]
+name = "hub"
+address = "127.0.0.1:7100"
+
+[tls]
+authority = "ca.pem"
+certificate = "ann.pem"
+key = "ann.key"
+
+[policy]
+smallest_cohort = 7
+corrupt_fraction = 0.1
+
+[[records]]
+name = "steps"
+path = "steps.json"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "device.toml").write_text(TEXT)
+    members = [("ann", "aa" * 32), ("ben", "bb" * 32)]
+    (tmp_path / "roster.toml").write_text(
+        "".join(f'[[members]]\nname = "{name}"\nidentity = "{key}"\n' for name, key in members)
+    )
+    return tmp_path
+
+
+def test_the_policy_is_what_the_file_and_the_roster_say(folder):
+    policy = DeviceConfig.load(folder / "device.toml").member_policy()
+    assert policy.pinned == {"ann": b"\xaa" * 32, "ben": b"\xbb" * 32}
+    assert policy.smallest_cohort == 7
+    assert policy.corrupt_fraction * 10 == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "smallest_cohort = 1",
+        "corrupt_fraction = 1.0",
+        "smallest_degree = 0",
+        "cohort = 9",
+        'allowed_encodings = ["rounded"]',
+    ],
+)
+def test_a_floor_that_is_none_is_refused(folder, wrong):
+    (folder / "device.toml").write_text(TEXT.replace("smallest_cohort = 7\ncorrupt_fraction = 0.1", wrong))
+    with pytest.raises(SettingsError, match="policy"):
+        DeviceConfig.load(folder / "device.toml")
+
+
+FLOORS = """smallest_n_required = 5
+largest_attempt = 0
+allowed_encodings = ["toward-zero"]
+smallest_cohort = 7"""
+
+
+def test_the_file_may_raise_every_floor(folder):
+    (folder / "device.toml").write_text(TEXT.replace("smallest_cohort = 7", FLOORS))
+    policy = DeviceConfig.load(folder / "device.toml").member_policy()
+    assert (policy.smallest_n_required, policy.largest_attempt) == (5, 0)
+    assert policy.allowed_encodings == {"toward-zero"}
+    missing = {field.name for field in fields(MemberPolicy)} - {"pinned"} - set(SumPolicy.model_fields)
+    assert missing == set()
+
+
+def floors_of(folder, lines):
+    (folder / "device.toml").write_text(TEXT.replace("smallest_cohort = 7\ncorrupt_fraction = 0.1", lines))
+    roster = "".join(f'[[members]]\nname = "{name}"\nidentity = "{key.hex()}"\n' for name, key in IDENTITIES.items())
+    (folder / "roster.toml").write_text(roster)
+    return DeviceConfig.load(folder / "device.toml").member_policy()
+
+
+@pytest.mark.parametrize(
+    ("lines", "params", "attempt", "words"),
+    [
+        ("smallest_n_required = 5", {}, 0, "4 shares open a secret; at least 5 here"),
+        ("largest_attempt = 0", {}, 1, "this is attempt 1; at most 0 here"),
+        ('allowed_encodings = ["stochastic"]', {}, 0, "the encoding toward-zero is not one of stochastic"),
+        ("", {"colluding": 0}, 0, r"safe with 0 corrupt members of 5; at least a fraction of 0\.1 here"),
+    ],
+)
+def test_a_round_below_a_floor_of_the_file_is_refused(folder, lines, params, attempt, words):
+    config = round_of(question(**params), attempt=attempt)
+    with pytest.raises(PolicyRefusalError, match=words):
+        floors_of(folder, lines).check(config, 1, IDENTITIES[NAMES[0]])
+    floors_of(folder, "").check(round_of(question(), attempt=1), 1, IDENTITIES[NAMES[0]])
+
+
+def test_a_budget_says_why_it_is_so(folder):
+    for reason in ("", 'reason = " "'):
+        section = f'[policy.budget]\nperiod = "2026"\nepsilon = 1.0\ndelta = 1e-6\n{reason}\n\n[[records]]'
+        (folder / "device.toml").write_text(TEXT.replace("[[records]]", section))
+        with pytest.raises(SettingsError, match=r"policy\.budget\.reason"):
+            DeviceConfig.load(folder / "device.toml")
+
+
+def test_without_a_word_of_the_owner_there_is_no_budget_and_there_are_no_exact_sums(folder):
+    policy = DeviceConfig.load(folder / "device.toml").policy
+    assert (policy.budget, policy.exact_sums) == (None, False)
+
+
+def test_a_budget_has_a_period_an_epsilon_and_a_delta(folder):
+    section = '[policy.budget]\nperiod = "2026"\nepsilon = 4.0\ndelta = 1e-6\nreason = "first"\n\n[[records]]'
+    (folder / "device.toml").write_text(TEXT.replace("[[records]]", section))
+    config = DeviceConfig.load(folder / "device.toml")
+    (folder / "ann").mkdir()
+    budget = config.open_budget("installation-1")
+    assert (budget.standing()["epsilon"], budget.standing()["period"]) == (4.0, "2026")
+    budget.close()
+    assert config.read_ledger()["budget"]["spent_epsilon"] == 0.0
+
+
+@pytest.mark.parametrize("wrong", ["epsilon = -1.0", 'epsilon = "4"', "epsilon = nan", "epsilon = 1e-320"])
+def test_a_budget_that_is_none_is_refused(folder, wrong):
+    section = f'[policy.budget]\nperiod = "2026"\n{wrong}\ndelta = 1e-6\nreason = "first"\n\n[[records]]'
+    (folder / "device.toml").write_text(TEXT.replace("[[records]]", section))
+    with pytest.raises(SettingsError, match="epsilon"):
+        DeviceConfig.load(folder / "device.toml")
+
+
+def test_a_budgets_delta_is_below_one_over_the_members(folder):
+    for delta, refused in (("0.9", True), ("0.5", True), ("0.49", False)):
+        section = f'[policy.budget]\nperiod = "2026"\nepsilon = 1.0\ndelta = {delta}\nreason = "first"\n\n[[records]]'
+        (folder / "device.toml").write_text(TEXT.replace("[[records]]", section))
+        with pytest.raises(SettingsError, match=r"policy\.budget\.delta") if refused else nullcontext():
+            DeviceConfig.load(folder / "device.toml").member_policy()
+
+
+def test_a_roster_without_keys_is_refused(folder):
+    (folder / "roster.toml").write_text('[[members]]\nname = "ann"\nidentity = "short"\n')
+    with pytest.raises(SettingsError, match="identity"):
+        DeviceConfig.load(folder / "device.toml").member_policy()
+
+
+def records_of(folder, lines):
+    (folder / "device.toml").write_text(TEXT + lines)
+    return DeviceConfig.load(folder / "device.toml").kept_records()
+
+
+def test_a_record_is_read_anew_each_time_and_shows_nothing(folder):
+    kept = records_of(folder, "length = 2\nlargest_weight = 9\n")["steps"]
+    assert kept.declared == DeclaredRecord(2, 9)
+    for values in ([1.5, -2.0], [7.25, 0]):
+        (folder / "steps.json").write_text(json.dumps({"values": values, "weight": 3}))
+        record = kept.read()
+        assert np.array_equal(record.values, values)
+        assert record.weight == 3
+        assert repr(record) == "Record()"
+        assert "7.25" not in repr(kept)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("length = 0", "length"),
+        ("length = -1", "length"),
+        (f"length = {(1 << 26) + 1}", "length"),
+        ("largest_weight = 5", "means need a length too"),
+        ("length = 2\nlargest_weight = 0", "largest_weight"),
+        (f"length = 2\nlargest_weight = {(1 << 52) + 1}", "largest_weight"),
+        ("length = 2.5", "length"),
+        ('[[records]]\nname = "steps"\npath = "other.json"', "two of them have the same name"),
+    ],
+)
+def test_a_declaration_that_is_none_is_refused(folder, lines, words):
+    with pytest.raises(SettingsError, match=words):
+        records_of(folder, lines + "\n")
+
+
+def test_without_a_length_a_record_is_declared_for_histograms_only(folder):
+    assert records_of(folder, "")["steps"].declared == DeclaredRecord(None, None)
+
+
+def test_an_identity_key_is_read_and_signs(tmp_path):
+    path = tmp_path / "ann.identity"
+    path.touch(mode=0o600)
+    path.write_text("01" * 32 + "\n")
+    assert read_identity_key(path).public_bytes == read_identity_key(path).public_bytes
+    assert len(read_identity_key(path).sign(b"x")) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [("01" * 32, 0o644, "open to other users"), ("01" * 31, 0o600, "not a key"), ("hello", 0o600, "not a key")],
+)
+def test_a_key_that_is_none_or_open_is_refused_without_showing_it(tmp_path, text, mode, words):
+    path = tmp_path / "ann.identity"
+    path.touch()
+    path.chmod(mode)
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=words) as caught:
+        read_identity_key(path)
+    assert text not in str(caught.value)
+
+
+def test_an_absent_key_says_how_to_make_one(tmp_path):
+    with pytest.raises(SettingsError, match="moiety device key"):
+        read_identity_key(tmp_path / "absent")
+
+
+def test_the_example_of_a_device_answers_the_example_of_a_question(tmp_path):
+    """Both as they stand, with 20 members: the floor, the declaration, the largest epsilon, the budget."""
+    examples = Path(__file__).parents[3] / "examples"
+    config = DeviceConfig.load(examples / "device.toml")
+    question = SumParams.from_toml((examples / "sum.toml").read_text())
+    identities = {"ann": IDENTITIES[NAMES[0]], **{f"member-{i}": bytes([i]) * 32 for i in range(19)}}
+    policy = replace(config.member_policy(), pinned=identities)
+    proposed = round_config(question, "session", identities)
+    policy.check(proposed, 1, IDENTITIES[NAMES[0]])
+    with device_in(
+        tmp_path,
+        budget=config.policy.budget.as_budget(),
+        name="ann",
+        policy=policy,
+        records=config.kept_records(),
+        largest_epsilon=config.policy.largest_epsilon,
+        exact_sums=config.policy.exact_sums,
+    ) as device:
+        device._admit(question, proposed)
+        assert device.budget.standing()["reserved_jobs"] == 1

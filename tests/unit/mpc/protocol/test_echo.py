@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from mpc.errors import PeerSilentError, PeerViolationError
+from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol.echo import receive_alike
+
+SENDER, RECEIVERS = 0, (1, 2, 3)
+
+
+async def told(values_of, rounds=1, deadline_s=20.0, silent=()):
+    """What each receiver makes of an array that the sender sends it, round by round."""
+    network = LocalNetwork(local_names(3), deadline_s=deadline_s)
+
+    async def sender(session):
+        for number in range(rounds):
+            for receiver in RECEIVERS:
+                await session.send(receiver, "weights", values_of(receiver, number))
+
+    async def receiver(session):
+        return [await receive_alike(session, SENDER, "weights", (2,), RECEIVERS) for _ in range(rounds)]
+
+    return await network.run({SENDER: sender, **{r: receiver for r in RECEIVERS if r not in silent}})
+
+
+async def test_what_all_were_told_alike_is_returned_round_after_round():
+    results = await told(lambda _, number: np.array([number, 7], dtype=np.uint64), rounds=3)
+    for receiver in RECEIVERS:
+        assert [array.tolist() for array in results[receiver]] == [[0, 7], [1, 7], [2, 7]]
+
+
+@pytest.mark.parametrize("odd", RECEIVERS)
+async def test_a_sender_that_tells_one_receiver_something_else_is_named_by_that_one_and_somebody_else(odd):
+    results = await told(lambda receiver, _: np.array([receiver == odd, 7], dtype=np.uint64))
+    for receiver in RECEIVERS:
+        assert isinstance(results[receiver], PeerViolationError)
+        assert results[receiver].member == SENDER
+        assert "coordinator told" in str(results[receiver])
+
+
+async def test_nothing_is_returned_before_every_receiver_has_answered():
+    same = np.array([1, 7], dtype=np.uint64)
+    results = await told(lambda *_: same, deadline_s=0.5, silent=(3,))
+    for receiver in (1, 2):
+        assert isinstance(results[receiver], PeerSilentError)
+        assert results[receiver].member == 3

@@ -1,0 +1,118 @@
+"""No legal table, however small or monotonous, fails a job or shows in what parties tell of it.
+
+That a job fails after the commit is an answer too, and no noise covers it.
+"""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from job_builders import PARTIES
+from ledgers import budget
+from party_federation import Federation
+
+from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
+from analyses.power_moments.plan import EVENT_UNIT
+from analyses.registry import ANALYSES
+from dp.cost.views import UNIT
+from party.jobs import FinishedEvent, ProgressEvent
+from party.policy import Policy, Rules
+
+BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0), "code": (0.0, 3.0), "label": (0.0, 1.0)}
+ROWS = (1, 100)
+ANY = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_coalition=0))
+OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
+STEPS = {"label": "telco.label", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
+FEW = {"k": 1, "k_local": 3}
+X, CODE, LABEL = ("x0", "x1"), ("code",), ("label",)
+JOBS = {
+    "pca": (X, {"components": 2, "gamma": 256}),
+    "low-rank": (X, {"rank": 1, "gamma": 256}),
+    "low-rank sketch": (X, {"rank": 1, "gamma": 256, "method": "sketch", "sketch_rows": 8}),
+    "least-squares": (LABEL, {"label": "telco.label", "gamma": 256}),
+    "least-squares sketch": (LABEL, {"label": "telco.label", "gamma": 256, "method": "sketch", "sketch_rows": 32}),
+    "logistic-regression": (LABEL, STEPS),
+    "logistic-regression cubic": (LABEL, {**STEPS, "order": 3}),
+    "clustering": (X, FEW),
+    "clustering lloyd": (X, {**FEW, "local_method": "lloyd"}),
+    "clustering median": (X, {**FEW, "p": 1}),
+    "clustering ldp": (X, {**FEW, "counting": "ldp"}),
+    "clustering pattern": (X, {**FEW, "counting": "pattern"}),
+    "clustering independent": (X, {**FEW, "counting": "independent"}),
+    "clustering sketches": (X, {**FEW, "counting": "fm-sketch", "counting_options": OPTIONS}),
+    "pattern-count": (CODE, {}),
+    "pattern-count reports": (CODE, {"method": "randomized-response"}),
+    "pattern-count sample": (CODE, {"method": "subsampled", "share": 0.5}),
+    "moments": (CODE, {"order": 3}),
+    "moments laplace": (CODE, {"method": "laplace", "order": 1}),
+    "moments sketch": (CODE, {"method": "sketch", "order": 2, "sketch_rows": 64}),
+    "moments threshold": (CODE, {"method": "threshold", "order": 2, "threshold": 6}),
+    "secure-sum": (X, {"max_rows": 100, "units": 16}),
+    "secure-mean": (X, {"max_rows": 100, "units": 16}),
+    "secure-mean weighted": (X, {"max_rows": 100, "units": 16, "weight": 1}),
+    "secure-histogram": (("x0",), {"max_rows": 100, "edges": [-1.0, 0.0, 1.0, 3.0]}),
+}
+UNITS = {"moments threshold": EVENT_UNIT, "clustering sketches": UNIT_AGAINST_COORDINATOR}
+BEYOND = float(np.finfo(np.float64).max)
+TABLES = {
+    "many rows": lambda rng, shape: rng.uniform(-1, 3, (60, shape)),
+    "one row": lambda rng, shape: rng.uniform(-1, 3, (1, shape)),
+    "two rows, one beyond all bounds": lambda rng, shape: np.array([[BEYOND] * shape, [-BEYOND] * shape]),
+    "the least value only": lambda rng, shape: np.full((100, shape), -1.0),
+    "the largest value only": lambda rng, shape: np.full((100, shape), 3.0),
+    "nothing but zeros": lambda rng, shape: np.zeros((37, shape)),
+}
+
+
+def table_of(party, columns, make, name):
+    weights = {"x1": (0.0, 4.0)} if name == "secure-mean weighted" else {}
+    shown = tuple(ColumnSchema(name=c, lower=low, upper=up) for c in columns for low, up in [{**BOUNDS, **weights}[c]])
+    values = make(np.random.default_rng(len(party)), len(columns))
+    schema = BlockSchema(party=party, columns=shown, has_ids=True, rows=ROWS)
+    return Table(schema, values, digest_of_ids(map(str, range(len(values)))))
+
+
+async def told_of(name, make, folder):
+    """What parties tell of a job, and the stages in which the coordinator hears of them, in order for each."""
+    columns, parameters = JOBS[name]
+    at = {p: columns if p == "telco" or columns != LABEL else X for p in PARTIES}
+    if name.startswith("logistic"):
+        at["telco"] = ("x0", "label")
+    job = Job.model_validate(
+        {
+            "analysis": name.split()[0],
+            "inputs": [{"party": p, "table": "people", "columns": at[p]} for p in PARTIES],
+            "privacy": {
+                "epsilon": 50.0,
+                "delta": 1e-6,
+                "view": "coordinator" if name == "clustering sketches" else "coalition",
+            },
+            "parameters": parameters,
+        }
+    )
+    tables = {p: table_of(p, at[p], make, name) for p in PARTIES}
+    federation = Federation(tables, folder, policy=ANY, with_budget=False, deadline_s=60.0)
+    for ledger in federation.ledgers.values():
+        ledger.set_budget("people", budget(100.0, delta=1e-5, unit=UNITS.get(name, UNIT)), "test")
+    events, result = await federation.run(job)
+    assert not isinstance(result, Exception), result
+    assert all(of_party[-1] == FinishedEvent() for of_party in events.values())
+    told = {p: [(e.stage, e.percent) for e in all_ if isinstance(e, ProgressEvent)] for p, all_ in events.items()}
+    told = {p: [one for one, _ in groupby(all_)] for p, all_ in told.items()}  # repeated only where a while has passed
+    return told, sorted(stage for stage, receiver in federation.sent if receiver == 0)
+
+
+def test_every_analysis_is_among_the_jobs():
+    assert {name.split()[0] for name in JOBS} == set(ANALYSES)
+
+
+@pytest.mark.parametrize("name", JOBS)
+async def test_every_legal_table_gives_an_answer_and_the_same_is_told_of_it(tmp_path, name):
+    seen = {}
+    for kind, make in TABLES.items():
+        (tmp_path / kind).mkdir()
+        seen[kind] = await told_of(name, make, tmp_path / kind)
+    for kind, told in seen.items():
+        assert told == seen["many rows"], kind

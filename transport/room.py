@@ -1,0 +1,64 @@
+"""How much may lie here unread: of one sender, over all jobs, and of all senders together.
+
+What somebody waits for always has room, whatever else lies here: so a sender that fills its share slows down itself,
+and no job can stop another. How much that is, our own programs decide, not the sender.
+
+The bound. Of one sender there lie here at most SENDER_BYTES of arrays that nobody asked for yet. Besides, gRPC holds
+for each of its calls at most one message and one window of what follows, so with the limits of `service.limits` and
+`service.server` in all
+
+    SENDER_BYTES + calls_each * (LARGEST_MESSAGE_BYTES + STREAM_WINDOW_BYTES)  =  128 MiB + 500 * 193 KiB  <  223 MiB.
+
+Of all senders together, arrays take at most ALL_BYTES.
+"""
+
+import asyncio
+from collections.abc import Hashable
+
+SENDER_BYTES = 128 << 20
+ALL_BYTES = 512 << 20
+
+
+class Room:
+    """The memory of one process for what has arrived.
+
+    Args:
+        sender_bytes: for one sender.
+        all_bytes: for all of them.
+    """
+
+    def __init__(self, sender_bytes: int = SENDER_BYTES, all_bytes: int = ALL_BYTES) -> None:
+        self.sender_bytes = sender_bytes
+        self.all_bytes = all_bytes
+        self.taken_bytes = 0
+        self.changed = asyncio.Event()
+        """Set when who waits for room should look again."""
+        self._shares: dict[Hashable, Share] = {}
+
+    def share_of(self, sender: Hashable) -> "Share":
+        """Return the share of a sender, the same for all of its jobs."""
+        return self._shares.setdefault(sender, Share(self))
+
+
+class Share:
+    """What one sender has taken of a room. Made by `Room.share_of`."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.taken_bytes = 0
+
+    def has_room_for(self, n_bytes: int) -> bool:
+        """Whether so many bytes fit, beside what lies here already."""
+        room = self.room
+        return self.taken_bytes + n_bytes <= room.sender_bytes and room.taken_bytes + n_bytes <= room.all_bytes
+
+    def take(self, n_bytes: int) -> None:
+        """Count bytes as lying here."""
+        self.taken_bytes += n_bytes
+        self.room.taken_bytes += n_bytes
+
+    def give_back(self, n_bytes: int) -> None:
+        """Count bytes as gone."""
+        self.taken_bytes -= n_bytes
+        self.room.taken_bytes -= n_bytes
+        self.room.changed.set()
