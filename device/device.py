@@ -221,7 +221,7 @@ class Device:
         contributed = self.records[params.record].contribute(params)
         encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
         noise = params.noise(config.topology)
-        drawn = None if noise is None else noise.draw(member.surplus_seeds, self.entropy).values
+        drawn = None if noise is None else noise.draw(self.entropy, member.surplus_seeds)
         masked = member.mask_input(delivery, encoded.values, drawn)
         self._report(params, config, contributed, encoded)
         return masked

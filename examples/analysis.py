@@ -5,15 +5,16 @@ python examples/analysis.py     runs it on rows that are made up, all members in
 
 import asyncio
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dp_accounting import DpEvent
 
 from analyses.job.analysis import Analysis
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, Plan, check_roster, check_schemas
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.registry import ANALYSES
@@ -22,7 +23,7 @@ from analyses.rows.meeting import meet
 from analyses.rows.opening import commit_after_input
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import UNIT, VIEWS, View
+from dp.cost.views import UNIT, VIEWS
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
@@ -42,7 +43,7 @@ class BothFlaggedPlan(Plan):
     params: JointRowsParams
     party_mu: int
 
-    @property
+    @cached_property
     def noise(self) -> SharedSkellam:
         """The one release: everything that follows about its cost comes from here."""
         return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu)
@@ -52,9 +53,10 @@ class BothFlaggedPlan(Plan):
         """What is opened is no larger, so it fits the field."""
         return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return what is drawn, as an event: it is what ledgers charge."""
-        return (self.noise.event(view),)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """What ledgers charge, and all that the gate lets the compute parties draw."""
+        return (PlannedRelease(self.noise, self.compute_members),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""
@@ -101,7 +103,7 @@ async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) ->
     c = Computation(exchange)
     noise = flags = None
     if exchange.am_receiver:
-        noise = plan.noise.sample_party_noise(session.entropy).values
+        noise = await session.draw(plan.noise)
     tail = plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
     noises = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), noise, bound=tail)
     names = () if table is None else tuple(column.name for column in table.schema.columns)

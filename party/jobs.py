@@ -346,14 +346,7 @@ class PartyJobs:
         accepted.session = session
         try:
             async with self._within_limit(session, accepted.roster):
-                gated = GatedSession(
-                    session,
-                    commit=lambda: self._admission.commit(accepted.applicant),
-                    owners=plan.owners,
-                    openers=range(1, plan.n_parties + 1),
-                    receivers=plan.receivers,
-                    must_greet=plan.peers_of(number),
-                )
+                gated = GatedSession.of_plan(session, plan, commit=lambda: self._admission.commit(accepted.applicant))
                 table = None
                 if accepted.applicant.brought is not None:
                     on_progress(READ_STAGE, 0, 1)

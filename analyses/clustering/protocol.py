@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.membership import GridWeights
+from analyses.clustering.estimators.membership import CENTRES_STAGE, GridWeights
 from analyses.clustering.local_clustering import WIDTH, Floats, Integers
 from analyses.clustering.plan import COUNTINGS, ClusteringParams, ClusteringPlan, plan
 from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
@@ -31,9 +31,6 @@ from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 
 __all__ = ["ANALYSIS", "COUNTINGS", "ClusteringParams", "ClusteringPlan", "coordinator", "party", "plan", "reference"]
-
-CENTRES_STAGE = "centres"
-"""Messages of owners to the coordinator: the gate lets them pass once the cost is committed."""
 
 
 async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> LocalReport:
@@ -59,7 +56,8 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
         rows, outside = await session.compute(local.quantise, table.values)
         # How long the release takes depends on its noisy counts: it is paid for before it begins.
         await session.commit()
-        centres = await session.compute(local.release, rows, session.entropy)
+        choices = Choices(session.entropy)
+        centres = await session.compute(local.release, rows, await session.draw(local.mechanism), choices)
         membership = await session.compute(local.memberships, rows, centres)
         await session.send(COORDINATOR, CENTRES_STAGE, centres.astype(np.uint64))
         names = (c.name for c in table.schema.columns)

@@ -160,8 +160,8 @@ async def _open_gradients(
     async def prepare(step: int) -> tuple[SharedArray, SharedArray, Words]:
         rows = await session.compute(next, batches)
         x, y = await session.compute(batch_share, rows)
-        noise = await session.compute(plan.mechanism.sample_party_noise, session.entropy)
-        words = await session.compute(field.encode, noise.values.reshape(shape))
+        noise = await session.draw(plan.mechanism)
+        words = await session.compute(field.encode, noise.reshape(shape))
         return x, y, await exchange.deal_and_sum("noise", words, degree, step)
 
     coming = asyncio.ensure_future(prepare(0))

@@ -35,7 +35,7 @@ def central_release(values: Integers, *, l1: int, epsilon: float, delta: float, 
         epsilon=epsilon,
         delta=delta,
     )
-    return values + noise.sample(entropy).values.reshape(values.shape)
+    return values + noise.draw(entropy).reshape(values.shape)
 
 
 def reported_counts(categories: Sequence[Integers], reports: PatternReports, entropy: Entropy) -> PatternEstimate:
@@ -50,6 +50,9 @@ def reported_counts(categories: Sequence[Integers], reports: PatternReports, ent
     tally = PatternTally(reports)
     for block in reports.blocks():
         rows = slots[block.start : block.stop]
-        messages = [reports.report(entropy, j, np.where(rows >= 0, of[rows], -1)) for j, of in enumerate(categories)]
+        messages = [
+            reports.packed(j, np.where(rows >= 0, of[rows], -1), reports.draw(entropy, j, len(block)))
+            for j, of in enumerate(categories)
+        ]
         tally.add(block, messages)
     return tally.estimate()

@@ -17,11 +17,11 @@ slots, so that their number stays hidden; counts come unbiased, with standard er
 import asyncio
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, log, prod
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -29,6 +29,7 @@ from analyses.job.analysis import Analysis
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import OPENING_STAGE, Plan, check_roster, check_schemas, protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.pattern_count.products import count_patterns
@@ -39,9 +40,8 @@ from analyses.rows.slots import MAX_SLOTS, place_rows
 from analyses.rows.surplus import n_surplus, rows_that_count
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, PERSON, VIEWS, Protected, View
+from dp.cost.views import PERSON, VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
@@ -126,27 +126,29 @@ class PatternCountPlan(Plan):
         """Numbers of categories."""
         return tuple(column.n_values for column in self.columns)
 
-    @property
+    @cached_property
     def noise(self) -> SharedSkellam:
         """The release of `mpc`."""
         return SharedSkellam(
             prod(self.shape), CELL_SENSITIVITY, self.n_parties, self.job.t, self.party_mu, protected=self.protected
         )
 
-    @property
+    @cached_property
     def reports(self) -> PatternReports:
         """What is reported by the other methods."""
-        return _reports(self.params, self.shape, RandomizedBits(self.bias_units * BIAS_UNIT))
+        return _reports(self.params, self.shape, RandomizedBits(self.bias_units * BIAS_UNIT), self.protected)
 
     @property
     def opened_bound(self) -> int:
         """Bound on the size of what `mpc` opens."""
         return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return the one release of `mpc`, or the reports of all parties about one record."""
-        is_mpc = self.params.method == "mpc"
-        return (self.noise.event(view),) if is_mpc else _report_events(self.reports, view, self.protected)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one release of `mpc`; or the reports of all owners, of which each draws flips for each block of slots."""
+        if self.params.method == "mpc":
+            return (PlannedRelease(self.noise, self.compute_members),)
+        return (PlannedRelease(self.reports, self.owners, times=self.reports.n_blocks),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""
@@ -164,7 +166,7 @@ class PatternCountPlan(Plan):
             n_parties=self.n_parties,
             colluding=self.job.t,
             delta=delta,
-            events={view: _report_events(reports, view, self.protected) for view in VIEWS},
+            events={view: reports.events(view) for view in VIEWS},
             noise={"coordinator": "all flips of bits and the rows' places are unknown", "coalition": known},
             parameters={
                 "method": self.params.method,
@@ -182,29 +184,12 @@ class PatternCountPlan(Plan):
         return self.protected.name
 
 
-def _reports(params: PatternCountParams, shape: tuple[int, ...], bits: RandomizedBits) -> PatternReports:
+def _reports(
+    params: PatternCountParams, shape: tuple[int, ...], bits: RandomizedBits, protected: Protected
+) -> PatternReports:
     n_slots = params.max_rows
     n_reported = n_slots if params.share is None else max(2, ceil(Fraction(params.share) * n_slots))
-    return PatternReports(shape, n_slots, n_reported, bits)
-
-
-def _report_events(reports: PatternReports, view: View, protected: Protected) -> tuple[PrivacyEvent, ...]:
-    """Return what reports about one record of the joint table cost: those of all v parties together.
-
-    Coordinator, add_or_remove_one: the record's slot is empty instead, and its place and the sample are unknown. One
-    bit per party differs. Coalition, replace_one: the places are known; two bits per party differ. That members of a
-    coalition need no protection from themselves is not made use of.
-
-    A person's k rows are in k slots, and where all slots are reported, bits of different slots are randomized
-    independently, given the places, which depend on no data: k times as many bits differ. It is exact: what a coalition
-    sees of k rows is k times what it sees of one. For samples of slots no bound is stated, and k is 1.
-    """
-    n_parties, adjacency = len(reports.n_categories), ADJACENCY[view]
-    if view == "coordinator" and reports.n_reported < reports.n_slots:
-        share = Fraction(reports.n_reported, reports.n_slots)
-        return (SampledBitsDpEvent(reports.bits.truthful, n_parties, share, adjacency),)
-    n_bits = n_parties if view == "coordinator" else 2 * n_parties
-    return (reports.bits.event(adjacency),) * (n_bits * protected.most_rows)
+    return PatternReports(shape, n_slots, n_reported, bits, protected)
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
@@ -276,9 +261,8 @@ def _calibrated(
         )
 
     def epsilon_of(bits: RandomizedBits) -> float:
-        return composed_epsilon(
-            _report_events(_reports(params, shape, bits), target.view, protected), target.delta, near=target.epsilon
-        ).epsilon
+        events = _reports(params, shape, bits, protected).events(target.view)
+        return composed_epsilon(events, target.delta, near=target.epsilon).epsilon
 
     bits = RandomizedBits.largest_bias(epsilon_of, epsilon=target.epsilon, delta=target.delta)
     units = int(bits.bias / BIAS_UNIT)
@@ -329,7 +313,7 @@ async def _count_under_shares(
     tail = plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
     mine = None
     if exchange.am_receiver:
-        mine = (await session.compute(plan.noise.sample_party_noise, session.entropy)).values
+        mine = await session.draw(plan.noise)
     noise = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (prod(plan.shape),)), mine, bound=tail)
     shared_surplus = None
     if plan.protected.name == PERSON:
@@ -355,7 +339,8 @@ async def _report(exchange: ShareExchange, plan: PatternCountPlan, categories: N
     for block in reports.blocks():
         rows = slots[block.start : block.stop]
         in_slots = np.where(rows >= 0, categories[rows], -1)
-        message = await session.compute(reports.report, session.entropy, mine, in_slots)
+        flips = await session.draw(reports, mine, len(block))
+        message = await session.compute(reports.packed, mine, in_slots, flips)
         await session.send(COORDINATOR, OPENING_STAGE, message)
         session.progress(OPENING_STAGE, 100 * block.stop // reports.n_reported, 100)
 

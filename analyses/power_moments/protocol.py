@@ -15,7 +15,7 @@ told.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from math import exp, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from analyses.rows.meeting import meet
 from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, tell_multiplied
 from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus, rows_that_count
-from dp.draw.noise import sample_discrete_laplace
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
@@ -88,7 +87,7 @@ async def _power_under_shares(exchange: ShareExchange, plan: MomentsPlan, values
     session.progress("noise", 0, 1)
     mine = None
     if exchange.am_receiver:
-        mine = (await session.compute(plan.shared_noise.sample_party_noise, session.entropy)).values
+        mine = await session.draw(plan.shared_noise)
     noise = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), mine, bound=plan.noise_bound)
     total = sum(noise.values(), start=c.public(np.zeros(1, dtype=np.int64)))
     for start in range(0, n_rows, _BLOCK_ROWS):
@@ -117,15 +116,14 @@ def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
 
 async def _release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
     session = exchange.session
-    noise = await session.compute(sample_discrete_laplace, session.entropy, plan.scale, 1)
-    await _send(session, OPENING_STAGE, values.sum() + noise)
+    await _send(session, OPENING_STAGE, values.sum() + await session.draw(plan.sums))
     return 0
 
 
 async def _release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
     session, sketch = exchange.session, plan.sketch
     key = await owners_key(exchange, plan.owners, "signs")
-    noise = await session.compute(sketch.noise, session.entropy, plan.owners.index(session.me))
+    noise = await session.draw(sketch, plan.owners.index(session.me))
     await _send(session, OPENING_STAGE, await session.compute(sketch.sketch, key.stream("signs"), values) + noise)
     return 0
 
@@ -135,12 +133,13 @@ async def _release_reports(exchange: ShareExchange, plan: MomentsPlan, values: I
     mine = plan.owners.index(session.me)
     rows = await place_rows(exchange, plan.owners, len(values), n_slots, n_slots)
     in_slots = np.where(rows >= 0, values[rows], 0)
-    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots))
+    await _send(session, OPENING_STAGE, in_slots + await session.draw(reports, n_slots))
     flags = await session.receive(COORDINATOR, LARGE_STAGE, (-(-n_slots // 8),), np.uint8)
     is_large = np.unpackbits(flags, count=n_slots).astype(bool)
-    small = in_slots[~is_large]
-    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots[is_large]))
-    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.report, session.entropy, mine, small))
+    large, small = in_slots[is_large], in_slots[~is_large]
+    await _send(session, OPENING_STAGE, large + await session.draw(reports, len(large)))
+    flips = await session.draw(reports, len(small), mine)
+    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.packed, mine, small, flips))
     return int(np.count_nonzero(small > reports.largest[mine]))
 
 
@@ -188,8 +187,7 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
             error = plan.shared_noise.standard_deviation("coordinator")
         case "laplace":
             moment = float((await _take_sums(session, plan, 1))[0])
-            r = exp(-1 / float(plan.scale))
-            error = sqrt(2 * len(plan.owners) * r) / (1 - r)
+            error = plan.sums.standard_deviation
         case "sketch":
             noisy = await _take_sums(session, plan, plan.params.sketch_rows)
             moment, error = plan.sketch.estimate(noisy)

@@ -7,21 +7,21 @@ second-moment matrix to the coordinator.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
 from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, share_noise, tell_multiplied
 from analyses.rows.row_plan import RowBounds, RowPlan, clipping_counts
 from analyses.rows.surplus import n_surplus, rows_that_count
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import View
 from dp.mechanism.gram import NoisyGram
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import GramAccumulator, expand_triangle
@@ -46,7 +46,7 @@ class GramPlan(RowPlan):
 
     party_mu: int
 
-    @property
+    @cached_property
     def mechanism(self) -> NoisyGram:
         """The release, with its cost."""
         return NoisyGram(
@@ -58,13 +58,14 @@ class GramPlan(RowPlan):
             protected=self.protected,
         )
 
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one release; every compute party adds its noise."""
+        return (PlannedRelease(self.mechanism, self.compute_members),)
+
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost of the release in both views."""
         return self.mechanism.report(self.job.privacy.delta)
-
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return the one release."""
-        return (self.mechanism.event(view),)
 
     @property
     def privacy_unit(self) -> str:
@@ -125,8 +126,8 @@ async def share_noisy_gram(
     noisy: Words | None = None
     if exchange.am_receiver:
         session.progress("noise", 0, 1)
-        noise = await session.compute(plan.mechanism.sample_party_noise, session.entropy)
-        noisy = await share_noise(exchange, noise.values, 2 * plan.job.t)
+        noise = await session.draw(plan.mechanism)
+        noisy = await share_noise(exchange, noise, 2 * plan.job.t)
     counts, gram = await _share_and_multiply(exchange, plan, table, counting, range(0, n_rows, rows_per_block), n_rows)
     if noisy is not None and gram is not None:
         exchange.field.accumulate(noisy, gram)

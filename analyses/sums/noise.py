@@ -27,7 +27,7 @@ from dp.cost.events import SkellamShiftsDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.vector import PartyNoise, shifts_of
+from dp.mechanism.vector import shifts_of
 from entropy import Entropy, KeyStream, derive_key
 from mpc.errors import LocalFaultError
 from mpc.secagg.opened_sum import OpenedSum
@@ -144,17 +144,16 @@ class SumNoise:
         parts = [Fraction(self.mu, level) for level in self.levels]
         return tuple(more - less for more, less in pairwise(parts))
 
-    def draw(self, seeds: Sequence[bytes], entropy: Entropy) -> PartyNoise:
-        """Return what one member adds to its vector, and what the sum costs with as few survivors as are allowed.
+    def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
+        """Return what one member adds to its vector.
 
         Args:
-            seeds: the member's surplus seeds, one per component.
             entropy: for the base, which nobody else can ever draw.
+            seeds: the member's surplus seeds, one per component.
         """
         if len(seeds) != len(self.component_mus):
             raise LocalFaultError(f"{len(seeds)} seeds for {len(self.component_mus)} removable components")
-        values = sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
-        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+        return sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
 
     def remove_surplus(self, opened: OpenedSum) -> OpenedSum:
         """Return the sum without the components in excess; what the coordinator does at the end of a round.
@@ -230,19 +229,19 @@ class SumNoise:
         """Return the least that is unknown in a view, over all numbers of survivors allowed: what a plan promises."""
         return min(self.unknown_mu(level, view) for level in self.levels)
 
-    def event(self, view: View, n_survivors: int | None = None) -> SkellamDpEvent | SkellamShiftsDpEvent:
+    def events(self, view: View, n_survivors: int | None = None) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
         """Return what the release costs in a view: with so many survivors, or, before the round, at most."""
         mu = self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
         of = self.sensitivities[view]
         if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
-            return SkellamShiftsDpEvent(*moved, mu, of.adjacency)
-        return of.event(mu)
+            return (SkellamShiftsDpEvent(*moved, mu, of.adjacency),)
+        return (of.event(mu),)
 
     def epsilon(
         self, view: View, delta: float, n_survivors: int | None = None, *, near: float | None = None
     ) -> EpsilonBound:
-        """Return the epsilon of the release at `delta`; arguments as `event`, `near` as `composed_epsilon`."""
-        return composed_epsilon((self.event(view, n_survivors),), delta, near=near)
+        """Return the epsilon of the release at `delta`; arguments as `events`, `near` as `composed_epsilon`."""
+        return composed_epsilon(self.events(view, n_survivors), delta, near=near)
 
     def report(self, what: str, delta: float, n_survivors: int | None = None) -> dict[str, Any]:
         """Return the privacy report of the release, as plain JSON data. Public.
@@ -270,7 +269,7 @@ class SumNoise:
             n_parties=self.levels[-1],
             colluding=self.n_corrupt,
             delta=delta,
-            events={view: (self.event(view, n_survivors),) for view in VIEWS},
+            events={view: self.events(view, n_survivors) for view in VIEWS},
             noise={
                 view: f"unknown noise of standard deviation at least {math.sqrt(2 * mu):.4g} units on each number"
                 for view, mu in least.items()

@@ -14,7 +14,7 @@ party releases shares in one attempt only, and two attempts would need 2 n_requi
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -51,7 +51,13 @@ Integers = NDArray[np.int64]
 ConfigOf = Callable[[int, Mapping[int, bytes]], RoundConfig]
 """The configuration of an attempt, given its number and the parties' identity keys: the same for all participants."""
 
+NoiseOf = Callable[[Sequence[bytes]], Awaitable[Integers]]
+"""A member's surplus seeds to the noise that it adds, drawn anew for each attempt."""
+
 IDENTITY_STAGE = "signing key"
+MESSAGES_FROM_VECTOR = 3
+"""Of a member in one attempt, from its masked vector on: it, the signature of the survivors, and shares of keys."""
+
 _LARGEST_ATTEMPT = 8
 
 M = TypeVar("M")
@@ -71,6 +77,12 @@ class LeftBehindError(ProtocolError):
 
 class _AttemptOverError(Exception):
     """Too few answered in time; there may be another attempt."""
+
+
+def stages_before_vectors(attempts: int) -> frozenset[str]:
+    """Return the stages in which members send keys and sealed shares of keys: nothing of what is added up."""
+    per_attempt = (_stage_name(stage, i) for stage in (Stage.ADVERTISE, Stage.SHARE) for i in range(attempts))
+    return frozenset({IDENTITY_STAGE, *per_attempt})
 
 
 async def exchange_identities(session: Session, identity: IdentityKey, n_parties: int) -> dict[int, bytes]:
@@ -99,7 +111,7 @@ async def contribute(
     n_parties: int,
     public_input: bytes,
     values: Integers,
-    noise_of: Callable[[Sequence[bytes]], Integers] | None,
+    noise_of: NoiseOf | None,
 ) -> None:
     """Do a party's part: rounds until one is opened or the coordinator gives up.
 
@@ -154,13 +166,13 @@ class _Member:
         self._arrays = RoundArrays(config)
         self._member = member
 
-    async def run(self, values: Integers, noise_of: Callable[[Sequence[bytes]], Integers] | None) -> None:
+    async def run(self, values: Integers, noise_of: NoiseOf | None) -> None:
         session, arrays, member, compute = self._session, self._arrays, self._member, self._session.compute
         await self._answer(Stage.ADVERTISE, arrays.of_advertisement(member.advertise()))
         members = arrays.members(await self._due(Stage.SHARE, MemberList))
         await self._answer(Stage.SHARE, arrays.of_sealed(await compute(member.share_keys, members)))
         delivery = arrays.delivery(session.me, await self._due(Stage.MASK, ShareDelivery))
-        noise = None if noise_of is None else await compute(noise_of, member.surplus_seeds)
+        noise = None if noise_of is None else await noise_of(member.surplus_seeds)
         masked = await compute(member.mask_input, delivery, values, noise)
         await self._answer(Stage.MASK, arrays.of_masked(masked))
         survivors = arrays.survivors(await self._due(Stage.AGREE, SurvivorList))

@@ -122,7 +122,7 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
         epsilon=epsilon,
         delta=delta,
     )
-    return valid_weights(counts + noise.sample(SystemEntropy()).values.reshape(counts.shape))
+    return valid_weights(counts + noise.draw(SystemEntropy()).reshape(counts.shape))
 
 
 def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> Iterator[Row]:
@@ -174,8 +174,7 @@ def large_grid(quick: bool) -> Iterator[Row]:
         levels.append([])
         for axis, owner in enumerate(group):
             streams = KeyStream(users), KeyStream(phantoms)
-            unit, adjacency = Unit.RECORD, Adjacency.ADD_OR_REMOVE_ONE
-            levels[-1].append(sketch.publish(memberships[owner], axis, *streams, entropy, unit, adjacency).values)
+            levels[-1].append(sketch.publish(memberships[owner], axis, *streams, sketch.draw(entropy)))
     published_s = (time.process_time() - started_s) / 4
     started_s = time.process_time()
     counting.estimate(levels)

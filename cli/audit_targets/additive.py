@@ -85,7 +85,7 @@ class AdditiveTarget:
 
 @dataclass(frozen=True)
 class PartiesRelease:
-    """A release under shares: every party draws its part by `sample_party_noise`, a view does not know that of some.
+    """A release under shares: every party draws its part by `draw`, a view does not know that of some.
 
     Attributes:
         mechanism: of all parties.
@@ -110,7 +110,7 @@ class PartiesRelease:
         n_unknown = self.mechanism.n_parties - (self.mechanism.colluding if self.view == "coalition" else 0)
         total = world * np.array(self.difference, dtype=np.int64)
         for _ in range(n_unknown):
-            total = total + self.mechanism.sample_party_noise(entropy).values
+            total = total + self.mechanism.draw(entropy)
         return total
 
     def with_noise(self, noise: Fraction) -> "PartiesRelease":
@@ -151,7 +151,7 @@ class MechanismRelease:
 
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
-        noise = np.concatenate([self.mechanism.sample(entropy).values for _ in range(self.n_owners)])
+        noise = np.concatenate([self.mechanism.draw(entropy) for _ in range(self.n_owners)])
         return noise + world * np.array(self.difference, dtype=np.int64)
 
     def with_noise(self, noise: Fraction) -> "MechanismRelease":
@@ -217,7 +217,7 @@ class MaskedSumRelease:
         opened_seeds = {}
         for member in survivors:
             seeds = SurplusSeeds(entropy, n_components).seeds
-            values = noise.draw(seeds, entropy).values
+            values = noise.draw(entropy, seeds)
             total = total + values
             opened_seeds[member] = seeds[:n_opened]
             if member <= corrupt:

@@ -101,7 +101,7 @@ def _lloyd(mechanism: NoisyLloyd, factor: Fraction) -> NoisyLloyd:
 
 
 def _moment_sketch(mechanism: MomentSketch, factor: Fraction) -> MomentSketch:
-    return replace(mechanism, variances=tuple(round(variance * factor) for variance in mechanism.variances))
+    return replace(mechanism, quotient=round(mechanism.quotient * factor))
 
 
 def _response(mechanism: RandomizedResponse, factor: Fraction) -> RandomizedResponse:

@@ -191,7 +191,7 @@ def _moment_reports(values: tuple[int, int], threshold: int) -> MomentReportsTar
 
 
 def _moment_signs(knows_signs: bool) -> SignsTarget:
-    return SignsTarget(MomentSigns(MomentSketch(8, (100, 200)), (5, 10)), knows_signs)
+    return SignsTarget(MomentSigns(MomentSketch(8, (5, 10), quotient=20)), knows_signs)
 
 
 def _block_signs() -> SignsTarget:

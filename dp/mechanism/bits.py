@@ -1,5 +1,6 @@
 """Exact randomized response: bits that are reported as they are with a rational probability, else flipped."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,12 +79,11 @@ class RandomizedBits:
         """Return what the report of one bit costs, for neighbours that differ in it."""
         return RandomizedResponseDpEvent(2, self.truthful, adjacency)
 
-    def randomize(self, entropy: Entropy, bits: Bits) -> Bits:
-        """Return the reports: `bits`, each flipped with probability 1/2 - bias, exactly.
+    def draw(self, entropy: Entropy, shape: tuple[int, ...]) -> Bits:
+        """Draw which bits are flipped: each with probability 1/2 - bias, exactly. Reports are bits ^ flips.
 
         Args:
             entropy: gives the key of the stream.
-            bits: any shape.
+            shape: of the bits.
         """
-        flips = sample_bernoulli(entropy, 1 - self.truthful, bits.size).reshape(bits.shape)
-        return bits ^ flips
+        return sample_bernoulli(entropy, 1 - self.truthful, math.prod(shape)).reshape(shape)

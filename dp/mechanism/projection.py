@@ -3,8 +3,7 @@
 Sketch-and-perturb [VertPrim23, appendix E], with its privacy repaired.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,19 +21,6 @@ from entropy import Entropy
 
 VARIANCE_UNITS = 1 << 10
 """The noise variance is a multiple of the largest squared column norm of G; the multiple counts these parts of one."""
-
-
-@dataclass(frozen=True)
-class BlockNoise:
-    """One party's noise, and what the release of all blocks costs.
-
-    Attributes:
-        values: shape (length,). Secret until it is added.
-        events: the cost per view of all parties' blocks together, provided that all add such noise.
-    """
-
-    values: NDArray[np.int64] = field(repr=False)
-    events: Mapping[View, tuple[DiscreteGaussianDpEvent, ...]]
 
 
 @dataclass(frozen=True)
@@ -143,7 +129,7 @@ class NoisySketch:
         return tuple((4 if self.is_signed else 2) * bound for bound in self.squared_norm_bounds)
 
     def events(self, view: View) -> tuple[DiscreteGaussianDpEvent, ...]:
-        """Return what the blocks cost, one event each."""
+        """Return what all parties' blocks cost together, one event each, provided that all add such noise."""
         return tuple(
             for_rows(
                 DiscreteGaussianDpEvent(Fraction(bound * VARIANCE_UNITS, self.multiplier), ADJACENCY[view]),
@@ -156,7 +142,7 @@ class NoisySketch:
         """Return V, the variance of every entry's noise, for a G whose longest column has this squared norm."""
         return -(-largest_squared_column * self.multiplier // VARIANCE_UNITS)
 
-    def sample_party_noise(self, entropy: Entropy, largest_squared_column: int, length: int) -> BlockNoise:
+    def draw(self, entropy: Entropy, largest_squared_column: int, length: int) -> NDArray[np.int64]:
         """Draw the noise of one party's block.
 
         Args:
@@ -164,11 +150,13 @@ class NoisySketch:
             largest_squared_column: C, of the whole G, drawn before.
             length: s times the columns of the block.
 
+        Returns:
+            shape (length,). Secret until it is added.
+
         Raises:
             ValueError: the variance is beyond the sampler's range.
         """
-        values = sample_discrete_gaussian(entropy, self.variance(largest_squared_column), length)
-        return BlockNoise(values, {view: self.events(view) for view in VIEWS})
+        return sample_discrete_gaussian(entropy, self.variance(largest_squared_column), length)
 
     def is_drawable(self, largest_squared_column: int) -> bool:
         """Whether the noise for such a G is within the sampler's range."""

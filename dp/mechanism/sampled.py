@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp.cost.accounting import EpsilonBound
 from dp.cost.composition import composed_epsilon
@@ -13,7 +14,7 @@ from dp.cost.report import privacy_report
 from dp.cost.views import RECORD, VIEWS, Protected, View
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.skellam_parameters import least_parameter
-from dp.mechanism.vector import PartyNoise, SharedSkellam, VectorSensitivity
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from entropy import Entropy
 
 
@@ -71,9 +72,10 @@ class SampledSkellam:
 
     def events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what all steps together cost in a view."""
+        (step,) = self.step.events(view)
         if view == "coordinator":
-            return (self.sampling.sampled_event(self.step.event(view), self.protected.most_rows),)
-        return (self.sampling.participation_event(self.step.event(view), self.protected.most_rows),)
+            return (self.sampling.sampled_event(step, self.protected.most_rows),)
+        return (self.sampling.participation_event(step, self.protected.most_rows),)
 
     def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
         """Return the epsilon of all steps together in a view.
@@ -88,9 +90,9 @@ class SampledSkellam:
         """
         return composed_epsilon(self.events(view), delta, near=near)
 
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
-        """Draw one party's noise for one step."""
-        return self.step.sample_party_noise(entropy)
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw one party's noise for one step, shape (length,)."""
+        return self.step.draw(entropy)
 
     def noise_tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no entry of the opened noise of any step exceeds, but with a stated probability."""

@@ -1,19 +1,18 @@
-"""Mechanisms: noise that comes with what it costs. There is no way to write one of them without its cost.
+"""Additive noise of one party on a vector of its own. There is no way to write a mechanism here without its cost.
 
-`Mechanism` cannot be instantiated without `event` and `unit`; `sample` is final and returns `CostedNoise`, which
-refuses to be made without a cost, and an event of unknown class has none. A subclass states how to draw and what it
-costs, side by side.
+`Mechanism` cannot be instantiated without `event` and `unit`, and `draw` is final and refuses an event of unknown
+class, which has no cost. A subclass states how to draw and what it costs, side by side.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
 from dp.cost.compose import Cost, Unit, least_noise
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
@@ -22,29 +21,13 @@ from dp.cost.events import (
     PrivacyEvent,
     SkellamShiftsDpEvent,
 )
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace
 from dp.draw.skellam import MAX_MU, sample_skellam
 from dp.mechanism.vector import shifts_of
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class CostedNoise:
-    """Noise for one release, and what the release costs.
-
-    Attributes:
-        values: shape (length,). Secret until it is added.
-        cost: of the release of a vector plus these values.
-    """
-
-    values: Integers = field(repr=False)
-    cost: Cost
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.cost, Cost):
-            raise TypeError("noise comes with its cost")
 
 
 class Mechanism(ABC):
@@ -68,14 +51,37 @@ class Mechanism(ABC):
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        if "sample" in cls.__dict__:
-            raise TypeError(f"{cls.__name__} must not replace `sample`: noise would come without its cost")
+        if "draw" in cls.__dict__:
+            raise TypeError(f"{cls.__name__} must not replace `draw`: noise would come without its cost")
+
+    @property
+    def cost(self) -> Cost:
+        """What one release costs.
+
+        Raises:
+            TypeError: the cost of such an event is unknown.
+        """
+        return Cost.of(self.event, self.unit)
+
+    def events(self, view: View) -> tuple[PrivacyEvent]:
+        """Return what one release costs.
+
+        Raises:
+            AdjacencyError: the sensitivities are for other neighbours than those of the view.
+        """
+        if self.event.adjacency is not ADJACENCY[view]:
+            raise AdjacencyError(f"the sensitivities of {type(self).__name__} are not for the view of the {view}")
+        return (self.event,)
 
     @final
-    def sample(self, entropy: Entropy) -> CostedNoise:
-        """Draw the noise of one release; return it with the cost of the release."""
-        cost = Cost.of(self.event, self.unit)
-        return CostedNoise(self._draw(entropy), cost)
+    def draw(self, entropy: Entropy) -> Integers:
+        """Draw the noise of one release, shape (length,). Secret until it is added.
+
+        Raises:
+            TypeError: the cost of the release is unknown.
+        """
+        _ = self.cost
+        return self._draw(entropy)
 
 
 @dataclass(frozen=True)

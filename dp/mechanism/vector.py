@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -40,19 +40,6 @@ class VectorSensitivity:
     def least_l1(self) -> int:
         """The smaller bound of the sum of the absolute differences."""
         return min(self.l1, self.squared_l2)
-
-
-@dataclass(frozen=True)
-class PartyNoise:
-    """One party's part of the noise, and what all releases together cost.
-
-    Attributes:
-        values: shape (length,). Secret: it never leaves the party but as shares.
-        events: the cost per view, provided that all parties add their part.
-    """
-
-    values: NDArray[np.int64] = field(repr=False)
-    events: Mapping[View, SkellamDpEvent | SkellamShiftsDpEvent]
 
 
 def shifts_of(squared_l2: int, l1: int, length: int) -> tuple[int, int] | None:
@@ -145,8 +132,11 @@ class SharedSkellam:
         """Return the parameter of the noise that is unknown in a view."""
         return self.party_mu * (self.n_parties - (self.colluding if view == "coalition" else 0))
 
-    def event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
-        """Return what all releases together cost in a view."""
+    def events(self, view: View) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
+        """Return what all releases together cost in a view: one event, provided that all parties add their part."""
+        return (self._event(view),)
+
+    def _event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
         mu, of, times = self.unknown_mu(view), self.sensitivities[view], self.n_releases
         if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
             shift, n_shifts = moved
@@ -172,12 +162,15 @@ class SharedSkellam:
         Raises:
             CalibrationError: delta is out of range.
         """
-        return composed_epsilon((self.event(view),), delta, near=near)
+        return composed_epsilon(self.events(view), delta, near=near)
 
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
-        """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent."""
-        values = sample_skellam(entropy, self.party_mu, self.length)
-        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent.
+
+        Returns:
+            shape (length,). Secret: it never leaves the party but as shares.
+        """
+        return sample_skellam(entropy, self.party_mu, self.length)
 
     def noise_tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no entry of the opened noise exceeds, but with a stated probability: `tail_bound`."""
@@ -211,7 +204,7 @@ class SharedSkellam:
             n_parties=self.n_parties,
             colluding=self.colluding,
             delta=delta,
-            events={view: (self.event(view),) for view in VIEWS},
+            events={view: self.events(view) for view in VIEWS},
             noise={
                 view: f"unknown noise of standard deviation {self.standard_deviation(view):.4g} per entry"
                 for view in VIEWS

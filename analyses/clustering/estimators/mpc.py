@@ -5,16 +5,23 @@ No paper of ours has it: the error is that of a trusted curator who counts, what
 
 import itertools
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns
-from dp.cost.events import PrivacyEvent
 from dp.cost.views import View
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.protocol.computation import Computation
@@ -74,16 +81,16 @@ class MpcCounting(Counting):
         )
         return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu)
 
-    @property
+    @cached_property
     def mechanism(self) -> SharedSkellam:
         """The release, with its cost."""
         grid, cells = self.grid, self.cells
         length, sensitivities = _n_counts(grid, cells), _sensitivities(grid, cells)
         return SharedSkellam(length, sensitivities, grid.n_parties, grid.colluding, self.party_mu)
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return the one release."""
-        return (self.mechanism.event(view),)
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
+        """Return the one release; every compute party adds its noise."""
+        return (PlannedRelease(self.mechanism, tuple(range(1, self.grid.n_parties + 1)), earlier=AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`."""
@@ -124,7 +131,7 @@ class MpcCounting(Counting):
         session.progress("noise", 0, 1)
         noise = None
         if exchange.am_receiver:
-            noise = (await session.compute(self.mechanism.sample_party_noise, session.entropy)).values
+            noise = await session.draw(self.mechanism)
         parties = range(1, grid.n_parties + 1)
         shape = (self.mechanism.length,)
         dealt = await computation.inputs(dict.fromkeys(parties, shape), noise, bound=self._noise_bound)

@@ -29,8 +29,8 @@ LAPLACE = DiscreteLaplaceDpEvent(2, Fraction(7, 2), Adjacency.ADD_OR_REMOVE_ONE)
     "event",
     [
         EVENT,
-        NoisyGram(3, 100, 5, 2, 10**6).event("coordinator"),
-        NoisyGram(3, 100, 5, 2, 2).event("coalition"),
+        NoisyGram(3, 100, 5, 2, 10**6).events("coordinator")[0],
+        NoisyGram(3, 100, 5, 2, 2).events("coalition")[0],
         DiscreteGaussianDpEvent(Fraction(3), Adjacency.REPLACE_ONE),
         LAPLACE,
         RandomizedResponseDpEvent(4, Fraction(1, 2)),

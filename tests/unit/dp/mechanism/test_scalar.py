@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError
 from dp.cost.compose import Cost, Neighbours, Unit
-from dp.mechanism.scalar import CostedNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, Mechanism, SkellamNoise
+from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, Mechanism, SkellamNoise
 from entropy import InsecureTestEntropy
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE
@@ -15,10 +15,12 @@ KINDS = [SkellamNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise]
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_comes_with_the_cost_of_its_release(kind):
     mechanism = kind(5, 9, 3, 1000, ADD, Unit.PERSON)
-    noise = mechanism.sample(InsecureTestEntropy("cost"))
-    assert noise.values.shape == (5,)
-    assert noise.cost.neighbours == Neighbours(ADD, Unit.PERSON)
-    assert np.array_equal(noise.cost.curve, Cost.of(mechanism.event, Unit.PERSON).curve)
+    assert mechanism.draw(InsecureTestEntropy("cost")).shape == (5,)
+    assert mechanism.cost.neighbours == Neighbours(ADD, Unit.PERSON)
+    assert np.array_equal(mechanism.cost.curve, Cost.of(mechanism.event, Unit.PERSON).curve)
+    assert mechanism.events("coordinator") == (mechanism.event,)
+    with pytest.raises(AdjacencyError, match="not for the view of the coalition"):
+        mechanism.events("coalition")
 
 
 def test_a_mechanism_without_its_cost_cannot_be_made():
@@ -37,7 +39,7 @@ def test_a_mechanism_cannot_hand_out_noise_past_its_cost():
     with pytest.raises(TypeError, match="without its cost"):
 
         class Bypass(SkellamNoise):
-            def sample(self, entropy):
+            def draw(self, entropy):
                 return self._draw(entropy)
 
 
@@ -48,14 +50,7 @@ def test_a_mechanism_with_an_event_of_unknown_cost_draws_nothing():
             return "nothing"
 
     with pytest.raises((TypeError, AttributeError)):
-        Odd(1, 1, 1, 10, ADD, Unit.RECORD).sample(InsecureTestEntropy("odd"))
-    with pytest.raises(TypeError, match="its cost"):
-        CostedNoise(np.zeros(1, dtype=np.int64), None)
-
-
-def test_noise_is_not_printed():
-    values = SkellamNoise(3, 1, 1, 10**6, ADD, Unit.RECORD).sample(InsecureTestEntropy("printed"))
-    assert str(values.values[0]) not in repr(values)
+        Odd(1, 1, 1, 10, ADD, Unit.RECORD).draw(InsecureTestEntropy("odd"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
