@@ -24,6 +24,7 @@ from analyses.rows.opening import commit_after_input
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import UNIT, VIEWS
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
@@ -33,8 +34,6 @@ from mpc.protocol.shared import SharedArray
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
 """A record that is added, removed or replaced moves the count by 1 at most."""
-
-LOG2_WRAP_PROBABILITY = -40
 
 
 class BothFlaggedPlan(Plan):

@@ -23,10 +23,11 @@ from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from dp.cost.accounting import CalibrationError
+from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 
@@ -254,7 +255,7 @@ def _local(
         of_centres = chain.from_iterable(one.mechanism.events(budget.view) for one in with_noise(noise))
         return composed_epsilon((*of_centres, *of_counting), budget.delta, near=budget.epsilon).epsilon
 
-    return with_noise(least_parameter(spends, epsilon=budget.epsilon, delta=budget.delta))
+    return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=budget.delta))
 
 
 def _check_signal(params: ClusteringParams, counting: Counting, local: Sequence[LocalClustering]) -> None:

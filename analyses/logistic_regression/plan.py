@@ -18,15 +18,13 @@ from analyses.rows.quantise import BlockQuantiser, check_scale, check_units, squ
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.sampled import SampledSkellam
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.session import COORDINATOR
 
 MOST_ITERATIONS = 20_000
-LOG2_WRAP_PROBABILITY = -40
-"""The noise and the batches exceed the bound for which the field was chosen with probability below 2^-39; privacy does
-not depend on it."""
 
 
 class LogisticRegressionParams(JointRowsParams):

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from analyses.pattern_count.reports import PatternEstimate, PatternReports, PatternTally
 from analyses.rows.slots import placement
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.mechanism.scalar import DiscreteLaplaceNoise
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
@@ -31,7 +30,6 @@ def central_release(values: Integers, *, l1: int, epsilon: float, delta: float, 
         squared_l2=l1**2,
         l1=l1,
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        unit=Unit.RECORD,
         epsilon=epsilon,
         delta=delta,
     )

@@ -43,6 +43,7 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import PERSON, VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
@@ -56,10 +57,6 @@ MAX_CELLS = 1 << 15
 
 MAX_PARTIES = 6
 """With columns. Randomized response tells nothing about patterns of more."""
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
     "coordinator": VectorSensitivity(1, 1),

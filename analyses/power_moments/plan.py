@@ -19,12 +19,13 @@ from analyses.power_moments.sketch import MomentSketch
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
 from dp.cost.accounting import CalibrationError
-from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS, Protected, View
 from dp.draw.noise import MAX_SCALE
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
@@ -41,10 +42,6 @@ SCALE_UNIT = Fraction(1, 1 << 16)
 
 EVENT_UNIT = "event"
 """What `threshold` protects: one of the events that a party's value counts."""
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 Method = Literal["mpc", "laplace", "sketch", "threshold"]
 
@@ -304,9 +301,9 @@ def _calibrated(
     epsilon, delta, view = target.epsilon, target.delta, target.view
     protected = protected_of(job, schemas)
 
-    def cost_of(noise: int) -> Cost:
-        (event,) = _local_release(params, largest, noise, protected).events(view)
-        return Cost.of(event, Unit.RECORD)
+    def spends(noise: int) -> float:
+        events = _local_release(params, largest, noise, protected).events(view)
+        return composed_epsilon(events, delta, near=epsilon).epsilon
 
     match params.method:
         case "mpc":
@@ -329,7 +326,7 @@ def _calibrated(
                 noise=noise,
             )
         case "laplace":
-            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=int(MAX_SCALE / SCALE_UNIT))
+            noise = least_noise(spends, Ladder(int(MAX_SCALE / SCALE_UNIT)), epsilon=epsilon, delta=delta)
         case "sketch":
             most = MAX_SCALE**2 // max(largest)
             if most < 1:
@@ -337,7 +334,7 @@ def _calibrated(
                     f"a column of values up to {max(largest):.3g} needs noise beyond the sampler's range; "
                     "allow a coarser scale of the data, or clip it (parameters.largest)"
                 )
-            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=most)
+            noise = least_noise(spends, Ladder(most), epsilon=epsilon, delta=delta)
         case _:
 
             def epsilon_of(bits: RandomizedBits) -> float:

@@ -23,16 +23,13 @@ from analyses.rows.row_plan import RowBounds, RowPlan, clipping_counts
 from analyses.rows.surplus import n_surplus, rows_that_count
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.gram import NoisyGram
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import GramAccumulator, expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import ShareExchange, Words
 from mpc.protocol.session import COORDINATOR, Session
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 ROWS_PER_BLOCK = 4096
 

@@ -18,6 +18,7 @@ from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, View
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.errors import ProtocolError
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
 from mpc.secagg.encoding import VectorEncoding
@@ -27,10 +28,6 @@ from mpc.transcript import RoundId
 
 Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
 
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the group was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52

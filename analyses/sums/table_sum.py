@@ -51,10 +51,10 @@ from analyses.sums.row_vectors import (
     WeightedRows,
     scales_of,
 )
-from analyses.sums.secure_sum import LOG2_WRAP_PROBABILITY
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, UNIT, VIEWS, View
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology

@@ -23,7 +23,6 @@ from bench.analyses.table import Row, Spent
 from bench.clustering_tables import ClusterTable, mixed_gaussian
 from bench.moment_runs import QUICK_ROWS, typical
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.mechanism.cardinality import Levels
 from dp.mechanism.scalar import DiscreteGaussianNoise
 from entropy import KeyStream, SystemEntropy
@@ -118,7 +117,6 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
         squared_l2=1,
         l1=1,
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        unit=Unit.RECORD,
         epsilon=epsilon,
         delta=delta,
     )

@@ -43,7 +43,6 @@ from cli.faulty_mechanisms import FloatLaplace, SketchWithSharedKeys, TwoViewsOf
 from dp.audit.audit import Target
 from dp.audit.exact_audit import Design, ExactTarget, design_audit
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
@@ -165,14 +164,14 @@ def _steps(view: View, order: int) -> StepsTarget:
 def _additive(
     kind: type[SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise], parameter: int, moved: int
 ) -> AdditiveTarget:
-    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE, Unit.RECORD)
+    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE)
     return AdditiveTarget(MechanismRelease(mechanism, 1, (moved,)))
 
 
 def _independent(view: View) -> AdditiveTarget:
     moved = (1, 0, 0) if view == "coordinator" else (1, -1, 0)
     l1 = sum(map(abs, moved))
-    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view], Unit.RECORD)
+    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view])
     return AdditiveTarget(MechanismRelease(mechanism, 2, moved * 2))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
+from dp.cost.calibrate import last_enough
 from dp.cost.events import RandomizedResponseDpEvent
 from dp.draw.noise import sample_bernoulli
 from entropy import Entropy
@@ -57,13 +58,9 @@ class RandomizedBits:
         def bits(step: int) -> RandomizedBits:
             return RandomizedBits(step * BIAS_UNIT)
 
-        enough, too_much = 0, int(Fraction(1, 2) / BIAS_UNIT)
-        while too_much - enough > 1:
-            middle = (enough + too_much) // 2
-            if epsilon_of(bits(middle)) <= epsilon:
-                enough = middle
-            else:
-                too_much = middle
+        enough = last_enough(
+            lambda step: epsilon_of(bits(step)) <= epsilon, lacking=int(Fraction(1, 2) / BIAS_UNIT), enough=0
+        )
         if enough == 0:
             raise CalibrationError(
                 f"epsilon {epsilon:g} is so small that randomized response could tell nothing; allow a larger one"

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
-from dp.cost.compose import Cost, Unit
+from dp.cost.calibrate import last_enough
+from dp.cost.composition import composed_epsilon, renyi_epsilon
 from dp.cost.events import CardinalitySketchDpEvent
 from dp.cost.views import ADJACENCY, View
 from entropy import Entropy, KeyStream
@@ -181,36 +182,33 @@ def calibrate_sketch(
         floor = min(max(1, math.floor(math.log2(crowd / -math.log(_MISS)))), HIGHEST - 1)
         return PartitionSketch(n_clusters, n_sketches, n_parties, own, shared, floor, n_groups)
 
-    def cost_of(sketch: PartitionSketch) -> Cost:
-        return Cost.of(sketch.event(Adjacency.ADD_OR_REMOVE_ONE), Unit.RECORD)
-
     def is_enough(sketch: PartitionSketch) -> bool:
-        return cost_of(sketch).renyi_epsilon(delta).epsilon <= epsilon
+        return renyi_epsilon(sketch.event(Adjacency.ADD_OR_REMOVE_ONE), delta).epsilon <= epsilon
 
     best: PartitionSketch | None = None
     for shared in _SHARED:
-        too_few, enough = -1, MAX_PHANTOMS
+        enough = MAX_PHANTOMS
         if best is not None:  # no more of them than would beat the best so far
             enough = min(enough, (best.phantoms_of_union - with_phantoms(0, shared).phantoms_of_union) // 2)
         if enough < 0 or not is_enough(with_phantoms(enough, shared)):
             continue
-        while enough - too_few > max(1, enough >> 7):
-            middle = (too_few + enough) // 2
-            if is_enough(with_phantoms(middle, shared)):
-                enough = middle
-            else:
-                too_few = middle
+        enough = last_enough(
+            lambda own, shared=shared: is_enough(with_phantoms(own, shared)),  # type: ignore[misc]
+            lacking=-1,
+            enough=enough,
+            excess_bits=7,
+        )
         best = with_phantoms(enough, shared)
     if best is None:
         raise CalibrationError(f"epsilon {epsilon:g} at delta {delta:g} needs more than {MAX_PHANTOMS} phantoms")
-    too_few, enough = -1, best.own_phantoms
-    while enough - too_few > max(1, enough >> 7):
-        middle = (too_few + enough) // 2
-        if cost_of(with_phantoms(middle, best.shared_phantoms)).epsilon(delta, near=epsilon).epsilon <= epsilon:
-            enough = middle
-        else:
-            too_few = middle
-    return with_phantoms(enough, best.shared_phantoms)
+    shared_phantoms = best.shared_phantoms
+
+    def is_enough_by_losses(own: int) -> bool:
+        event = with_phantoms(own, shared_phantoms).event(Adjacency.ADD_OR_REMOVE_ONE)
+        return composed_epsilon(event, delta, near=epsilon).epsilon <= epsilon
+
+    enough = last_enough(is_enough_by_losses, lacking=-1, enough=best.own_phantoms, excess_bits=7)
+    return with_phantoms(enough, shared_phantoms)
 
 
 def highest_of_clusters(stream: KeyStream, membership: NDArray[np.int64], n_clusters: int, n_sketches: int) -> Levels:

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent, epsilon
+from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.composition import composed_epsilon
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.skellam_parameters import least_parameter, tail_bound
+from dp.mechanism.skellam_parameters import least_noisy, tail_bound
 from entropy import Entropy
 
 
@@ -145,13 +146,12 @@ class NoisyGram:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def spends(party_mu: int) -> float:
-            made = cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected)
-            return made.epsilon(view, delta).epsilon
-
-        party_mu = least_parameter(spends, epsilon=epsilon, delta=delta)
-        return cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected)
+        return least_noisy(
+            lambda party_mu: cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     @property
     def n_entries(self) -> int:
@@ -176,7 +176,7 @@ class NoisyGram:
         Raises:
             CalibrationError: delta is out of range.
         """
-        return epsilon(self.events(view), delta)
+        return composed_epsilon(self.events(view), delta)
 
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw one party's noise.

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteGaussianDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View, views_to_calibrate
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import least_noisy
 from entropy import Entropy
 
 VARIANCE_UNITS = 1 << 10
@@ -114,12 +113,7 @@ class NoisySketch:
                 sketch_rows, squared_norm_bounds, constant, is_signed, n_parties, colluding, multiplier, protected
             )
 
-        def spends(multiplier: int) -> float:
-            made = with_noise(multiplier)
-            worst = (composed_epsilon(made.events(one), delta, near=epsilon) for one in views_to_calibrate(view))
-            return max(bound.epsilon for bound in worst)
-
-        return with_noise(least_parameter(spends, epsilon=epsilon, delta=delta))
+        return least_noisy(with_noise, views_to_calibrate(view), epsilon=epsilon, delta=delta)
 
     def squared_sensitivities(self, view: View) -> tuple[int, ...]:
         """Return the bounds of |x_j|^2 or |x_j - y_j|^2 of one row, per block, for the neighbours of a view."""

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon, log_ratio
-from dp.cost.compose import Cost, Unit
+from dp.cost.calibrate import last_enough
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import RandomizedResponseDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_bernoulli, sample_categorical
@@ -55,16 +56,10 @@ class RandomizedResponse:
         def response(step: int) -> RandomizedResponse:
             return RandomizedResponse(n_options, Fraction(step, _STEPS))
 
-        def spends(step: int) -> float:
-            return Cost.of(response(step).event(), Unit.RECORD).times(n_reports).epsilon(delta, near=epsilon).epsilon
+        def is_private(step: int) -> bool:
+            return composed_epsilon((response(step).event(),) * n_reports, delta, near=epsilon).epsilon <= epsilon
 
-        enough, too_much = _STEPS // n_options, _STEPS
-        while too_much - enough > 1:
-            middle = (enough + too_much) // 2
-            if spends(middle) <= epsilon:
-                enough = middle
-            else:
-                too_much = middle
+        enough = last_enough(is_private, lacking=_STEPS, enough=_STEPS // n_options)
         if enough == _STEPS // n_options:
             raise CalibrationError(
                 f"epsilon {epsilon:g} is so small that nothing of the truth would be left; allow a larger one"

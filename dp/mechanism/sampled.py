@@ -13,7 +13,7 @@ from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import RECORD, VIEWS, Protected, View
 from dp.mechanism.bounded_sampling import BoundedPoisson
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import least_noisy
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from entropy import Entropy
 
@@ -61,14 +61,14 @@ class SampledSkellam:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def step(party_mu: int) -> SharedSkellam:
-            return SharedSkellam(length, sensitivities, n_parties, colluding, party_mu)
-
-        def spends(party_mu: int) -> float:
-            return cls(step(party_mu), sampling, protected).epsilon(view, delta, near=epsilon).epsilon
-
-        return cls(step(least_parameter(spends, epsilon=epsilon, delta=delta)), sampling, protected)
+        return least_noisy(
+            lambda party_mu: cls(
+                SharedSkellam(length, sensitivities, n_parties, colluding, party_mu), sampling, protected
+            ),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     def events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what all steps together cost in a view."""

@@ -1,6 +1,6 @@
 """Additive noise of one party on a vector of its own. There is no way to write a mechanism here without its cost.
 
-`Mechanism` cannot be instantiated without `event` and `unit`, and `draw` is final and refuses an event of unknown
+`Mechanism` cannot be instantiated without `event`, and `draw` is final and refuses an event of unknown
 class, which has no cost. A subclass states how to draw and what it costs, side by side.
 """
 
@@ -13,18 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
-from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
     PrivacyEvent,
     SkellamShiftsDpEvent,
+    renyi_curve,
 )
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.vector import shifts_of
+from dp.mechanism.vector import shifts_of, skellam_event
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
@@ -40,11 +42,6 @@ class Mechanism(ABC):
     def event(self) -> PrivacyEvent:
         """What one release costs."""
 
-    @property
-    @abstractmethod
-    def unit(self) -> Unit:
-        """Whom it protects: what the sensitivities were computed for."""
-
     @abstractmethod
     def _draw(self, entropy: Entropy) -> Integers:
         """Draw `length` integers of the distribution that `event` is about."""
@@ -53,15 +50,6 @@ class Mechanism(ABC):
         super().__init_subclass__(**named)
         if "draw" in cls.__dict__:
             raise TypeError(f"{cls.__name__} must not replace `draw`: noise would come without its cost")
-
-    @property
-    def cost(self) -> Cost:
-        """What one release costs.
-
-        Raises:
-            TypeError: the cost of such an event is unknown.
-        """
-        return Cost.of(self.event, self.unit)
 
     def events(self, view: View) -> tuple[PrivacyEvent]:
         """Return what one release costs.
@@ -80,7 +68,7 @@ class Mechanism(ABC):
         Raises:
             TypeError: the cost of the release is unknown.
         """
-        _ = self.cost
+        renyi_curve(self.event)
         return self._draw(entropy)
 
 
@@ -91,7 +79,6 @@ class _AdditiveNoise(Mechanism):
     l1: int
     parameter: int
     adjacency: Adjacency
-    protected: Unit
 
     def __post_init__(self) -> None:
         if self.length < 1 or self.squared_l2 < 0 or self.l1 < 0:
@@ -104,14 +91,9 @@ class _AdditiveNoise(Mechanism):
     def _most(cls) -> int:
         """Return the largest parameter that can be drawn."""
 
-    @property
-    def unit(self) -> Unit:
-        """Whom it protects."""
-        return self.protected
-
     @classmethod
     def calibrate(
-        cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, unit: Unit, epsilon: float, delta: float
+        cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, epsilon: float, delta: float
     ) -> Self:
         """Return the mechanism with the least integer parameter whose epsilon at `delta` is at most `epsilon`.
 
@@ -120,7 +102,6 @@ class _AdditiveNoise(Mechanism):
             squared_l2: largest squared Euclidean distance of the vectors of neighbouring tables.
             l1: largest sum of the absolute differences.
             adjacency: which tables are neighbours.
-            unit: what they differ in.
             epsilon: positive.
             delta: strictly between 0 and 1.
 
@@ -128,11 +109,12 @@ class _AdditiveNoise(Mechanism):
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
 
-        def cost_of(parameter: int) -> Cost:
-            return Cost.of(cls(length, squared_l2, l1, parameter, adjacency, unit).event, unit)
+        def spends(parameter: int) -> float:
+            made = cls(length, squared_l2, l1, parameter, adjacency)
+            return composed_epsilon((made.event,), delta, near=epsilon).epsilon
 
-        parameter = least_noise(cost_of, epsilon=epsilon, delta=delta, most=cls._most())
-        return cls(length, squared_l2, l1, parameter, adjacency, unit)
+        parameter = least_noise(spends, Ladder(cls._most()), epsilon=epsilon, delta=delta)
+        return cls(length, squared_l2, l1, parameter, adjacency)
 
 
 @dataclass(frozen=True)
@@ -146,16 +128,7 @@ class SkellamNoise(_AdditiveNoise):
     @property
     def event(self) -> SkellamDpEvent | SkellamShiftsDpEvent:
         """How far numbers move, where that is known; else squares and sizes, over the parameter and its square."""
-        mu, squares, sizes = self.parameter, self.squared_l2, self.l1
-        if squares and sizes and (moved := shifts_of(squares, sizes, self.length)) is not None:
-            return SkellamShiftsDpEvent(*moved, Fraction(mu), self.adjacency)
-        return SkellamDpEvent(
-            squares=Fraction(squares, mu),
-            squares_second=Fraction(squares, mu**2),
-            sizes=Fraction(sizes, mu),
-            sizes_second=Fraction(sizes, mu**2),
-            adjacency=self.adjacency,
-        )
+        return skellam_event(self.squared_l2, self.l1, self.length, Fraction(self.parameter), self.adjacency)
 
     def _draw(self, entropy: Entropy) -> Integers:
         return sample_skellam(entropy, self.parameter, self.length)

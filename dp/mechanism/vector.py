@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import SkellamShiftsDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.skellam_parameters import least_parameter, tail_bound
+from dp.mechanism.skellam_parameters import least_noisy, tail_bound
 from entropy import Entropy
 
 
@@ -56,6 +56,23 @@ def shifts_of(squared_l2: int, l1: int, length: int) -> tuple[int, int] | None:
     if length == 1:
         return min(l1, math.isqrt(squared_l2)), 1
     return (1, min(squared_l2, l1, length)) if squared_l2 <= 3 else None
+
+
+def skellam_event(
+    squared_l2: int, l1: int, length: int, mu: Fraction, adjacency: Adjacency
+) -> SkellamDpEvent | SkellamShiftsDpEvent:
+    """Return what an integer vector plus Sk(mu) on each coordinate costs: exactly where it is known how numbers move.
+
+    Args:
+        squared_l2: bound of the squared Euclidean distance of neighbours' vectors.
+        l1: bound of the sum of the absolute differences.
+        length: numbers in the vector.
+        mu: of the noise that is unknown.
+        adjacency: the neighbouring relation.
+    """
+    if squared_l2 and l1 and (moved := shifts_of(squared_l2, l1, length)) is not None:
+        return SkellamShiftsDpEvent(*moved, mu, adjacency)
+    return SkellamDpEvent.of_vector(squared_l2, l1, mu, adjacency)
 
 
 @dataclass(frozen=True)
@@ -120,13 +137,12 @@ class SharedSkellam:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def spends(party_mu: int) -> float:
-            made = cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
-            return made.epsilon(view, delta, near=epsilon).epsilon
-
-        party_mu = least_parameter(spends, epsilon=epsilon, delta=delta)
-        return cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
+        return least_noisy(
+            lambda party_mu: cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     def unknown_mu(self, view: View) -> int:
         """Return the parameter of the noise that is unknown in a view."""
@@ -137,19 +153,9 @@ class SharedSkellam:
         return (self._event(view),)
 
     def _event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
-        mu, of, times = self.unknown_mu(view), self.sensitivities[view], self.n_releases
-        if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
-            shift, n_shifts = moved
-            exact = SkellamShiftsDpEvent(shift, times * n_shifts, Fraction(mu), ADJACENCY[view])
-            return for_rows(exact, self.protected.most_rows)
-        of_one_row = SkellamDpEvent(
-            squares=Fraction(times * of.squared_l2, mu),
-            squares_second=Fraction(times * of.squared_l2, mu**2),
-            sizes=Fraction(times * of.least_l1, mu),
-            sizes_second=Fraction(times * of.least_l1, mu**2),
-            adjacency=ADJACENCY[view],
-        )
-        return for_rows(of_one_row, self.protected.most_rows)
+        of, mu = self.sensitivities[view], Fraction(self.unknown_mu(view))
+        once = skellam_event(of.squared_l2, of.least_l1, self.length, mu, ADJACENCY[view])
+        return for_rows(once.times(self.n_releases), self.protected.most_rows)
 
     def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
         """Return the epsilon of all releases together in a view.

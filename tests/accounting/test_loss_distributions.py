@@ -15,7 +15,7 @@ from scipy.special import ive
 
 from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp
 from dp.cost.additive_losses import skellam_losses
-from dp.cost.composition import composed_epsilon, covering, delta_of
+from dp.cost.composition import composed_delta, composed_epsilon, covering
 from dp.cost.events import (
     BoundedSampledDpEvent,
     CardinalitySketchDpEvent,
@@ -101,7 +101,7 @@ def check(events, worlds, deltas=(1e-2, 1e-4, 1e-7), tight=1.02):
         if stated > 0.01:
             assert max(hockey_stick(p, q, stated / tight - 1e-3) for p, q in worlds) > delta
     for epsilon in (0.05, 0.4, 1.5):
-        found = delta_of(Counter(events), epsilon)
+        found = composed_delta(events, epsilon)
         assert max(hockey_stick(p, q, epsilon) for p, q in worlds) <= found + LEFT_OUT
 
 

@@ -151,7 +151,8 @@ def test_sums(view, unit, rows):
     declared = {"a": 1, "b": 1} if unit == PERSON else {"a": 1, "b": 2}
     moved = _sensitivities(rows, params, 2, declared)[view]
     assert moved.unit == ("person" if unit == PERSON else "person in one party's table")
-    attained = check(moved.event(Fraction(1)), vectors, np.ones(vectors.shape[1]), view == "coalition")
+    event = SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, Fraction(1), moved.adjacency)
+    attained = check(event, vectors, np.ones(vectors.shape[1]), view == "coalition")
     assert attained > 0.45
 
 

@@ -27,7 +27,8 @@ from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteLaplaceDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
@@ -83,11 +84,11 @@ class IndependentCounting(Counting):
         if options:
             raise JobError(f"parameters.counting_options: counting `independent` has no option {next(iter(options))!r}")
 
-        def cost_of(scale: int) -> Cost:
-            (event,) = NoisySizes(grid.k_local, scale).events(target.view)
-            return Cost.of(event, Unit.RECORD).times(len(grid.owners))
+        def spends(scale: int) -> float:
+            events = NoisySizes(grid.k_local, scale).events(target.view) * len(grid.owners)
+            return composed_epsilon(events, target.delta, near=target.epsilon).epsilon
 
-        scale = least_noise(cost_of, epsilon=target.epsilon, delta=target.delta, most=MAX_SCALE)
+        scale = least_noise(spends, Ladder(MAX_SCALE), epsilon=target.epsilon, delta=target.delta)
         return cls(grid=grid, scale=scale)
 
     def planned_releases(self) -> tuple[PlannedRelease, ...]:

@@ -23,6 +23,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns
 from dp.cost.views import View
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
@@ -33,9 +34,6 @@ Cells = Literal["pairs", "joint"]
 
 SCALE = 16
 """Counts are multiplied by this before noise is added: noise of whole rows would be coarse where little is needed."""
-
-LOG2_WRAP_PROBABILITY = -40.0
-"""A party's noise exceeds the bound for which the field was chosen with probability below 2^-40; the job then fails."""
 
 ROWS_PER_BLOCK = 1 << 14
 

@@ -7,7 +7,7 @@ import pytest
 from masked_sums import exact_sum, make_config, run
 
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.accounting import Adjacency, CalibrationError, SkellamDpEvent
 from dp.cost.report import describe
 from dp.cost.views import ADJACENCY
 from dp.draw.skellam import MAX_MU
@@ -111,7 +111,9 @@ def test_noise_comes_with_what_the_sum_costs_at_most():
     noise = noise_with(mu=1000, length=8, levels=LEVELS, n_corrupt=2)
     drawn = noise.draw(InsecureTestEntropy("base"), seeds_of(1))
     assert drawn.shape == (8,)
-    assert noise.events("coalition")[0] == MEMBER["coalition"].event(Fraction(4000, 6))
+    moved = MEMBER["coalition"]
+    mu = Fraction(4000, 6)
+    assert noise.events("coalition") == (SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, mu, moved.adjacency),)
 
 
 @pytest.mark.parametrize("view", ["coordinator", "coalition"])

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
 from dp.mechanism.hashing import MAX_BUCKETS, LocalHashing
 from dp.mechanism.response import RandomizedResponse
 from entropy import InsecureTestEntropy
@@ -34,7 +34,7 @@ def test_reports_have_the_probabilities_that_are_accounted_for():
 def test_reports_of_two_choices_differ_by_the_stated_factor_at_most():
     assert THIRDS.other == Fraction(1, 6)
     assert THIRDS.pure_epsilon == pytest.approx(np.log(3), rel=1e-12)
-    assert Cost.of(THIRDS.event(), Unit.RECORD).epsilon(1e-9).epsilon <= np.log(3) * (1 + 1e-6)
+    assert composed_epsilon(THIRDS.event(), 1e-9).epsilon <= np.log(3) * (1 + 1e-6)
     assert [event.adjacency for event in THIRDS.events("coalition")] == [Adjacency.REPLACE_ONE]
 
 
@@ -43,7 +43,7 @@ def test_the_most_truthful_response_within_a_budget_is_found(n_options, n_report
     found = RandomizedResponse.calibrate(n_options, n_reports=n_reports, epsilon=epsilon, delta=1e-6)
 
     def spent(response):
-        return Cost.of(response.event(), Unit.RECORD).times(n_reports).epsilon(1e-6).epsilon
+        return composed_epsilon({response.event(): n_reports}, 1e-6).epsilon
 
     assert spent(found) <= epsilon
     assert spent(RandomizedResponse(n_options, found.truthful + Fraction(1, 1 << 20))) > epsilon
@@ -118,7 +118,7 @@ def test_hashing_takes_more_buckets_where_the_budget_is_larger():
     assert few.response.n_options == 3
     assert many.response.n_options == 21
     for oracle, epsilon in ((few, 0.5), (many, 3.0)):
-        assert Cost.of(oracle.event(), Unit.RECORD).epsilon(1e-9).epsilon <= epsilon
+        assert composed_epsilon(oracle.event(), 1e-9).epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("n_options", "truthful"), [(1, Fraction(1)), (4, Fraction(1, 5)), (4, Fraction(1))])
