@@ -12,7 +12,7 @@ from analyses.second_moments.sketch_matrix import SketchMatrix
 from cli.audit_targets.less_noise import with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, discrete_gaussian, mixture, total
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import HIGHEST, PartitionSketch
 from dp.mechanism.projection import NoisySketch
 from entropy import Entropy, InsecureTestEntropy, KeyStream

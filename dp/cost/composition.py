@@ -1,8 +1,8 @@
 """What the releases of one job cost together: the smaller of two bounds that both hold.
 
 Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
-are known (`dp.cost.event_losses`), and give less, as nothing is lost in a conversion. Both are upper bounds of the same
-delta for a job whose plan is fixed before it starts, so the smaller one holds.
+are known (`dp.cost.losses.of_events`), and give less, as nothing is lost in a conversion. Both are upper bounds of the
+same delta for a job whose plan is fixed before it starts, so the smaller one holds.
 
 A job with releases of both kinds: those that have no more than a Renyi curve R are covered by the distribution of which
 that curve's own bound is the hockey-stick divergence. At each epsilon >= 0
@@ -36,9 +36,10 @@ from dp.cost.accounting import (
     delta_of_rdp,
     epsilon_of_rdp,
 )
-from dp.cost.event_losses import PairLosses, losses_of
-from dp.cost.events import BoundedSampledDpEvent, PrivacyEvent, renyi_curve
-from dp.cost.loss_distribution import LossDistribution, Losses
+from dp.cost.curves import renyi_curve
+from dp.cost.events import BoundedSampledDpEvent, PrivacyEvent
+from dp.cost.losses.distribution import LossDistribution, Losses
+from dp.cost.losses.of_events import PairLosses, losses_of
 
 Events = frozenset[tuple[PrivacyEvent, int]]
 """Different events, and how often each."""

@@ -9,7 +9,7 @@ cluster the largest H among
 - its own phantoms: `own_phantoms` virtual users in each of its clusters, hashed by bits that nobody else has,
 
 and at least `floor`. Everything is integers and comparisons of random bits, so the variables have the distribution that
-`dp.cost.sketch_loss` accounts for; cutting them off at 33 is post-processing.
+`dp.cost.losses.sketch` accounts for; cutting them off at 33 is post-processing.
 
 This is the partition sketch of [VertClust23, algorithm 3], after [Smith20], at gamma = 1, with its privacy repaired by
 the shared phantoms. The guarantee is for whoever does not know the hash keys: see `PartitionSketch`.

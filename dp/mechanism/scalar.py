@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
     PrivacyEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace

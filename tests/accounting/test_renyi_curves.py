@@ -9,12 +9,12 @@ import pytest
 
 from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteLaplaceDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
-    renyi_curve,
 )
 from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
 

@@ -7,6 +7,7 @@ import pytest
 
 from dp.cost.accounting import ORDERS, Adjacency
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
     DiscreteGaussianDpEvent,
@@ -14,7 +15,6 @@ from dp.cost.events import (
     PoissonSampledDpEvent,
     SkellamDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.cost.views import VIEWS
 from dp.mechanism.bounded_sampling import BoundedPoisson

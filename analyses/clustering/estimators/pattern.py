@@ -29,8 +29,8 @@ from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from dp.cost.composition import composed_epsilon
+from dp.cost.losses.sampled_bits import MOST_BITS
 from dp.cost.report import privacy_report
-from dp.cost.sampled_bits import MOST_BITS
 from dp.cost.views import VIEWS
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from mpc.protocol.exchange import ShareExchange

@@ -9,7 +9,8 @@ import pytest
 
 from analyses.power_moments.reports import MomentReports, _noise_moments
 from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteLaplaceDpEvent, RandomizedResponseDpEvent, renyi_curve
+from dp.cost.curves import renyi_curve
+from dp.cost.events import DiscreteLaplaceDpEvent, RandomizedResponseDpEvent
 from dp.mechanism.bits import RandomizedBits
 from entropy import InsecureTestEntropy
 

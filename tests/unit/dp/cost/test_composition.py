@@ -6,13 +6,13 @@ from dp_accounting import DpEvent
 
 from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, SkellamDpEvent, epsilon_of_rdp
 from dp.cost.composition import composed_delta, composed_epsilon, renyi_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteLaplaceDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
-    renyi_curve,
 )
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE

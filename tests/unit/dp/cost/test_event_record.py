@@ -6,6 +6,7 @@ import pytest
 from dp_accounting import DpEvent, GaussianDpEvent
 
 from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.curves import renyi_curve
 from dp.cost.event_record import UnknownEventError, event_from, rdp_of, record_of
 from dp.cost.events import (
     BoundedSampledDpEvent,
@@ -17,7 +18,6 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.mechanism.gram import NoisyGram
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import (
     HIGHEST,
     MAX_PHANTOMS,
