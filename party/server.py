@@ -33,7 +33,7 @@ from party.installation import Installation
 from party.jobs import FailedEvent, FinishedEvent, JobEvent, PartyJobs, ProgressEvent
 from party.ledger.ledger import Ledger, open_ledger
 from party.report import StageTraffic, report_path, write_report
-from party.tables.table import TableReader
+from party.tables.table import TableReader, is_there
 from service.authorization import Permissions
 from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, public
 from service.identity import NAME_PATTERN, Identity, Role
@@ -288,8 +288,8 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
         host = config.listen.rsplit(":", 1)[0]
         port = await server.start(config.listen)
         log.info("serving", party=config.name, address=f"{host}:{port}", tables=len(config.tables))
-        if absent := [table.name for table in config.tables if not table.path.exists()]:
-            log.warning("tables whose file is missing: jobs on them are refused", tables=absent)
+        if absent := [table.name for table in config.tables if not is_there(table)]:
+            log.warning("tables whose file or database is missing: jobs on them are refused", tables=absent)
         if undeclared := [table.name for table in config.tables if table.rows is None]:
             log.info("tables without `rows`: for sums, means and histograms only", tables=undeclared)
         try:
