@@ -29,8 +29,9 @@ from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, RefusalError
 from party.config import PartyConfig
 from party.consent import ConsentBox
+from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.installation import Installation
-from party.jobs import FailedEvent, FinishedEvent, JobEvent, PartyJobs, ProgressEvent
+from party.jobs import PartyJobs
 from party.ledger.ledger import Ledger, open_ledger
 from party.report import StageTraffic, report_path, write_report
 from party.tables.table import TableReader, is_there
