@@ -29,9 +29,9 @@ from service.server import Server
 from service.settings import SettingsError
 from service.tls import Credentials, load_credentials
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
 
 GRACE_S = 2.0
 ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")

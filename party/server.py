@@ -42,11 +42,11 @@ from service.job_id import check_job_id
 from service.logs import configure_logs
 from service.server import Server
 from service.tls import CredentialsError, load_credentials
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.inbox import Inbox
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.session import GrpcSession
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.messages.inbox import Inbox
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.session import GrpcSession
 
 GRACE_S = 3.0
 COORDINATOR_METHODS = tuple(f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel"))

@@ -19,7 +19,7 @@ from mpc.secagg.secret_sharing import SHARE_BYTES
 from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
-from transport.chunks import chunks_of, gather_chunks, gather_request
+from transport.calls.chunks import chunks_of, gather_chunks, gather_request
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,

@@ -14,7 +14,7 @@ from mpc.protocol.computation import Computation
 from service.errors import UnreachableError
 from service.server import ListenError
 from service.tls import CredentialsError
-from transport.mesh import MeshConfig, join_mesh
+from transport.messages.mesh import MeshConfig, join_mesh
 
 NAMES = ("alice", "bob", "carol")
 
