@@ -14,7 +14,7 @@ party releases shares in one attempt only, and two attempts would need 2 n_requi
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ from mpc.secagg.stage import Stage
 Integers = NDArray[np.int64]
 ConfigOf = Callable[[int, Mapping[int, bytes]], RoundConfig]
 """The configuration of an attempt, given its number and the parties' identity keys: the same for all participants."""
+
+NoiseOf = Callable[[Sequence[bytes]], Awaitable[Integers]]
+"""A member's surplus seeds to the noise that it adds, drawn anew for each attempt."""
 
 IDENTITY_STAGE = "signing key"
 _LARGEST_ATTEMPT = 8
@@ -71,7 +74,7 @@ async def contribute(
     n_parties: int,
     public_input: bytes,
     values: Integers,
-    noise_of: Callable[[Sequence[bytes]], Integers] | None,
+    noise_of: NoiseOf | None,
 ) -> None:
     """Do a party's part: rounds until one is opened or the coordinator gives up.
 
@@ -89,7 +92,7 @@ async def contribute(
     """
 
     async def contribute_to(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
-        return values, None if noise_of is None else await session.compute(noise_of, seeds)
+        return values, None if noise_of is None else await noise_of(seeds)
 
     identity, journal = IdentityKey(session.entropy), MemoryJournal()
     identities = await exchange_identities(session, identity, n_parties)

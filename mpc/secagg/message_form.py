@@ -63,14 +63,14 @@ class MessagePerMember:
 Part = OneString | StringPerMember | Members | MessagePerMember
 
 
-def one_string(width: int | Width, *, is_shown: bool = True) -> Any:
-    """Declare a field that holds a byte string of `width` bytes; `is_shown` says whether a repr may show it."""
-    return field(repr=is_shown, metadata={_PART: OneString(_width(width))})
+def one_string(width: int | Width, *, repr: bool = True) -> Any:
+    """Declare a field that holds a byte string of `width` bytes; secret ones have `repr=False`."""
+    return field(repr=repr, metadata={_PART: OneString(_width(width))})
 
 
-def string_per_member(width: int | Width, *, is_shown: bool = True) -> Any:
+def string_per_member(width: int | Width, *, repr: bool = True) -> Any:
     """Declare a field that holds a byte string of `width` bytes for each of some members."""
-    return field(repr=is_shown, metadata={_PART: StringPerMember(_width(width))})
+    return field(repr=repr, metadata={_PART: StringPerMember(_width(width))})
 
 
 def members() -> Any:
@@ -84,7 +84,7 @@ def message_per_member(of: type) -> Any:
 
 
 @cache
-def parts_of(kind: type) -> dict[str, Part]:
+def parts_of(kind: Any) -> dict[str, Part]:
     """Return field name to part of a class of messages, in their order.
 
     Raises:

@@ -102,7 +102,7 @@ class SealedShares:
     round_id: RoundId
     member: int
     transcript: bytes = one_string(DIGEST_BYTES)
-    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, is_shown=False)
+    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class ShareDelivery:
     round_id: RoundId
     sharers: tuple[int, ...] = members()
     transcripts: Mapping[int, bytes] = string_per_member(DIGEST_BYTES)
-    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, is_shown=False)
+    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class MaskedInput:
 
     round_id: RoundId
     member: int
-    elements: bytes = one_string(vector_bytes, is_shown=False)
+    elements: bytes = one_string(vector_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ class UnmaskingShares:
 
     round_id: RoundId
     member: int
-    seed_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, is_shown=False)
-    key_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, is_shown=False)
-    surplus_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, is_shown=False)
+    seed_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
+    key_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
+    surplus_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
 
 
 def member_transcript(config_digest: bytes, input_digest: bytes, advertisements: tuple[Advertisement, ...]) -> bytes:

@@ -117,9 +117,9 @@ class RoundArrays:
         """Return the fields that a table holds; arguments as `read`."""
         part = parts_of(kind)[block[0]]
         if isinstance(part, MessagePerMember):
-            names = tuple(parts_of(part.of))
-            messages = (self._message(part.of, m, self._split(part.of, names, row)) for m, row in rows.items())
-            return {block[0]: tuple(messages)}
+            inner: Any = part.of
+            names = tuple(parts_of(inner))
+            return {block[0]: tuple(self._message(inner, m, self._split(inner, names, row)) for m, row in rows.items())}
         if isinstance(part, Members):
             split = {m: self._split(kind, block[1:], row) for m, row in rows.items() if m != me}
             return {block[0]: tuple(rows)} | {name: {m: split[m][name] for m in split} for name in block[1:]}
@@ -139,7 +139,7 @@ class RoundArrays:
 
 
 @cache
-def _blocks_of(kind: type) -> tuple[tuple[str, ...], ...]:
+def _blocks_of(kind: Any) -> tuple[tuple[str, ...], ...]:
     """Return the names of fields that stand together: one string, or the fields of one table."""
     blocks: list[tuple[str, ...]] = []
     is_list_open = False
