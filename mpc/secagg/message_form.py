@@ -63,12 +63,12 @@ class MessagePerMember:
 Part = OneString | StringPerMember | Members | MessagePerMember
 
 
-def one_string(width: int | Width, *, repr: bool = True) -> Any:
+def one_string(width: int | Width, *, repr: bool = True) -> Any:  # noqa: A002 -- as in dataclasses.field
     """Declare a field that holds a byte string of `width` bytes; secret ones have `repr=False`."""
     return field(repr=repr, metadata={_PART: OneString(_width(width))})
 
 
-def string_per_member(width: int | Width, *, repr: bool = True) -> Any:
+def string_per_member(width: int | Width, *, repr: bool = True) -> Any:  # noqa: A002 -- likewise
     """Declare a field that holds a byte string of `width` bytes for each of some members."""
     return field(repr=repr, metadata={_PART: StringPerMember(_width(width))})
 
