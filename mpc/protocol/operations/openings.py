@@ -99,6 +99,10 @@ class Openings(ComputationCore):
             gone = self._agreement.gone.keys() | self._differing
             return OpenedArray(values.reshape(x.shape), tuple(sorted(self._wrong)), tuple(sorted(gone)))
 
+    def outline(self, shape: tuple[int, ...], degree: int, bound: int | None) -> SharedArray:
+        """Return what a member without shares knows of an array, to open it."""
+        return SharedArray(self.field, shape, degree, bound, None)
+
     async def _compare_with_coordinator(self, senders: list[int] | None, n_required: int) -> list[int] | None:
         """Tell the coordinator once what I compute with: it shares no key with anybody by which it could have noticed.
 
