@@ -6,6 +6,7 @@ import time
 
 import grpc
 import pytest
+from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
 from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
 from moiety.v1.party_pb2_grpc import PartyStub
@@ -79,7 +80,7 @@ def answer(deployment, party, request) -> tuple[bool, str]:
 
     async def propose(stub):
         try:
-            reply = await stub.Propose(chunks_of(request), timeout=30)
+            reply = await stub.Propose(chunks_of(request), timeout=GENEROUS_S)
         except grpc.aio.AioRpcError as error:
             return False, str(error_from_call(error, peer=party, doing="propose"))
         return reply.accepted, reply.reason
@@ -93,7 +94,7 @@ def moiety(deployment, party, *arguments):
 
 def waiting_job(deployment, party) -> str:
     """Wait until the owner of a party is asked, and return what it is shown."""
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + GENEROUS_S
     while not (shown := moiety(deployment, party, "jobs").stdout):
         assert time.monotonic() < end_s, "nobody was asked"
         time.sleep(0.05)
@@ -164,9 +165,9 @@ def test_no_party_takes_an_id_that_is_none(deployment, party, job_id):
             (stub.Run, RunRequest(job_id=job_id)),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="job id"):
-                await call(request, timeout=30).read()
+                await call(request, timeout=GENEROUS_S).read()
         with pytest.raises(grpc.aio.AioRpcError, match="job id"):
-            await stub.Cancel(CancelRequest(job_id=job_id), timeout=30)
+            await stub.Cancel(CancelRequest(job_id=job_id), timeout=GENEROUS_S)
 
     calling(deployment, party, others)
     assert [p for p in sorted(deployment.folder.rglob("*")) if p not in before] == []
@@ -176,16 +177,20 @@ def test_a_proposal_with_an_ended_id_is_refused_and_leaves_nothing_behind(deploy
     compute = (*OWNERS[:2], HELPER)
 
     async def abuse(stub):
-        assert (await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=30)).accepted
-        await stub.Cancel(CancelRequest(job_id="ended", reason="over"), timeout=30)
+        assert (await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=GENEROUS_S)).accepted
+        await stub.Cancel(CancelRequest(job_id="ended", reason="over"), timeout=GENEROUS_S)
         for _ in range(MAX_JOBS):
-            again = await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=30)
+            again = await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=GENEROUS_S)
             assert not again.accepted
             assert "ended" in again.reason
-            ends = [event.WhichOneof("event") async for event in stub.Run(RunRequest(job_id="ended"), timeout=30)]
+            ends = [
+                event.WhichOneof("event") async for event in stub.Run(RunRequest(job_id="ended"), timeout=GENEROUS_S)
+            ]
             assert ends == ["failed"]
-        fresh = await stub.Propose(chunks_of(proposal("fresh", compute=compute)), timeout=30)  # there is room for it
-        await stub.Cancel(CancelRequest(job_id="fresh"), timeout=30)
+        fresh = await stub.Propose(
+            chunks_of(proposal("fresh", compute=compute)), timeout=GENEROUS_S
+        )  # there is room for it
+        await stub.Cancel(CancelRequest(job_id="fresh"), timeout=GENEROUS_S)
         return fresh.accepted
 
     assert calling(deployment, HELPER, abuse)
