@@ -8,12 +8,13 @@ import grpc
 import pytest
 from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
 from moiety.v1.party_pb2_grpc import PartyStub
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
+from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME
 from party.jobs import MAX_JOBS
 from service.errors import InvalidRequestError, error_from_call
 from service.identity import Identity, Role
@@ -47,7 +48,7 @@ def deployment(tmp_path_factory):
     (folder / "run").mkdir()
     asking = {"policy.automatic": {"max_epsilon_per_job": 0.001, "analysts": [ANALYST_NAME]}}
     tables = {**tables_of(VALUES, folder), HELPER: []}
-    with LocalDeployment(folder / "run", tables, policy={"bank": asking}) as running:
+    with ForkedDeployment(folder / "run", tables, policy={"bank": asking}) as running:
         yield running
 
 

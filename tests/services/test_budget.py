@@ -7,10 +7,10 @@ import time
 
 import pytest
 from federation import Analyst, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 BUDGET = 3.0
@@ -28,7 +28,7 @@ def deployment(tmp_path_factory):
             "policy.limits": {"max_epsilon_per_job": 2.5, "receivers": ["analyst", "coordinator"]},
         }
     }
-    running = LocalDeployment(folder / "run", tables_of(values, folder), budget=(BUDGET, 1e-6), policy=policy)
+    running = ForkedDeployment(folder / "run", tables_of(values, folder), budget=(BUDGET, 1e-6), policy=policy)
     with running:
         yield running
 

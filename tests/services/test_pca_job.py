@@ -7,9 +7,10 @@ import signal
 import numpy as np
 import pytest
 from federation import ROWS, Analyst, all_text, memory_table, pca_job, random_values, result_of, tables_of, write_table
+from forked_services import ForkedDeployment
 
 from analyses.pca import protocol as pca
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment, LocalTable
+from demo.local_deployment import COORDINATOR_NAME, LocalTable
 from service.errors import InvalidRequestError, NotAllowedError
 from service.identity import Role
 
@@ -50,7 +51,7 @@ def deployment(tmp_path_factory):
         tables[name] = [*tables[name], LocalTable("big", folder / f"{name}-big.csv", bounds, (100_000, 200_000))]
     (folder / "run").mkdir()
     short = {"MOIETY_PARTY__LEAST_DEADLINE_S": "1"}  # so that lost parties are missed soon
-    with LocalDeployment(folder / "run", tables, environment=short) as running:
+    with ForkedDeployment(folder / "run", tables, environment=short) as running:
         yield running
 
 

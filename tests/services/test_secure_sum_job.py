@@ -6,11 +6,11 @@ import signal
 import numpy as np
 import pytest
 from federation import BOUNDS, Analyst, all_text, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "clinic", "hospital", "telco")
 ROWS = 317
@@ -26,7 +26,7 @@ def deployment(tmp_path_factory):
     automatic = {"max_epsilon_per_job": 4.0, **exact}
     allowing = {"policy.automatic": automatic, "policy.limits": exact}
     policy = {"bank": allowing, "clinic": allowing, "hospital": allowing, "telco": allowing}
-    with LocalDeployment(folder / "run", tables_of(VALUES, folder), budget=BUDGET, policy=policy) as running:
+    with ForkedDeployment(folder / "run", tables_of(VALUES, folder), budget=BUDGET, policy=policy) as running:
         yield running
 
 

@@ -21,6 +21,7 @@ from coordinator_setup import (
 )
 from deadlines import GENEROUS_S, SKIPPED_S, skipped_deadlines
 from federation import Analyst, pca_job, random_values, tables_of
+from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import Frame
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
@@ -29,7 +30,6 @@ from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 from analyses.job.schema import BlockSchema, ColumnSchema
 from coordinator import runner
 from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SAID_BYTES
-from demo.local_deployment import LocalDeployment
 from mpc.errors import PeerSilentError, PeerSlowError
 from service.authorization import Permissions
 from service.identity import Role
@@ -189,7 +189,7 @@ def test_the_limit_of_an_owner_ends_a_job_and_names_who_was_waited_for(tmp_path:
     parties = ("bank", "hospital", "telco")
     tables = tables_of({name: random_values((200, 2), seed) for seed, name in enumerate(parties)}, tmp_path)
     (tmp_path / "run").mkdir()
-    with LocalDeployment(tmp_path / "run", tables, environment={"MOIETY_PARTY__MAX_JOB_S": "60"}) as deployment:
+    with ForkedDeployment(tmp_path / "run", tables, environment={"MOIETY_PARTY__MAX_JOB_S": "60"}) as deployment:
         analyst, stopped = Analyst(deployment), []
 
         def stop(event) -> None:

@@ -101,7 +101,7 @@ def propose_briefly(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
     propose = PartyClient.propose
 
     async def propose_each(self: PartyClient, *args: Any, timeout_s: float, **kwargs: Any) -> Any:
-        return await propose(self, *args, timeout_s=1.0 if self._name == silent else GENEROUS_S, **kwargs)
+        return await propose(self, *args, timeout_s=1.0 if self.name == silent else GENEROUS_S, **kwargs)
 
     monkeypatch.setattr(PartyClient, "propose", propose_each)
 
