@@ -311,6 +311,7 @@ async def test_no_value_and_no_key_is_in_the_coordinators_inbox_or_in_logs_and_p
         for name in federation.names:
             federation.records[name] = Record(rng.integers(10**9, 10**10, 3) * rng.choice([-1.0, 1.0], 3))
         devices = []
+        federation.silent |= set(late)
         for name in federation.names:
             entropies[name] = RecordingEntropy(SystemEntropy())
             devices.append(await federation.device(name, entropy=entropies[name]))

@@ -410,11 +410,12 @@ async def test_a_failed_job_cannot_be_cancelled(setup: CoordinatorSetup) -> None
             await client.cancel(view.job_id)
 
 
-def others_suffer(setup: CoordinatorSetup, culprit: str, after_s: float = GENEROUS_S) -> None:
+def others_suffer(setup: CoordinatorSetup, culprit: str) -> None:
     """Let the other parties miss one and say so after a while, as real ones do."""
 
     async def suffer() -> AsyncIterator[PartyEvent]:
-        for _ in range(round(after_s / 0.2)):
+        end_s = asyncio.get_running_loop().time() + GENEROUS_S
+        while asyncio.get_running_loop().time() < end_s:
             yield progress("multiply", 25)
             await asyncio.sleep(0.2)
         yield failed("table", f"{culprit} is gone", culprit=culprit)

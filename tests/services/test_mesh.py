@@ -14,6 +14,7 @@ from mpc.protocol.computation import Computation
 from service.errors import UnreachableError
 from service.server import ListenError
 from service.tls import CredentialsError
+from transport import mesh
 from transport.mesh import MeshConfig, join_mesh
 
 NAMES = ("alice", "bob", "carol")
@@ -73,8 +74,13 @@ async def test_a_file_that_lists_members_in_another_order_is_noticed(configs):
     assert any("lists other members" in str(result) for result in results.values())
 
 
-async def test_a_member_that_never_comes_is_named_in_time(configs):
-    present = {n: configs[n].model_copy(update={"start_s": 1.5}) for n in ("alice", "bob")}
+async def test_a_member_that_never_comes_is_named_in_time(configs, monkeypatch):
+    async def reach_carol_briefly(channel, *, peer, address, deadline_s):
+        await reach(channel, peer=peer, address=address, deadline_s=1.5 if peer == "carol" else GENEROUS_S)
+
+    reach = mesh.wait_until_reachable
+    monkeypatch.setattr(mesh, "wait_until_reachable", reach_carol_briefly)
+    present = {name: configs[name] for name in ("alice", "bob")}
     results = await run_all(present, squares)
     for result in results.values():
         assert isinstance(result, UnreachableError)
