@@ -35,7 +35,13 @@ SUB_ROOMS = {
         "local": {"arithmetic", "protocol"},
         "secagg": {"arithmetic", "protocol"},
     },
-    "dp": {"draw": set(), "cost": set(), "mechanism": {"draw", "cost"}, "audit": {"draw", "cost", "mechanism"}},
+    "dp": {
+        "draw": set(),
+        "cost": set(),
+        "mechanism": {"draw", "cost"},
+        "local_mechanism": {"draw", "cost", "mechanism"},
+        "audit": {"draw", "cost", "mechanism", "local_mechanism"},
+    },
     "analyses": {
         "job": set(),
         "rows": {"job"},
