@@ -112,6 +112,6 @@ class DirectResponse:
 
 
 def frequency_oracle(n_inputs: int, odds: Odds) -> DirectResponse | HashedResponse:
-    """Return the oracle whose frequencies of rare inputs have the smaller exact variance; the direct one where equal."""
+    """Return the oracle of the two whose frequencies of rare inputs have the smaller exact variance."""
     direct, hashed = DirectResponse(n_inputs, odds), HashedResponse.of_odds(n_inputs, odds)
     return direct if direct.variance <= hashed.variance else hashed

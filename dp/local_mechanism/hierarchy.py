@@ -64,7 +64,7 @@ class HierarchicalResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
-    def nodes(self, values: Integers, level: int) -> Integers:
+    def ancestors(self, values: Integers, level: int) -> Integers:
         """Return the node of each input at a level."""
         found: Integers = values // self.branching ** (len(self.sizes) - 1 - level)
         return found
@@ -85,7 +85,7 @@ class HierarchicalResponse:
         levels, found = choices.levels(len(self.sizes)), np.empty(len(values), dtype=np.int64)
         for level, oracle in enumerate(self.oracles):
             at = levels == level
-            found[at] = oracle.respond(self.nodes(values[at], level), choices.among(at), entropy)
+            found[at] = oracle.respond(self.ancestors(values[at], level), choices.among(at), entropy)
         return found
 
 
