@@ -54,6 +54,7 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
+        "distribution": {"job", "rows"},
     },
     "party": {"ledger": set(), "tables": set()},
     "coordinator": {"sums": set()},
