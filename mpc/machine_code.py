@@ -1,4 +1,4 @@
-"""Machine code for `mpc.arithmetic.kernels`: by numba at import, or from a library that was made beforehand.
+"""Machine code for the modules of kernels: by numba at import, or from a library that was made beforehand.
 
 numba brings the LLVM compiler, 200 MB on disk, a second of processor time and 60 MB of memory in every process. A
 service needs none of it once its kernels are compiled: `deploy/image/compile-kernels` writes them, as numba has
@@ -20,7 +20,9 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-KERNELS_MODULE = "mpc.arithmetic.kernels"
+KERNELS_MODULES = ("mpc.arithmetic.kernels", "mpc.arithmetic.rating_kernels")
+"""All modules with kernels. One library holds them all, and no two kernels have one name."""
+
 SYMBOL_PREFIX = "moiety_"
 _C_TYPES = {"uint64": "uint64_t", "int64": "int64_t", "float64": "double", "void": "void"}
 
@@ -65,11 +67,13 @@ SIGNATURES: dict[str, Signature] = {}
 
 def library_name() -> str:
     """Return the file name of a library of the present kernels."""
-    specification = importlib.util.find_spec(KERNELS_MODULE)
-    assert specification is not None
-    source = specification.loader.get_source(KERNELS_MODULE)  # type: ignore[union-attr]
-    digest = hashlib.sha256((source or "").encode()).hexdigest()
-    return f"libmoiety-kernels-{digest[:16]}.so"
+    digest = hashlib.sha256()
+    for module in KERNELS_MODULES:
+        specification = importlib.util.find_spec(module)
+        assert specification is not None
+        source = specification.loader.get_source(module)  # type: ignore[union-attr]
+        digest.update((source or "").encode())
+    return f"libmoiety-kernels-{digest.hexdigest()[:16]}.so"
 
 
 def kernel(*arguments: Array | str, returns: str = "void") -> Callable[[F], F]:

@@ -48,6 +48,7 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
+        "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": set()},
     "coordinator": {"sums": set()},

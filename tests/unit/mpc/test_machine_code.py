@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from child_processes import child_environ
 
-from mpc.arithmetic import kernels
+from mpc.arithmetic import kernels, rating_kernels  # noqa: F401  (every module of kernels fills SIGNATURES)
 from mpc.arithmetic.field import PRIMES
 from mpc.machine_code import SIGNATURES, Array, library_name
 
@@ -43,6 +43,10 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
     garner = np.array([pow(PRIMES[0], -1, PRIMES[1]), pow(PRIMES[0] * PRIMES[1], -1, PRIMES[2])], dtype=np.uint64)
     weights, inverses = edges[:, -1].copy(), 1.0 / primes.astype(np.float64)
     everything = np.uint64((1 << 63) - 1)
+    starts = np.array([0, size // 3, size // 3, size], dtype=np.int64)
+    items, deviations = rng.integers(0, 5, size), rng.normal(size=size)
+    rated = [starts, items, deviations]
+    offsets, vectors = rng.normal(size=5), rng.normal(size=(5, 2)) / 9
     wild = rng.integers(0, 1 << 63, size, dtype=np.uint64)
     return {
         "count_out_of_range": [wild, primes],
@@ -57,8 +61,18 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
         "encode": [words(size), rng.integers(-(1 << 62), 1 << 62, size), everything, primes, inverses],
         "from_residues": [words(size), words(size), garner, primes, inverses],
         "unpack_balanced": [np.zeros((3, 5, size + 2)), 1, words((5, size)), primes],
+        "add_offset_vectors": [np.zeros(10, dtype=np.int64), *rated, np.ones(3) / 9, 1024.0, 1.0, 1.5, 5.0, 3_000_000],
+        "solve_rows": [np.zeros((3, 2)), *rated, offsets, vectors, np.ones(2), np.zeros((3, 2))],
+        "add_factor_vectors": [
+            np.zeros(13, dtype=np.int64), *rated, offsets, np.ones(3) / 9, np.ones(3), vectors[:3].copy(),
+            1024.0, 0.5, 1.5, 2_000_000,
+        ],
+        "add_rating_vectors": [
+            np.zeros(25, dtype=np.int64), rng.integers(0, 5, size), items, deviations, offsets, vectors,
+            1024.0, 1.0, 0.5, 1.5, 3_000_000,
+        ],
         "reduce_balanced": [rng.integers(-(1 << 52), 1 << 52, size).astype(np.float64), float(PRIMES[0]), inverses[0]],
-    }[name]
+    }[name]  # fmt: skip
 
 
 SIZES = (0, 1, 7, 64, 515, 5000)
@@ -67,12 +81,13 @@ RUN_ALL = """
 import sys
 import numpy as np
 from test_machine_code import SIZES, SIGNATURES, arguments_of
-from mpc.arithmetic import kernels
+from mpc.arithmetic import kernels, rating_kernels
+every = {**vars(kernels), **vars(rating_kernels)}
 results = {}
 for name in SIGNATURES:
     for size in SIZES:
         arguments = arguments_of(name, size, np.random.default_rng(size))
-        returned = getattr(kernels, name)(*arguments)
+        returned = every[name](*arguments)
         results |= {f"{name}/{size}/{i}": a for i, a in enumerate(arguments) if isinstance(a, np.ndarray)}
         results[f"{name}/{size}/returned"] = np.array(-1 if returned is None else returned)
 np.savez(sys.argv[1], **results)
