@@ -16,7 +16,7 @@ from analyses.pattern_count.reports import PatternReports
 from analyses.registry import ANALYSES, analysis_of
 from analyses.run_locally import local_network, run_plan
 from analyses.sums.noise import SumNoise
-from cli.audit_targets.less_noise import scaled_scale, with_noise
+from audit.less_noise import scaled_scale, with_noise
 from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
