@@ -10,17 +10,23 @@ from pathlib import Path
 import pytest
 
 from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.registry import ANALYSES, analysis_of, lines_of
 from analyses.run_locally import local_network, run_locally, run_plan
 from cli.survival import survival_of
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
+from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
+from party.drawn import DrawnNoise
 from party.gate import GatedSession
 
 REPOSITORY = Path(__file__).parent.parent
 RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
 ANALYSIS_PATH = REPOSITORY / "examples" / "analysis.py"
+MECHANISM_PATH = REPOSITORY / "examples" / "mechanism.py"
 
 MAX_LINES = 40
 
@@ -44,7 +50,8 @@ def test_each_recipe_is_short():
 def test_the_code_in_a_recipe_is_that_of_the_example():
     blocks = re.findall(r"^( *)```python\n(.*?)^ *```", RECIPES, flags=re.MULTILINE | re.DOTALL)
     assert blocks
-    example = [line.strip() for line in ANALYSIS_PATH.read_text(encoding="utf-8").splitlines()]
+    paths = (ANALYSIS_PATH, MECHANISM_PATH)
+    example = [line.strip() for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     for _, block in blocks:
         lines = [line.strip() for line in block.splitlines()]
         starts = [start for start, line in enumerate(example) if line == lines[0]]
@@ -66,6 +73,24 @@ def test_the_example_runs_as_a_program():
         env={"PYTHONPATH": str(REPOSITORY)},
     )
     assert re.fullmatch(r"about -?\d+ rows with both flags; exactly 267\n", done.stdout)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_mechanism_of_the_recipe_costs_what_was_asked_for_and_less_noise_costs_more(view):
+    example = runpy.run_path(str(MECHANISM_PATH))
+    release = example["calibrated"](100, epsilon=1.0, delta=1e-6, view=view)
+    assert composed_epsilon(release.events(view), 1e-6).epsilon <= 1.0
+    assert composed_epsilon(replace(release, scale=release.scale - 1).events(view), 1e-6).epsilon > 1.0
+    assert release.draw(InsecureTestEntropy("recipe")).shape == (1,)
+
+
+def test_the_mechanism_of_the_recipe_is_drawn_as_its_plan_states():
+    release = runpy.run_path(str(MECHANISM_PATH))["NoisyNumber"](100, 60)
+    books = DrawnNoise([PlannedRelease(release, (1,))], 1)
+    books.finish(books.begin(replace(release)))
+    books.check_message(COORDINATOR, OPENING_STAGE)
+    with pytest.raises(LocalFaultError, match="states no such release"):
+        books.begin(replace(release, scale=59))
 
 
 async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
