@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
@@ -16,6 +17,7 @@ from analyses.job.job import PrivacyTarget
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
@@ -170,9 +172,7 @@ def _additive(
 
 def _independent(view: View) -> AdditiveTarget:
     moved = (1, 0, 0) if view == "coordinator" else (1, -1, 0)
-    l1 = sum(map(abs, moved))
-    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view])
-    return AdditiveTarget(MechanismRelease(mechanism, 2, moved * 2))
+    return AdditiveTarget(MechanismRelease(NoisySizes(3, 10), 2, moved * 2))
 
 
 def _bits(view: View) -> BitsTarget:
@@ -307,7 +307,7 @@ TARGETS: dict[str, Entry] = {
     "moments-laplace": Entry(
         "sums of owners with discrete Laplace noise, seen by anybody",
         ("moments:laplace",),
-        lambda: AdditiveTarget(LaplaceSums(Fraction(5), (8, 6))),
+        lambda: AdditiveTarget(LaplaceSums(NoisyColumnSums((8, 6), Fraction(5)))),
     ),
     "moments-sketch-coordinator": Entry(
         "sketches of columns by signs, unknown, seen by the coordinator",

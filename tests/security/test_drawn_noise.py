@@ -16,7 +16,7 @@ from analyses.pattern_count.reports import PatternReports
 from analyses.registry import ANALYSES, analysis_of
 from analyses.run_locally import local_network, run_plan
 from analyses.sums.noise import SumNoise
-from audit.less_noise import scaled_scale, with_noise
+from audit.less_noise import with_noise
 from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
@@ -105,8 +105,6 @@ def with_less_noise(release):
             return replace(release, mu=release.mu + 1)  # at 1 there is no less, but this is other noise too
         case PatternReports():
             return replace(release, bits=with_noise(release.bits, LESS))
-        case _ if hasattr(release, "scale") and not hasattr(release, "bits"):
-            return replace(release, scale=type(release.scale)(scaled_scale(Fraction(release.scale), LESS)))
     return with_noise(release, LESS)
 
 
