@@ -37,7 +37,13 @@ SUB_ROOMS = {
         "local": {"arithmetic", "protocol"},
         "secagg": {"arithmetic", "protocol"},
     },
-    "dp": {"draw": set(), "cost": set(), "mechanism": {"draw", "cost"}, "audit": {"draw", "cost", "mechanism"}},
+    "dp": {
+        "draw": set(),
+        "cost": set(),
+        "mechanism": {"draw", "cost"},
+        "local_mechanism": {"draw", "cost", "mechanism"},
+        "audit": {"draw", "cost", "mechanism", "local_mechanism"},
+    },
     "analyses": {
         "job": set(),
         "rows": {"job"},
@@ -50,6 +56,7 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
+        "distribution": {"job", "rows"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set()},

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
@@ -42,7 +43,7 @@ async def deliver(channel, frames):
         for frame in frames:
             yield frame
 
-    call = MailboxStub(channel).Deliver(stream(), timeout=10)
+    call = MailboxStub(channel).Deliver(stream(), timeout=GENEROUS_S)
     status, details = await FinalStatus(call).wait()
     return await call if status is grpc.StatusCode.OK else (status, details)
 

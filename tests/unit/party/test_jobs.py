@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from job_builders import PARTIES, make_job, make_table
 from party_federation import NAMES, Federation
 
@@ -225,7 +226,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
     def slowly(brought):
         reads.append(brought)
         began.set()
-        may_end.wait(30)
+        may_end.wait(GENEROUS_S)
         return federation.tables["bank"]
 
     monkeypatch.setattr(bank._tables, "_load_table", slowly)
@@ -234,7 +235,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
             await federation.reserve(make_job(), job_id=f"job-{number}")
             running = bank.run(f"job-{number}")
             assert await anext(running) == ProgressEvent("reading", 0)
-            await asyncio.to_thread(began.wait, 20)
+            await asyncio.to_thread(began.wait, GENEROUS_S)
             async with asyncio.timeout(20):
                 await running.aclose()  # it does not wait for the thread
         assert len(reads) == 1
