@@ -38,7 +38,7 @@ def _add(demo: Demo) -> None:
 
     def command(**given: Any) -> None:
         with exit_codes(), ExitStack() as stack:
-            from demo.driver import run_demo
+            from demo.job import run_demo
 
             rows, keep, output = given.pop("rows"), given.pop("keep"), given.pop("output")
             outcome, text = run_demo(stack, demo, keep, rows, given)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES, OFFERED
 from cli.terminal.output import Format
-from demo import driver
+from demo import job as driver
 from demo.catalogue import DEMOS, PCA
 from demo.command import demo_app
 from demo.job import example_job
