@@ -57,6 +57,7 @@ SUB_ROOMS = {
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
         "distribution": {"job", "rows"},
+        "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set()},
