@@ -136,7 +136,12 @@ class LineJobStore:
         self._file.close()
 
     def _write(self, job_id: str, state: State, *, text: str = "", **what: Any) -> None:
-        change = {"job_id": job_id, "state": state, "at_s": self._clock(), "text": shortened(text, MAX_CHARACTERS)}
+        change: dict[str, Any] = {
+            "job_id": job_id,
+            "state": state,
+            "at_s": self._clock(),
+            "text": shortened(text, MAX_CHARACTERS),
+        }
         try:
             self._file.write(json.dumps(change | what).encode() + b"\n")
             os.fsync(self._file.fileno())
