@@ -12,7 +12,8 @@ that nobody advertised, or is not signed (`ForgedSignatureError`, `InvalidSetErr
 What a member holds the coordinator to: rounds and attempts only ever ascend; no round is after the last one agreed on;
 and all members of a round have the same public input, as each signs its digest (`DifferentInputError`). By the journal
 a member releases shares in one attempt of each round only, so at most one sum of each round is opened, as for a single
-round. What the sums of all rounds cost together is the matter of whoever fixes their noise.
+round. Sums of different survivors over the same vectors can be subtracted from each other, so a series protects a
+member only by its noise, and what all its rounds cost together is the matter of whoever fixes that.
 """
 
 from collections.abc import Awaitable, Callable
