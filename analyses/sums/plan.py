@@ -52,8 +52,8 @@ from dp.cost.views import PERSON, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import RingGroup
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
 PERSON_AT_PARTY = "person-at-party"

@@ -16,9 +16,9 @@ from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
 from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
 from mpc.transcript import RoundId
 
 SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"

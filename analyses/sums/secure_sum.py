@@ -29,8 +29,8 @@ from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, View
 from mpc.errors import ProtocolError
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
 from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.transcript import RoundId
 
 Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]

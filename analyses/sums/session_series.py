@@ -24,9 +24,9 @@ from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import SumCoordinator
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.round_arrays import Bytes
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.series import (
     AfterRound,
     Announcement,

@@ -31,10 +31,10 @@ from mpc.secagg.coordinator import SumCoordinator
 from mpc.secagg.drive import CoordinatorLink, MemberLink, host, take_part
 from mpc.secagg.errors import AttemptOverError, LeftBehindError, TooFewMembersError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId, encode_fields
 

@@ -19,9 +19,9 @@ from device.device import Device
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from party.ledger.budget import Budget
 from service.identity import Identity, Role
 from transport.aggregation import RoundStep
