@@ -48,7 +48,7 @@ from service.settings import SettingsError
 from service.tls import load_credentials
 from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
-from transport.channel import open_channel
+from transport.calls.channel import open_channel
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
 
 PAUSE_S = 2.0

@@ -20,7 +20,7 @@ from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
-from transport.chunks import chunks_of, gather_chunks, gather_request
+from transport.calls.chunks import chunks_of, gather_chunks, gather_request
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,

@@ -19,7 +19,7 @@ from analyses.sums.reference import reference
 from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
-from party.jobs import FailedEvent, FinishedEvent
+from party.events import FailedEvent, FinishedEvent
 from party.ledger.entry import Committed, ExactRelease, Reserved
 from party.policy import Policy, Rules
 

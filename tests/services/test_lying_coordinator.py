@@ -5,6 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from lies import LIES, TARGET, VICTIM
 from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
@@ -71,7 +72,7 @@ async def test_a_device_that_is_lied_to_over_the_network_leaves_and_names_the_li
         asking = asyncio.create_task(federation.ask())
         devices = [await federation.device(member) for member in federation.names]
         taking_part = [asyncio.create_task(take_part(device)) for device in devices]
-        error = await asyncio.wait_for(taking_part[VICTIM - 1], 120)
+        error = await asyncio.wait_for(taking_part[VICTIM - 1], GENEROUS_S)
         for task in (asking, *taking_part):
             task.cancel()
         await asyncio.gather(asking, *taking_part, return_exceptions=True)
@@ -107,7 +108,7 @@ def config_of(attempt, identities):
 async def job_session(monkeypatch, lie):
     """Member to the error that it left the session of a job with, or None; and the coordinator's sum."""
     monkeypatch.setattr(session_sum, "SessionHost", lying_conductor(lie))
-    network = LocalNetwork(local_names(N), deadline_s=20.0)
+    network = LocalNetwork(local_names(N), deadline_s=GENEROUS_S)
 
     async def party(session):
         try:
@@ -117,7 +118,7 @@ async def job_session(monkeypatch, lie):
             return error
 
     async def conductor(session):
-        return await session_sum.conduct(session, config_of, N, PUBLIC_INPUT, stage_s=20.0, attempts=1)
+        return await session_sum.conduct(session, config_of, N, PUBLIC_INPUT, stage_s=GENEROUS_S, attempts=1)
 
     return await network.run({COORDINATOR: conductor, **dict.fromkeys(range(1, N + 1), party)})
 
@@ -172,7 +173,7 @@ async def test_devices_that_are_asked_two_questions_part_before_any_masked_vecto
     async with sum_federation(tmp_path, N) as federation:
         asking = asyncio.create_task(federation.ask(privacy={"epsilon": 4.0, "delta": 1e-6}))
         devices = [await federation.device(member) for member in federation.names]
-        errors = await asyncio.wait_for(asyncio.gather(*map(take_part, devices)), 300)
+        errors = await asyncio.wait_for(asyncio.gather(*map(take_part, devices)), GENEROUS_S)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         assert all(device.budget.standing()["spent_epsilon"] == 0 for device in devices)

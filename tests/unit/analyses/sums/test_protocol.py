@@ -1,8 +1,8 @@
-import asyncio
 import json
 
 import numpy as np
 import pytest
+from virtual_time import run_in_virtual_time
 
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
@@ -78,7 +78,7 @@ def run(job, tables, *, fault=None, kills=None):
             network.kill(COORDINATOR)  # as a service, which ends the job
 
     work = {COORDINATOR: coordinate, **dict.fromkeys(range(1, N + 1), take_part)}
-    ends = asyncio.run(network.run(work))
+    ends = run_in_virtual_time(network.run(work))
     return ends[COORDINATOR], ends, reports, plan
 
 
