@@ -37,7 +37,7 @@ Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
 
 LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52
-LARGEST_VALUES = 1 << 26
+MAX_VALUES = 1 << 26
 """The longest vector, the largest weight and the most values that a question or a declaration may state."""
 
 UNIT = "member's vector (that it took part is public)"
@@ -73,7 +73,7 @@ class SumParams(SumFields):
     record: Name
     length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
-    values: Annotated[int, Field(ge=1, le=LARGEST_VALUES)] | None = None
+    values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
     largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
     members: tuple[Name, ...] = ()

@@ -40,7 +40,8 @@ from mpc.transcript import RoundId, encode_fields
 
 Integers = NDArray[np.int64]
 
-MAX_ROUNDS = 1 << 16
+MAX_ROUNDS = 1 << 12
+"""Of a series: a session has a stage per attempt and kind of message, and holds a bounded number of stages."""
 
 
 @dataclass(frozen=True)
