@@ -25,8 +25,8 @@ from analyses.rows.row_plan import RowParams
 from analyses.second_moments.noisy_sketch import MomentParams
 from analyses.second_moments.sketch_matrix import Entries
 from analyses.sums.noise import SumNoise
+from analyses.sums.plan import TableSumParams
 from analyses.sums.secure_sum import SumParams
-from analyses.sums.table_sum import TableSumParams
 from audit import PUBLISHED, TARGETS
 from audit.less_noise import with_noise
 from cli.main import app
