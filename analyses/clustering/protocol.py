@@ -10,8 +10,9 @@ each cell of the grid of all combinations has. The coordinator clusters the weig
     WeightEst, the server weighs the grid            `Counting.coordinator`, `valid_weights`
     the server clusters the weighted grid            `cluster_grid`
 
-MemEnc and WeightEst belong together, and each counting has its own: `SketchCounting` is the paper's DPFMPS, `LdpCounting`
-its LDP-AGG, `IndependentCounting` its IND-LAP; `PatternCounting` is of another paper, `MpcCounting` of none.
+MemEnc and WeightEst belong together, and each counting has its own: `SketchCounting` is the paper's DPFMPS,
+`LdpCounting` its LDP-AGG, `IndependentCounting` its IND-LAP; `PatternCounting` is of another paper, `MpcCounting` of
+none.
 
 Differences from the paper (docs/analyses/clustering.md): memberships are counted inside MPC unless a job asks for
 another counting; the cost of centres and counts is composed once, tightly, in both views; domains are public bounds;

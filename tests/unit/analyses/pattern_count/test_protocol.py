@@ -76,7 +76,7 @@ async def test_what_is_opened_is_the_exact_counts_plus_noise_within_its_tail_bou
 
 
 async def test_blocks_of_rows_add_up(monkeypatch):
-    monkeypatch.setattr(pattern_products, "_MOST_PRODUCTS", 5000)
+    monkeypatch.setattr(pattern_products, "MAX_PRODUCTS", 5000)
     tables = tables_of(rows=4000)
     plan = plan_for(tables, max_rows=5000)
     results, _ = await run(plan, tables)
