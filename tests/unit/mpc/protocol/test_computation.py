@@ -1,5 +1,3 @@
-import asyncio
-
 import numpy as np
 import pytest
 from virtual_time import run_in_virtual_time
@@ -25,7 +23,7 @@ FIELD = ResidueField(3)
 def run(program, values, *, n_parties=3, t=1, n_owners=0, field=FIELD):
     """The network after the run, and what every member returned; errors propagate."""
     network = LocalNetwork(local_names(n_parties, n_owners), entropy_of=lambda m: InsecureTestEntropy(str(m)))
-    results = asyncio.run(run_program(network, program, values, field=field, n_parties=n_parties, t=t))
+    results = run_in_virtual_time(run_program(network, program, values, field=field, n_parties=n_parties, t=t))
     for result in results.values():
         if isinstance(result, Exception):
             raise result
