@@ -14,7 +14,7 @@ from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.job.job import PrivacyTarget
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from analyses.pattern_count.protocol import CELL_SENSITIVITY
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch

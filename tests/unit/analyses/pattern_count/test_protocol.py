@@ -9,6 +9,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.pattern_count import products as pattern_products
 from analyses.pattern_count import protocol as pattern_count
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.run_locally import local_network, run_plan
 from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
@@ -147,7 +148,7 @@ def test_an_exhaustive_search_finds_no_neighbours_beyond_the_sensitivity_of_the_
     cells = [np.eye(6, dtype=int)[i] for i in range(6)]
     moved = [a - b for a, b in product(cells, cells)]
     for view, differences in (("coordinator", cells), ("coalition", moved)):
-        bound = pattern_count.CELL_SENSITIVITY[view]
+        bound = CELL_SENSITIVITY[view]
         assert max(int((d**2).sum()) for d in differences) == bound.squared_l2
         assert max(int(np.abs(d).sum()) for d in differences) == bound.l1
 
