@@ -19,8 +19,8 @@ from party.jobs import MAX_JOBS
 from service.errors import InvalidRequestError, error_from_call
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.chunks import chunks_of
+from transport.calls.channel import open_channel
+from transport.calls.chunks import chunks_of
 
 OWNERS = ("bank", "hospital", "telco")
 HELPER = "helper"

@@ -16,7 +16,7 @@ from service.errors import NotAllowedError
 from service.identity import Role
 from service.limits import LIMITS, UNLISTED
 from service.server import Server
-from transport.channel import open_channel
+from transport.calls.channel import open_channel
 
 SHOW, WATCH, WAIT = (f"/moiety.v1.Test/{name}" for name in ("Show", "Watch", "Wait"))
 

@@ -23,7 +23,7 @@ from moiety.v1.party_pb2 import PartyEvent
 
 from analyses.registry import ANALYSES
 from coordinator import runner
-from coordinator.store import JobStore
+from coordinator.sqlite_store import SqliteJobStore
 from service.errors import RemoteFailureError
 
 
@@ -36,15 +36,15 @@ async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
 @contextmanager
 def full(monkeypatch: pytest.MonkeyPatch, *, for_notes_only: bool = False) -> Iterator[None]:
     """Let writes fail as SQLite fails on a full disk."""
-    append = JobStore._append
+    append = SqliteJobStore._append
 
-    def fail(self: JobStore, *args: Any, **what: Any) -> None:
+    def fail(self: SqliteJobStore, *args: Any, **what: Any) -> None:
         if not for_notes_only or what.get("member"):
             raise sqlite3.OperationalError("database or disk is full")
         append(self, *args, **what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(JobStore, "_append", fail)
+        patch.setattr(SqliteJobStore, "_append", fail)
         yield
 
 

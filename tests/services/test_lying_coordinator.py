@@ -11,7 +11,7 @@ from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
 
 from analyses.job.job import PrivacyTarget
-from analyses.sums import session_sum
+from analyses.sums import session_link, session_sum
 from analyses.sums.secure_sum import SumParams, round_config
 from coordinator.sums import questions as sums
 from coordinator.sums import rounds
@@ -25,8 +25,7 @@ from mpc.secagg.errors import (
     SplitMembersError,
     SplitSurvivorsError,
 )
-from mpc.secagg.messages import Advertisement, MemberList, ShareDelivery, SignedSurvivors, SurvivorList
-from mpc.secagg.stage import Stage
+from mpc.secagg.messages import Advertisement
 from mpc.transcript import RoundId
 from transport.aggregation import RoundStep
 from transport.sum_codec import Invitation
@@ -51,8 +50,8 @@ def lying_round(lie):
                 self._coordinator._reached.signatures.expected -= {VICTIM}
                 self._notify()
 
-        def _hand_out(self, step, messages):
-            super()._hand_out(step, lie.told_to_all(messages))
+        async def hand_out(self, stage, messages):
+            await super().hand_out(stage, lie.told_to_all(messages))
 
     return LyingRound
 
@@ -94,23 +93,9 @@ async def test_a_device_that_is_not_lied_to_stays(tmp_path, monkeypatch):
 def lying_conductor(lie):
     """The coordinator's own part in a job, but for what the victim is told."""
 
-    class LyingConductor(session_sum._Coordinator):
-        async def _hand_out(self, stage, messages):
-            arrays = self._arrays
-            read = {
-                Stage.SHARE: lambda to, array: arrays.members(array),
-                Stage.MASK: arrays.delivery,
-                Stage.AGREE: lambda to, array: arrays.survivors(array),
-                Stage.UNMASK: lambda to, array: arrays.signatures(array),
-            }[stage]
-            write = {
-                MemberList: arrays.of_members,
-                ShareDelivery: arrays.of_delivery,
-                SurvivorList: arrays.of_survivors,
-                SignedSurvivors: arrays.of_signatures,
-            }
-            told = lie.told_to_all({to: read(to, array) for to, array in messages.items()})
-            await super()._hand_out(stage, {to: write[type(message)](message) for to, message in told.items()})
+    class LyingConductor(session_link.SessionHost):
+        async def hand_out(self, stage, messages):
+            await super().hand_out(stage, lie.told_to_all(messages))
 
     return LyingConductor
 
@@ -122,7 +107,7 @@ def config_of(attempt, identities):
 
 async def job_session(monkeypatch, lie):
     """Member to the error that it left the session of a job with, or None; and the coordinator's sum."""
-    monkeypatch.setattr(session_sum, "_Coordinator", lying_conductor(lie))
+    monkeypatch.setattr(session_sum, "SessionHost", lying_conductor(lie))
     network = LocalNetwork(local_names(N), deadline_s=GENEROUS_S)
 
     async def party(session):

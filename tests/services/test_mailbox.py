@@ -18,8 +18,8 @@ from moiety.v1.mailbox_pb2_grpc import MailboxStub
 from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
 from service.tls import Credentials
-from transport.final_status import FinalStatus
-from transport.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
+from transport.calls.final_status import FinalStatus
+from transport.messages.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)

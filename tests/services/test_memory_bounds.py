@@ -21,8 +21,8 @@ from process_memory import forget_peak, peak_mib
 
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.frames import array_frames, envelope_frame
+from transport.calls.channel import open_channel
+from transport.messages.frames import array_frames, envelope_frame
 
 PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
 MIB = 1 << 20

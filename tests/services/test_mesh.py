@@ -14,8 +14,8 @@ from mpc.protocol.computation import Computation
 from service.errors import UnreachableError
 from service.server import ListenError
 from service.tls import CredentialsError
-from transport import mesh
-from transport.mesh import MeshConfig, join_mesh
+from transport.messages import mesh
+from transport.messages.mesh import MeshConfig, join_mesh
 
 NAMES = ("alice", "bob", "carol")
 

@@ -13,11 +13,11 @@ import pytest
 from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
 
-import transport.session
+import transport.messages.session
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.session import Session
 from service.errors import WrongStateError
-from transport.outlet import Outlet
+from transport.messages.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
 MB = 1 << 20
@@ -112,7 +112,7 @@ async def test_concurrent_sends_of_one_stage_do_not_mix(tmp_path):
 
 
 async def test_more_stages_than_calls_are_sent_and_come_back_to_an_earlier_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(transport.session, "MOST_CALLS", 8)
+    monkeypatch.setattr(transport.messages.session, "MOST_CALLS", 8)
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for again in range(2):
@@ -133,14 +133,14 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
             looked_at += 1
             return super().is_open
 
-    monkeypatch.setattr("transport.session.Outlet", Counted)
+    monkeypatch.setattr("transport.messages.session.Outlet", Counted)
     n_stages = 600
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for step in range(n_stages):
             await one.send(2, f"step {step}", words(1, seed=step))
             assert np.array_equal(await two.receive(1, f"step {step}", (1,)), words(1, seed=step))
-        assert looked_at < 3 * transport.session.MOST_STAGES_PER_MEMBER * n_stages
+        assert looked_at < 3 * transport.messages.session.MOST_STAGES_PER_MEMBER * n_stages
         await one.finish()
 
 

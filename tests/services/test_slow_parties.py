@@ -34,9 +34,9 @@ from mpc.errors import PeerSilentError, PeerSlowError
 from service.authorization import Permissions
 from service.identity import Role
 from service.server import Server
-from transport.channel import open_channel
-from transport.frames import array_frames, envelope_frame
-from transport.mailbox import DELIVER
+from transport.calls.channel import open_channel
+from transport.messages.frames import array_frames, envelope_frame
+from transport.messages.mailbox import DELIVER
 
 
 def says_it_waits_for(member: str) -> PartyEvent:
@@ -86,7 +86,7 @@ async def test_a_trickled_array_ends_at_the_least_rate_and_names_its_sender(tmp_
 async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_receiver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.outlet.LEAST_BYTES_PER_S", 64 << 20)
+    monkeypatch.setattr("transport.messages.outlet.LEAST_BYTES_PER_S", 64 << 20)
 
     async def read_slowly(frames, context) -> bytes:
         async for _ in frames:

@@ -15,7 +15,7 @@ from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.server import ListenError, Server
 from service.tls import Credentials
-from transport.channel import open_channel, wait_until_reachable
+from transport.calls.channel import open_channel, wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 

@@ -18,10 +18,10 @@ from service.identity import Role
 from service.server import Server
 from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient
-from transport.channel import open_channel
-from transport.coordinator_client import CoordinatorClient
-from transport.frames import envelope_frame
-from transport.party_client import PartyClient
+from transport.calls.channel import open_channel
+from transport.calls.coordinator_client import CoordinatorClient
+from transport.calls.party_client import PartyClient
+from transport.messages.frames import envelope_frame
 
 NO_MESSAGE = b"\xff\xff\xff"
 OPEN = envelope_frame(JOB, "s").SerializeToString()

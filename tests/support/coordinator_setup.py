@@ -22,10 +22,10 @@ from coordinator.server import CoordinatorProcess
 from service.authorization import Permissions
 from service.identity import Identity, Role
 from service.server import Server
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.coordinator_client import CoordinatorClient, JobView
-from transport.party_client import PartyClient
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.calls.coordinator_client import CoordinatorClient, JobView
+from transport.calls.party_client import PartyClient
 
 FEDERATION = "hospitals"
 PARTIES = ("north", "south", "west")

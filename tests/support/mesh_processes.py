@@ -18,9 +18,9 @@ from demo.local_mesh import write_mesh
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError, ProtocolError
 from mpc.protocol.computation import Computation
-from transport.inbox import Inbox
-from transport.mesh import MeshConfig, join_mesh
-from transport.session import GrpcSession
+from transport.messages.inbox import Inbox
+from transport.messages.mesh import MeshConfig, join_mesh
+from transport.messages.session import GrpcSession
 
 X = np.array([3, -5, 7, 11])
 Y = np.array([-2, 4, 6, 1])

@@ -29,7 +29,7 @@ from party.ledger.budget import Budget
 from service.identity import Identity, Role
 from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient, watch_sum
-from transport.channel import open_channel
+from transport.calls.channel import open_channel
 from transport.sum_codec import Invitation, RefusedInvitationError, StageReport, SumFailure, SumHappening, SumResult
 
 FEDERATION = "walkers"

@@ -8,7 +8,7 @@ import pytest
 import typer
 from child_processes import child_environ
 
-from cli.output import exit_codes
+from cli.terminal.output import exit_codes
 from demo.loopback import tls_files, toml, write_certificates
 from device.config import write_identity_key
 from entropy import SystemEntropy

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from child_processes import child_environ
 
+from mpc import machine_code
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import PRIMES
-from mpc.machine_code import SIGNATURES, Array, library_name
+from mpc.machine_code import Array, library_name
 
 ROOT = Path(kernels.__file__).parents[2]
+MODULE = kernels.__name__
+SIGNATURES = machine_code.SIGNATURES[MODULE]
 pytestmark = pytest.mark.skipif(shutil.which("ld") is None, reason="needs binutils")
 
 
@@ -81,6 +84,7 @@ RUN_ALL = """
 import sys
 import numpy as np
 from test_machine_code import SIZES, SIGNATURES, arguments_of
+from mpc import machine_code
 from mpc.arithmetic import kernels
 results = {}
 for name in SIGNATURES:
@@ -107,7 +111,7 @@ def run_all(out: Path, library_path: str) -> tuple[dict, str]:
 def test_every_kernel_of_every_library_does_what_numbas_does(folder, tmp_path):
     expected, how = run_all(tmp_path / "numba.npz", "")
     assert how.split() == ["True", "CPUDispatcher"]
-    made = [path.parent for path in folder.rglob(library_name())]
+    made = [path.parent for path in folder.rglob(library_name(MODULE))]
     assert len(made) == (3 if os.uname().machine == "x86_64" else 1)
     flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     for number, place in enumerate(made):
@@ -133,6 +137,7 @@ def assert_same_results(expected, out, place):
 def test_wrong_arguments_are_refused_and_nothing_is_written(one_library):
     program = """
 import numpy as np
+from mpc import machine_code
 from mpc.arithmetic import kernels
 good = lambda: [np.zeros(4, dtype=np.uint64) for _ in range(4)]
 def refused(*arguments):
@@ -156,6 +161,33 @@ print("fine")
     environment = {**child_environ(), "LD_LIBRARY_PATH": str(one_library)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("fine\n", "")
+
+
+def test_the_kernels_of_estimates_have_a_library_too(one_library):
+    program = """
+import sys
+import numpy as np
+from analyses.distribution import kernels
+out, x = np.empty(5), np.array([0.1, 0.2, 0.3, 0.3, 0.1])
+counts = np.array([3.0, 9.0, 1.0, 8.0, 7.0, 2.0, 5.0])
+kernels.map_once(out, x, counts, np.zeros((2, 10)), 5, 1, 0.1, 0.2, 1)
+n_maps = kernels.fixed_point(x, counts, np.zeros((5, 10)), 5, 1, 0.1, 0.2, 1, 1e-7, 1000)
+print(type(kernels.map_once).__name__, n_maps, *out, *x)
+"""
+    prepared, compiled = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**child_environ(), "LD_LIBRARY_PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for path in (str(one_library), "")
+    )
+    assert (prepared[0], compiled[0]) == ("_Prepared", "CPUDispatcher")
+    assert int(prepared[1]) > 0
+    assert prepared[1:2] == compiled[1:2]
+    assert [float(x) for x in prepared[2:]] == pytest.approx([float(x) for x in compiled[2:]], rel=1e-12)
 
 
 @pytest.mark.slow

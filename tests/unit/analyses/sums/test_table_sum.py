@@ -9,14 +9,13 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import analysis_of
 from analyses.sums import table_sum
 from analyses.sums.row_vectors import CLIPPED_TOTALS
-from analyses.sums.session_sum import LeftBehindError
 from dp.cost.accounting import epsilon
 from dp.cost.report import describe
 from dp.cost.views import UNIT
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.session import COORDINATOR
-from mpc.secagg.errors import TooFewMembersError
+from mpc.secagg.errors import LeftBehindError, TooFewMembersError
 from mpc.secagg.stage import Stage
 
 N = 7

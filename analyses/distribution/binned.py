@@ -1,0 +1,37 @@
+"""A distribution from a frequency oracle about coarse bins (CFO with binning [SW20]), to compare with."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.distribution.frequencies import Floats, estimate
+from analyses.distribution.monotone import norm_sub
+from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
+from dp.local_mechanism.public_choice import PublicChoices
+
+BINS = (16, 32, 64)
+"""Numbers of bins that [SW20] compares with."""
+
+
+def bins_of(values: NDArray[np.int64], n_buckets: int, n_bins: int) -> NDArray[np.int64]:
+    """Return the bin of each bucket number."""
+    found: NDArray[np.int64] = values * n_bins // n_buckets
+    return found
+
+
+def estimate_binned(
+    oracle: DirectResponse | HashedResponse, responses: NDArray[np.int64], choices: PublicChoices, n_buckets: int
+) -> Floats:
+    """Return the distribution over buckets: norm-sub over the bins, spread evenly within each.
+
+    Args:
+        oracle: among the bins, whose number divides that of the buckets.
+        responses: shape (n,).
+        choices: of the n respondents.
+        n_buckets: d.
+    """
+    n_bins = oracle.n_inputs
+    if n_buckets % n_bins:
+        raise ValueError(f"{n_bins} bins do not divide {n_buckets} buckets")
+    coarse = norm_sub(estimate(oracle, responses, choices).frequencies)
+    found: Floats = np.repeat(coarse / (n_buckets // n_bins), n_buckets // n_bins)
+    return found
