@@ -30,6 +30,7 @@ from cli.audit_targets.additive import (
     gram_difference,
 )
 from cli.audit_targets.local import LloydTarget, TreeRelease
+from cli.audit_targets.local_responses import SupportTarget, WaveTarget
 from cli.audit_targets.reports import (
     BitsTarget,
     HashingTarget,
@@ -39,12 +40,18 @@ from cli.audit_targets.reports import (
 )
 from cli.audit_targets.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
 from cli.audit_targets.steps import Record, StepsTarget
-from cli.faulty_mechanisms import FloatLaplace, SketchWithSharedKeys, TwoViewsOfOneSum
+from cli.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from dp.audit.audit import Target
 from dp.audit.exact_audit import Design, ExactTarget, design_audit
 from dp.cost.accounting import Adjacency
 from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.local_mechanism.hadamard_response import HadamardResponse
+from dp.local_mechanism.hashed_response import HashedResponse
+from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import SignResponse
+from dp.local_mechanism.wave import Wave
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from dp.mechanism.cardinality import PartitionSketch
@@ -93,6 +100,7 @@ class Published(NamedTuple):
     make: Callable[[], Target]
 
 
+_ODDS = Odds.of_epsilon(2.0)  # of the local responses
 _N, _T = 3, 1  # parties, of which so many collude
 _SKETCHED = ("low-rank", "least-squares")
 _SEEN_BY = {"coordinator": "seen by the coordinator", "coalition": "seen by a coalition"}
@@ -349,6 +357,38 @@ TARGETS: dict[str, Entry] = {
         lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
     ),
     **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
+    "wave": Entry(
+        "response of a square wave, seen by anybody", (), lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13))
+    ),
+    "wave-empty": Entry(
+        "the same, of a slot that holds a row or nobody",
+        (),
+        lambda: WaveTarget(Wave.square(16, _ODDS, has_empty=True), (2, 16)),
+    ),
+    "wave-triangle": Entry(
+        "response of a triangle wave, seen by anybody",
+        (),
+        lambda: WaveTarget(Wave.of_shape("triangle", 16, _ODDS), (2, 13)),
+    ),
+    "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
+    "hashed-by-name": Entry(
+        "response of an input hashed by the respondent's name, seen by anybody",
+        (),
+        lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
+    ),
+    "hadamard": Entry(
+        "Hadamard response, seen by anybody", (), lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13))
+    ),
+    "hierarchy": Entry(
+        "response about a level of a tree, seen by anybody",
+        (),
+        lambda: SupportTarget(HierarchicalResponse(16, _ODDS), (0, 15)),
+    ),
+    "haar": Entry(
+        "response about a Haar coefficient, seen by anybody",
+        (),
+        lambda: SupportTarget(HaarResponse(16, _ODDS), (0, 15)),
+    ),
     "cardinality": Entry(
         "cardinality sketches of two parties, seen by the coordinator",
         ("clustering:counting fm-sketch",),
@@ -377,6 +417,7 @@ TARGETS: dict[str, Entry] = {
 PUBLISHED: dict[str, Published] = {
     "faulty-masked-sum": Published("sum of which two noisy views are sent", 2_000_000, TwoViewsOfOneSum),
     "faulty-sketch": Published("cardinality sketches of parties with shared keys", 2_000_000, SketchWithSharedKeys),
+    "faulty-float-wave": Published("the square wave in floating point", 20_000, FloatWave),
     "faulty-float-laplace": Published("numpy's floating-point Laplace noise", 20_000, FloatLaplace),
 }
 """Mechanisms with known faults, whose claims the audit must beat without knowing the fault."""
