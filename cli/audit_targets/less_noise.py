@@ -148,7 +148,8 @@ def _by_odds(mechanism: Any, factor: Fraction) -> Any:
 
 
 def _scaled_weight(weight: int, other: int, factor: Fraction) -> int:
-    return round(other * (weight / other) ** float(2 - factor))
+    scaled: int = round(other * (weight / other) ** float(2 - factor))
+    return scaled
 
 
 _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
