@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := analyses bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
+SOURCES     := analyses audit bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
 PYTEST      := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
@@ -49,7 +49,7 @@ bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes d
 	$(BIN)/python -m bench.analyses
 
 bench-audit: $(VENV)/dev.stamp ## Measure the power of all audits; writes the table of docs/audit.md
-	$(BIN)/python -m bench.audit
+	$(BIN)/python -m bench.privacy.audit
 
 compose-test: $(VENV)/dev.stamp ## Build the image, start the federation in containers, crash one party (needs Docker)
 	$(PYTEST) -m compose -s tests/compose

@@ -12,7 +12,7 @@ from analyses.clustering import protocol as clustering
 from analyses.clustering.baseline import central_clustering
 from analyses.clustering.weighted_clustering import Choices, cluster, loss
 from analyses.job.job import PrivacyTarget
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import InsecureTestEntropy, SystemEntropy

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 CIRCUIT_MEMBERS = ("alice", "bob", "carol")
 CIRCUIT_TIMEOUT_S = 300.0

@@ -15,11 +15,11 @@ from typing import Any
 
 from analyses.job.job import Job
 from cli.client import ClientConfig, connect
-from cli.output import ExitCode, fail, say
-from cli.progress import event_printer
+from cli.terminal.output import ExitCode, fail, say
+from cli.terminal.progress import event_printer
 from demo.kdd import KddParties, write_kdd_parties
 from demo.local_deployment import LocalDeployment
-from transport.coordinator_client import JobView
+from transport.calls.coordinator_client import JobView
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analyses.job.schema import Table
 from analyses.least_squares import protocol as least_squares
 from analyses.pca.baseline import central_moment
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 

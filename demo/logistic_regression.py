@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 

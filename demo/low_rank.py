@@ -11,7 +11,7 @@ import numpy as np
 from analyses.low_rank import protocol as low_rank
 from analyses.pca.baseline import central_components
 from analyses.rows.row_plan import clipped_rows
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from analyses.pattern_count.baseline import central_release
 from analyses.power_moments import protocol as moments
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import SystemEntropy

@@ -12,7 +12,7 @@ import numpy as np
 from analyses.job.job import JobError
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pattern_count.baseline import central_release, reported_counts
-from cli.output import say
+from cli.terminal.output import say
 from demo.job import run_example
 from demo.kdd import CATEGORIES
 from demo.text import epsilon_against, job_line, next_line, privacy_lines

@@ -11,8 +11,8 @@ import numpy as np
 
 from analyses.pca import protocol as pca
 from analyses.pca.baseline import captured_variance, central_components, local_noise_components
-from cli.output import say
-from cli.plot import plot_pca
+from cli.terminal.output import say
+from cli.terminal.plot import plot_pca
 from demo.job import DemoRun, run_example
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 

@@ -18,7 +18,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.local.simulation import run_locally
 from mpc.protocol.computation import Computation, OpenedArray
 from mpc.protocol.shared import concatenate, stack
-from transport.mesh import MeshConfig, join_mesh
+from transport.messages.mesh import MeshConfig, join_mesh
 
 SALARIES = {1: [4100, 3800, 5200], 2: [3900, 6100], 3: [4500, 4700, 3600, 5000]}  # each row known to one party only
 

@@ -19,11 +19,12 @@ from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.pca.protocol import party as count_second_moments
 from analyses.rows.quantise import Origin, check_units
 from analyses.rows.row_plan import RowPlan, clipped_rows, plan_rows
 from analyses.second_moments.noisy_gram import GramPlan
-from analyses.second_moments.noisy_moments import open_moments, plan_moments, share_moments
-from analyses.second_moments.noisy_sketch import MAX_SKETCH_ROWS, MomentParams, SketchPlan
+from analyses.second_moments.noisy_moments import open_moments, plan_moments
+from analyses.second_moments.noisy_sketch import MAX_SKETCH_ROWS, MomentParams, SketchPlan, release_sketch
 from analyses.second_moments.ridge import RidgeSolution, solve
 from mpc.protocol.session import Session
 
@@ -108,8 +109,10 @@ def _check_label(label: str, names: Sequence[str], parties: Sequence[str]) -> No
 
 
 async def party(session: Session, plan: LeastSquaresPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: `analyses.second_moments.noisy_moments.share_moments`."""
-    return await share_moments(session, plan, table)
+    """Run a party's part; see `analyses.pca.protocol.party` for method `mpc`, and `release_sketch` for `sketch`."""
+    if isinstance(plan, GramPlan):
+        return await count_second_moments(session, plan, table)
+    return await release_sketch(session, plan, table)
 
 
 async def coordinator(session: Session, plan: LeastSquaresPlan) -> dict[str, Any]:

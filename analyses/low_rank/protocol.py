@@ -18,11 +18,12 @@ from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.pca.protocol import leading_components
+from analyses.pca.protocol import party as count_second_moments
 from analyses.pca.text import component_lines
 from analyses.rows.row_plan import clipped_rows, plan_rows
 from analyses.second_moments.noisy_gram import GramPlan
-from analyses.second_moments.noisy_moments import open_moments, plan_moments, share_moments
-from analyses.second_moments.noisy_sketch import MomentParams, SketchPlan
+from analyses.second_moments.noisy_moments import open_moments, plan_moments
+from analyses.second_moments.noisy_sketch import MomentParams, SketchPlan, release_sketch
 from mpc.protocol.session import Session
 
 SKETCH_ROWS_PER_RANK = 8
@@ -77,8 +78,10 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LowRankPlan:
 
 
 async def party(session: Session, plan: LowRankPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: `analyses.second_moments.noisy_moments.share_moments`."""
-    return await share_moments(session, plan, table)
+    """Run a party's part; see `analyses.pca.protocol.party` for method `mpc`, and `release_sketch` for `sketch`."""
+    if isinstance(plan, GramPlan):
+        return await count_second_moments(session, plan, table)
+    return await release_sketch(session, plan, table)
 
 
 async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:

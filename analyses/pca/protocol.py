@@ -4,6 +4,16 @@ Every party holds some columns of the same rows. The parties share their quantis
 that nobody knows, and open only the noisy second-moment matrix X^T X to the coordinator, who takes its leading
 eigenvectors.
 
+    line of algorithm 1                              function
+    2, each client discretises its columns           `QuantisedRows.quantise`: toward zero, not at random
+    8, each client samples noise                     `JointComputation.noise_of`: everybody's, dealt with degree 2t
+    2 and 9, shares of the columns                   `JointComputation.rows`, block by block
+    9, inner products of two clients' columns        `GramSum.add`, and the noise is added by `NoisySum.__iadd__`
+    11, one client's own inner products and noise    none: that noise would protect nobody from the owner's coalition;
+                                                     all blocks take line 9
+    12, the server obtains the noisy matrix          `JointComputation.release`, `open_noisy_gram`
+    13, the server takes the top eigenvectors        `leading_components`
+
 Differences from the paper (docs/privacy-guarantee.md): rows are rounded toward zero, so the sensitivity is gamma^2;
 each party clips its own block to a public bound; the blocks that one party owns alone are computed under shares and
 noised by all; off-diagonal entries carry half the noise variance; the noise of N - t parties suffices in the
@@ -24,15 +34,11 @@ from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.pca.text import component_lines
-from analyses.rows.row_plan import RowParams, plan_rows
+from analyses.rows.joint_computation import ROWS_PER_BLOCK, joined
+from analyses.rows.own_rows import report_of
+from analyses.rows.row_plan import QuantisedRows, RowParams, plan_rows
 from analyses.rows.row_plan import clipped_rows as clipped_rows
-from analyses.second_moments.noisy_gram import (
-    ROWS_PER_BLOCK,
-    GramPlan,
-    calibrate_gram,
-    open_noisy_gram,
-    share_noisy_gram,
-)
+from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram, triangle_shape
 from analyses.second_moments.noisy_moments import check_signal, gram_noise_level
 from mpc.protocol.session import Session
 
@@ -81,9 +87,32 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PcaPlan:
     return planned
 
 
-async def party(session: Session, plan: PcaPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: `analyses.second_moments.noisy_gram.share_noisy_gram`."""
-    return await share_noisy_gram(session, plan, table, ROWS_PER_BLOCK)
+async def party(session: Session, plan: GramPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: agree on keys, check that rows match, share noise and rows, multiply, send the noisy share.
+
+    Args:
+        session: my end of the job.
+        plan: computed by this party itself.
+        table: my rows, columns as in my schema; None for a compute party without columns.
+
+    Raises:
+        UnequalValuesError: the tables do not hold the same rows in the same order.
+        PeerError: a member is silent, lost or violates the protocol.
+
+    Noise is dealt before the rows, so that N - 2t - 1 parties may vanish once all have dealt their rows.
+
+    Privacy: at most t colluding parties learn nothing but the released matrix; see `NoisyGram` for what it costs.
+    Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
+    """
+    async with joined(session, plan, table) as (c, n_rows, counting):
+        mine = None if table is None else QuantisedRows(plan, session.me, table, counting)
+        total = await c.noise_of(plan.mechanism, triangle_shape(plan))
+        gram = c.gram_sum(plan.n_row_columns)
+        async for x in c.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK):
+            await gram.add(x)
+        total += await gram.triangle()
+        await c.release(total)
+    return report_of(mine, n_rows)
 
 
 async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:

@@ -5,6 +5,7 @@ one. With a target, members add noise of which exactly the intended amount is le
 (`analyses.sums.noise`). What members contribute: `analyses.sums.records`.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
+from analyses.sums.row_vectors import VectorBound
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, View
@@ -34,7 +36,8 @@ it."""
 
 LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52
-"""The longest vector and the largest weight that a question or a declaration may state."""
+LARGEST_VALUES = 1 << 26
+"""The longest vector, the largest weight and the most values that a question or a declaration may state."""
 
 UNIT = "member's vector (that it took part is public)"
 """What the noise protects, as reports call it."""
@@ -53,6 +56,9 @@ class SumParams(PublicModel):
         length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
         largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
             count in each bin at most.
+        values: for histograms, so many numbers of one member count in all at most, and at least `largest`: the first
+            ones of its record that lie in a bin, others are left out. Absent: only `largest` bounds them, and a noisy
+            answer over many bins has far more noise.
         units: integer units per 1.0; entries are rounded toward zero to whole units. 1 for integers.
         edges: of the bins of a histogram, ascending; the last bin includes its upper edge.
         largest_weight: of a member, for means; at least what members declare for the record.
@@ -69,6 +75,7 @@ class SumParams(PublicModel):
     record: Name
     length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
+    values: Annotated[int, Field(ge=1, le=LARGEST_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
     edges: tuple[Finite, ...] = ()
     largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
@@ -86,12 +93,23 @@ class SumParams(PublicModel):
         if self.analysis != "secure-histogram":
             if self.edges:
                 raise ValueError("edges: only a histogram has them")
+            if self.values is not None:
+                raise ValueError("values: only a histogram counts values")
             return self
         if len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges)):
             raise ValueError("edges: a histogram needs at least two, ascending")
         if self.length != 1 or self.units != 1 or self.largest != int(self.largest):
             raise ValueError("length, units, largest: a histogram counts whole numbers in the bins between its edges")
+        if self.values is not None and self.largest > self.values:
+            raise ValueError("largest, values: no more numbers of a member can count in one bin than count in all")
         return self
+
+    def canonical_json(self) -> str:
+        """Return the one JSON text; without `values` where there are none, as before there was such a field."""
+        tree = self.model_dump(mode="json", by_alias=True)
+        if self.values is None:
+            del tree["values"]
+        return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -133,7 +151,16 @@ class SumParams(PublicModel):
         W^2 (B + 1). A member whose record cannot be used contributes zeros, which are within every bound. Who took part
         is public, and does not depend on any record (`analyses.sums.records`), so what is protected is the vector of
         one that did: against a vector of zeros, or, in the coalition's view, against any other.
+
+        With `values` K, `analyses.sums.records.contribution` counts at most K numbers of a member, in integers and
+        whatever the record holds, at most L = `largest` of them in one bin. So the vector h of a member has entries
+        0 .. L and |h|_1 <= K. Two such vectors h and h' have |h - h'|_1 <= 2 K and, as <h, h'> >= 0,
+        |h - h'|^2 <= |h|^2 + |h'|^2 <= 2 max |h|^2 <= 2 K^2: see `VectorBound.of_counts` and `VectorBound.sensitivity`.
+        Without `values` all n bins may be full, and the noise covers |h - h'|^2 <= 4 n L^2.
         """
+        if self.values is not None:
+            counts = VectorBound.of_counts(self.encoding.length, int(self.largest), self.values)
+            return {view: counts.sensitivity(view, UNIT) for view in ADJACENCY}
         squared, n_elements = self.encoding.squared_norm_bound, self.encoding.n_elements
         if self.largest_weight is not None:
             squared = self.largest_weight**2 * (squared + 1)

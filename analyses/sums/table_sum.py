@@ -392,9 +392,9 @@ async def party(session: Session, plan: TableSumPlan, table: Table | None) -> Lo
     values, report = await session.compute(contribution, plan, table, session)
     noise = plan.noise
 
-    def noise_of(seeds: Sequence[bytes]) -> Integers:
+    async def noise_of(seeds: Sequence[bytes]) -> Integers:
         assert noise is not None
-        return noise.draw(seeds, session.entropy).values
+        return (await session.compute(noise.draw, seeds, session.entropy)).values
 
     await session_sum.contribute(
         session,

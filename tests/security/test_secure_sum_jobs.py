@@ -17,7 +17,7 @@ from analyses.sums import table_sum
 from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
-from party.jobs import FailedEvent, FinishedEvent
+from party.events import FailedEvent, FinishedEvent
 from party.ledger.entry import Committed, ExactRelease, Reserved
 from party.policy import Policy, Rules
 

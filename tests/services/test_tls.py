@@ -2,10 +2,10 @@
 
 import asyncio
 import datetime
-import time
 
 import grpc
 import pytest
+from deadlines import GENEROUS_S
 from mailbox_federation import running_federation, write_files
 
 from service.authorization import Permissions
@@ -14,7 +14,7 @@ from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.server import ListenError, Server
 from service.tls import Credentials
-from transport.channel import open_channel, wait_until_reachable
+from transport.calls.channel import open_channel, wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -33,7 +33,7 @@ def outsider(tmp_path):
     return write_files(tmp_path / "outsider", authority, pair)
 
 
-async def reach(channel, deadline_s=3.0):
+async def reach(channel, deadline_s=GENEROUS_S):
     try:
         await wait_until_reachable(channel, peer="bank", address="host:1", deadline_s=deadline_s)
     finally:
@@ -98,16 +98,14 @@ async def test_an_expired_client_certificate_is_turned_away(federation, tmp_path
 async def test_nothing_at_the_address_is_said_within_the_deadline(federation):
     member = federation.members[1]
     await member.server.stop(0)
-    begun_s = time.monotonic()
     with pytest.raises(UnreachableError, match="nothing listens at its address"):
         await reach(federation.dial(1, federation.members[0].credentials), deadline_s=1.0)
-    assert time.monotonic() - begun_s < 60  # generous to a busy machine
 
 
 async def test_a_server_that_starts_late_is_waited_for(federation):
     member = federation.members[1]
     await member.server.stop(0)
-    waiting = asyncio.create_task(reach(federation.dial(1, federation.members[0].credentials), deadline_s=120.0))
+    waiting = asyncio.create_task(reach(federation.dial(1, federation.members[0].credentials), deadline_s=GENEROUS_S))
     await asyncio.sleep(0.5)
     again = Server(member.credentials, Permissions("acme", {}), [])
     await again.start(f"127.0.0.1:{member.port}")
@@ -135,7 +133,7 @@ async def test_another_federation_is_refused_at_once(federation):
     port = await foreign.start("127.0.0.1:0")
     channel = open_channel(f"127.0.0.1:{port}", member.identity, federation.members[0].credentials)
     with pytest.raises(UnauthenticatedError, match=r"bank .*does not belong to federation other"):
-        await reach(channel, deadline_s=30.0)
+        await reach(channel, deadline_s=GENEROUS_S)
     await foreign.stop(0)
 
 

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 from virtual_time import run_in_virtual_time
 
-import mpc.protocol.computation
 import mpc.protocol.double_sharing
+import mpc.protocol.operations.core
 import mpc.protocol.reduction
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
@@ -84,7 +84,7 @@ def run(protocol: Protocol, tamper: Tamper | None = None) -> Run:
 @contextmanager
 def small_segments() -> Iterator[None]:
     """The computation's arrays travel `SEGMENT` elements at a time."""
-    modules = (mpc.protocol.computation, mpc.protocol.double_sharing, mpc.protocol.reduction)
+    modules = (mpc.protocol.operations.core, mpc.protocol.double_sharing, mpc.protocol.reduction)
     patches = [mock.patch.object(module, "SEGMENT", SEGMENT) for module in modules]
     try:
         for patch in patches:

@@ -7,7 +7,7 @@ from mpc.secagg.coordinator import machine
 from mpc.secagg.coordinator.collecting_inputs import CollectingInputs
 from mpc.secagg.group import RingGroup
 
-PATIENCE_S = 30.0
+PATIENCE_S = 300.0
 
 
 class SlowAdditions:

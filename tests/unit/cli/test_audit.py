@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli.audit_targets.reports
+import audit.reports
 import dp.draw.noise
 import dp.draw.skellam
 from analyses.clustering.local_clustering import Method as LocalMethod
@@ -27,8 +27,8 @@ from analyses.second_moments.sketch_matrix import Entries
 from analyses.sums.noise import SumNoise
 from analyses.sums.secure_sum import SumParams
 from analyses.sums.table_sum import TableSumParams
-from cli.audit_targets import PUBLISHED, TARGETS
-from cli.audit_targets.less_noise import with_noise
+from audit import PUBLISHED, TARGETS
+from audit.less_noise import with_noise
 from cli.main import app
 from dp.audit.audit import audit as audit_by_epsilon
 from dp.audit.exact_audit import LESS, audit_exactly
@@ -224,7 +224,7 @@ def no_shared_phantoms(self, stream, axis):
     ("name", "where", "attribute", "faulty"),
     [
         pytest.param("logistic-coalition", BoundedPoisson, "samples", unbounded_samples, marks=pytest.mark.slow),
-        ("sampled-bits", cli.audit_targets.reports, "placement", always_in_the_sample),
+        ("sampled-bits", audit.reports, "placement", always_in_the_sample),
         ("cardinality", PartitionSketch, "_shared_levels", no_shared_phantoms),
         ("sum-of-3-coalition", SumNoise, "base_mu", property(lambda self: Fraction(self.mu, 5) * LESS)),
     ],

@@ -11,7 +11,7 @@ from analyses.pattern_count import products as pattern_products
 from analyses.pca import protocol as pca
 from analyses.power_moments import protocol as moments
 from analyses.second_moments import noisy_gram
-from party.jobs import FinishedEvent, ProgressEvent
+from party.events import FinishedEvent, ProgressEvent
 
 BLOCK_ROWS = 4
 ROWS = (1, BLOCK_ROWS, BLOCK_ROWS + 1, 5 * BLOCK_ROWS)  # as 1, 4096, 4097 and 20,000 rows are to blocks of 4096

@@ -7,7 +7,7 @@ from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.group import ResidueGroup, RingGroup
 from service.errors import InvalidRequestError, TooMuchError
 from service.limits import CHUNK_BYTES
-from transport.chunks import chunks_of, gather_chunks
+from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     Ended,
     Invitation,

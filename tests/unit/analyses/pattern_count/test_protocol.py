@@ -10,7 +10,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.pattern_count import products as pattern_products
 from analyses.pattern_count import protocol as pattern_count
 from analyses.run_locally import local_network, run_plan
-from bench.datasets import read
+from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
 from dp.cost.events import SampledBitsDpEvent
 from entropy import InsecureTestEntropy

@@ -1,22 +1,21 @@
-import asyncio
 import json
 
 import numpy as np
 import pytest
+from virtual_time import run_in_virtual_time
 
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import analysis_of
 from analyses.sums import table_sum
 from analyses.sums.row_vectors import CLIPPED_TOTALS
-from analyses.sums.session_sum import LeftBehindError
 from dp.cost.accounting import epsilon
 from dp.cost.report import describe
 from dp.cost.views import UNIT
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.session import COORDINATOR
-from mpc.secagg.errors import TooFewMembersError
+from mpc.secagg.errors import LeftBehindError, TooFewMembersError
 from mpc.secagg.stage import Stage
 
 N = 7
@@ -76,7 +75,7 @@ def run(job, tables, *, fault=None, kills=None):
             network.kill(COORDINATOR)  # as a service, which ends the job
 
     work = {COORDINATOR: coordinate, **dict.fromkeys(range(1, N + 1), take_part)}
-    ends = asyncio.run(network.run(work))
+    ends = run_in_virtual_time(network.run(work))
     return ends[COORDINATOR], ends, reports, plan
 
 
