@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from audit.entry import Entry
 from audit.less_noise import with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
@@ -155,3 +157,42 @@ def _entries(oracle: HadamardResponse, values: Integers, choices: PublicChoices)
     """Return 1 where the entry of the input in the respondent's row is plus, and 0 where it is minus."""
     found: Integers = (1 - (np.bitwise_count(values & choices.rows(oracle.n_rows)) & 1)).astype(np.int64)
     return found
+
+
+_ODDS = Odds.of_epsilon(2.0)
+
+LOCAL_RESPONSES: dict[str, Entry] = {
+    "wave": Entry(
+        "response of a square wave, seen by anybody", (), lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13))
+    ),
+    "wave-empty": Entry(
+        "the same, of a slot that holds a row or nobody",
+        (),
+        lambda: WaveTarget(Wave.square(16, _ODDS, has_empty=True), (2, 16)),
+    ),
+    "wave-triangle": Entry(
+        "response of a triangle wave, seen by anybody",
+        (),
+        lambda: WaveTarget(Wave.of_shape("triangle", 16, _ODDS), (2, 13)),
+    ),
+    "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
+    "hashed-by-name": Entry(
+        "response of an input hashed by the respondent's name, seen by anybody",
+        (),
+        lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
+    ),
+    "hadamard": Entry(
+        "Hadamard response, seen by anybody", (), lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13))
+    ),
+    "hierarchy": Entry(
+        "response about a level of a tree, seen by anybody",
+        (),
+        lambda: SupportTarget(HierarchicalResponse(16, _ODDS), (0, 15)),
+    ),
+    "haar": Entry(
+        "response about a Haar coefficient, seen by anybody",
+        (),
+        lambda: SupportTarget(HaarResponse(16, _ODDS), (0, 15)),
+    ),
+}
+"""The part of the table with the targets of this module. No analysis releases by them yet."""

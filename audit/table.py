@@ -1,10 +1,9 @@
 """The audit targets by name: mechanism and numbers, whose view, and for which ways of which analyses they stand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.job.job import PrivacyTarget
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from analyses.pattern_count.protocol import CELL_SENSITIVITY
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
@@ -29,9 +28,10 @@ from audit.additive import (
     PartiesRelease,
     gram_difference,
 )
+from audit.entry import Entry, Published
 from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from audit.local import LloydTarget, TreeRelease
-from audit.local_responses import SupportTarget, WaveTarget
+from audit.local_responses import LOCAL_RESPONSES
 from audit.reports import (
     BitsTarget,
     HashingTarget,
@@ -41,17 +41,10 @@ from audit.reports import (
 )
 from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
 from audit.steps import Record, StepsTarget
-from dp.audit.audit import Target
-from dp.audit.exact_audit import Design, ExactTarget, design_audit
+from dp.audit.exact_audit import ExactTarget
 from dp.cost.accounting import Adjacency
 from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
-from dp.local_mechanism.hadamard_response import HadamardResponse
-from dp.local_mechanism.hashed_response import HashedResponse
-from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
-from dp.local_mechanism.odds import Odds
-from dp.local_mechanism.sign_response import SignResponse
-from dp.local_mechanism.wave import Wave
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from dp.mechanism.cardinality import PartitionSketch
@@ -64,43 +57,6 @@ from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, Ske
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.secagg.config import Topology
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One sound mechanism of the table.
-
-    Attributes:
-        summary: what is audited, and by whom it is seen.
-        covers: the ways of analyses that release by this mechanism, `analysis:way`.
-        make: builds the target.
-        n_runs: of each input; by default as many as `design_audit` computes.
-    """
-
-    summary: str
-    covers: tuple[str, ...]
-    make: Callable[[], ExactTarget]
-    n_runs: int | None = None
-
-    def design(self, *, n_runs: int | None = None, **options: Any) -> Design:
-        """Return the design of its audit; arguments as `design_audit`."""
-        return design_audit(self.make(), n_runs=n_runs or self.n_runs, **options)
-
-
-class Published(NamedTuple):
-    """A mechanism with a known fault, and the claim that was made for it.
-
-    Attributes:
-        summary: what is wrong.
-        n_runs: of each input, enough to beat the claim.
-        make: builds the target.
-    """
-
-    summary: str
-    n_runs: int
-    make: Callable[[], Target]
-
-
-_ODDS = Odds.of_epsilon(2.0)  # of the local responses
 _N, _T = 3, 1  # parties, of which so many collude
 _SKETCHED = ("low-rank", "least-squares")
 _SEEN_BY = {"coordinator": "seen by the coordinator", "coalition": "seen by a coalition"}
@@ -357,38 +313,7 @@ TARGETS: dict[str, Entry] = {
         lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
     ),
     **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
-    "wave": Entry(
-        "response of a square wave, seen by anybody", (), lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13))
-    ),
-    "wave-empty": Entry(
-        "the same, of a slot that holds a row or nobody",
-        (),
-        lambda: WaveTarget(Wave.square(16, _ODDS, has_empty=True), (2, 16)),
-    ),
-    "wave-triangle": Entry(
-        "response of a triangle wave, seen by anybody",
-        (),
-        lambda: WaveTarget(Wave.of_shape("triangle", 16, _ODDS), (2, 13)),
-    ),
-    "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
-    "hashed-by-name": Entry(
-        "response of an input hashed by the respondent's name, seen by anybody",
-        (),
-        lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
-    ),
-    "hadamard": Entry(
-        "Hadamard response, seen by anybody", (), lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13))
-    ),
-    "hierarchy": Entry(
-        "response about a level of a tree, seen by anybody",
-        (),
-        lambda: SupportTarget(HierarchicalResponse(16, _ODDS), (0, 15)),
-    ),
-    "haar": Entry(
-        "response about a Haar coefficient, seen by anybody",
-        (),
-        lambda: SupportTarget(HaarResponse(16, _ODDS), (0, 15)),
-    ),
+    **LOCAL_RESPONSES,
     "cardinality": Entry(
         "cardinality sketches of two parties, seen by the coordinator",
         ("clustering:counting fm-sketch",),
