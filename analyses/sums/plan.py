@@ -169,10 +169,15 @@ class TableSumPlan(Plan):
         """
         if self.noise is None:
             return ()
-        attempts = self.params.attempts
-        earlier = session_sum.stages_before_vectors(attempts)
-        n_messages = session_sum.MESSAGES_FROM_VECTOR
-        return (PlannedRelease(self.noise, self.compute_members, attempts, earlier, n_messages),)
+        return (
+            PlannedRelease(
+                self.noise,
+                self.compute_members,
+                times=session_sum.MAX_ATTEMPTS,
+                earlier=session_sum.STAGES_BEFORE_VECTORS,
+                messages_per_draw=session_sum.MESSAGES_FROM_VECTOR,
+            ),
+        )
 
     def privacy_report(self) -> dict[str, Any]:
         """Return what the job costs, or that it has no guarantee."""
