@@ -57,6 +57,7 @@ SUB_ROOMS = {
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
         "distribution": {"job", "rows"},
+        "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set()},
@@ -64,6 +65,15 @@ SUB_ROOMS = {
     "cli": {"terminal": set()},
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
+
+_OF_A_ROUND = {"config", "errors", "graph", "messages", "opened_sum", "stage", "vector", "secret"}
+INSIDE_SECAGG = {
+    "vector": {"errors"},
+    "secret": {"vector"},
+    "member": _OF_A_ROUND | {"journal", "policy"},
+    "coordinator": _OF_A_ROUND,
+}
+"""Sub-room of mpc/secagg to the other sub-rooms and modules of mpc/secagg that it may import."""
 
 GENERATED = "moiety"
 """The import package of the code that is generated from proto/."""
@@ -135,6 +145,18 @@ def sub_room_violations(path: str, source: str) -> list[str]:
     return found
 
 
+def secagg_violations(path: str, source: str) -> list[str]:
+    """What a module of a sub-room of mpc/secagg imports of mpc/secagg against `INSIDE_SECAGG`."""
+    sub_room, _, module = path.removeprefix("mpc/secagg/").partition("/")
+    if not path.startswith("mpc/secagg/") or not module:
+        return []
+    if sub_room not in INSIDE_SECAGG:
+        return [f"{path}: INSIDE_SECAGG does not know mpc/secagg/{sub_room}"]
+    parts = {name.split(".")[2] for name in modules_imported(source) if name.startswith("mpc.secagg.")}
+    wrong = sorted(parts - {sub_room} - INSIDE_SECAGG[sub_room])
+    return [f"{path} imports mpc.secagg.{part}: {sub_room} may not" for part in wrong]
+
+
 def import_graph(*rooms: str) -> dict[str, set[str]]:
     """Each module of some rooms to the modules of these rooms that it imports."""
     sources = {}
@@ -186,6 +208,26 @@ def test_imports_between_sub_rooms_point_one_way(room):
     for path in python_files(room):
         found += sub_room_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
     assert found == []
+
+
+def test_imports_inside_masked_sums_point_one_way():
+    found = []
+    for path in python_files("mpc/secagg"):
+        found += secagg_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("mpc/secagg/vector/group.py", "from mpc.secagg.secret.keys import RoundKey"),
+        ("mpc/secagg/member/machine.py", "from mpc.secagg.coordinator.machine import SumCoordinator"),
+        ("mpc/secagg/coordinator/machine.py", "from mpc.secagg.drive import host"),
+        ("mpc/secagg/new_room/machine.py", "import numpy"),
+    ],
+)
+def test_a_forbidden_import_inside_masked_sums_is_found(path, line):
+    assert len(secagg_violations(path, line)) == 1
 
 
 @pytest.mark.parametrize("rooms", [tuple(MAY_IMPORT), ("bench",), ("tests/support",)])

@@ -2,7 +2,7 @@ import pytest
 from deadlines import GENEROUS_S
 
 from coordinator import asking, runner
-from transport import coordinator_client
+from transport.calls import coordinator_client
 
 
 @pytest.fixture(autouse=True)

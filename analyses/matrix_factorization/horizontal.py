@@ -1,0 +1,222 @@
+"""Horizontal and local setting, form `statistics`: noisy per-item sums, users solved exactly and locally [Chien21].
+
+| line of the specification                                                     | function                     |
+| ----------------------------------------------------------------------------- | ---------------------------- |
+| unit, round 0: kappa w and w clip(x - mu0 - own shrunk mean, Y)               | `unit_vectors.add_offsets`   |
+| coordinator: c, s -> b, shrunk toward a regression on log c and features      | `posterior.offset_posterior` |
+| t >= 1: (a, u) = ridge on own ratings                                         | `solve_users`                |
+| q = W u cut to 1; per item w clip(x - b - a, Y) q; once h q q'                | `member_vector`              |
+| coordinator: M from the pooled q q', v_j = posterior mean                     | `posterior.factor_posterior` |
+| V returns on a lattice                                                        | `model.FactorModel`          |
+| all rounds                                                                    | `run`                        |
+| stage 3: posterior of the released values given own exact sums, never sent    | `own_offsets`                |
+
+The sum over the members, with its noise, is an argument: whoever runs the rounds (one process, services, devices)
+brings it. A user's vectors, means and counts never leave its owner; V and b are all that members receive.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.plan import FactorPlan
+from analyses.matrix_factorization.posterior import (
+    OffsetPosterior,
+    Prior,
+    factor_posterior,
+    offset_posterior,
+    symmetric,
+)
+from analyses.matrix_factorization.ratings import Ratings
+from analyses.matrix_factorization.unit_vectors import add_factors, add_offsets, solve, within_ball
+from entropy import KeyStream
+from mpc.transcript import digest
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NoisySum = Callable[[int, FactorModel | None], Integers]
+"""Round t and what is broadcast before it (None for round 0) to the opened sum: all survivors' `member_vector`, plus
+noise Sk(mu) of the plan's release t. It raises where no attempt of the round had enough survivors."""
+
+_OWN_SWEEPS = 4
+
+
+class TooFewSurvivorsError(Exception):
+    """No attempt of a round had enough survivors."""
+
+
+@dataclass(frozen=True)
+class FactorResult:
+    """What all rounds came to. Public.
+
+    Attributes:
+        model: offsets and vectors.
+        released: offsets with what stage 3 needs of the opened sums.
+        n_rounds: later rounds that were opened: T, or fewer where a round had too few survivors.
+    """
+
+    model: FactorModel
+    released: OffsetPosterior
+    n_rounds: int
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The public choices of what is made of the sums.
+
+    Attributes:
+        prior: constants.
+        features: public item features, shape (items, features), or None.
+        start: public label of the first, random V.
+    """
+
+    prior: Prior
+    features: Floats | None = None
+    start: str = "first item vectors"
+
+
+# -- members -------------------------------------------------------------------------------------------------------
+
+
+def member_vector(plan: FactorPlan, t: int, model: FactorModel | None, ratings: Ratings, prior: Prior) -> Integers:
+    """Return the sum of the certified vectors of a member's users in round t. Private: masked before it leaves.
+
+    Args:
+        plan: public.
+        t: 0 .. T.
+        model: what was broadcast, checked; None for t = 0.
+        ratings: of the member's users; a device has one.
+        prior: public constants.
+    """
+    if t == 0:
+        return add_offsets(plan.params.rule, ratings)
+    assert model is not None
+    solved = solve_users(model, ratings, prior)
+    factors = within_ball(solved[:, 1:] / prior.longest(model.rank))
+    return add_factors(plan.params.rule, ratings, model.offsets, solved[:, 0].copy(), factors)
+
+
+def solve_users(model: FactorModel, ratings: Ratings, prior: Prior, features: Floats | None = None) -> Floats:
+    """Return each user's own mean, factors and weights of public features: (a, u, g). Local, never sent.
+
+    Args:
+        model: public.
+        ratings: by user.
+        prior: public constants.
+        features: public, shape (items, features); in the rounds none.
+
+    Returns:
+        shape (users, 1 + p + features); zeros for a user without ratings.
+    """
+    return solve(ratings, model.offsets, item_rows(model, features), user_ridges(model, prior, features))
+
+
+def item_rows(model: FactorModel, features: Floats | None = None) -> Floats:
+    """Return (1, v_j, features_j) per item, which times a user's solution is the rating less b_j and mu0."""
+    none = np.zeros((len(model.offsets_q), 0))
+    return np.column_stack([np.ones(len(none)), model.vectors, none if features is None else features])
+
+
+def user_ridges(model: FactorModel, prior: Prior, features: Floats | None = None) -> Floats:
+    """Return the ridges of a user's mean, factors and weights of features."""
+    n_features = 0 if features is None else features.shape[1]
+    factor_ridges = [prior.factor_ridge] * model.rank
+    return np.array([prior.mean_ridge, *factor_ridges, *[prior.feature_ridge] * n_features])
+
+
+# -- coordinator ---------------------------------------------------------------------------------------------------
+
+
+def run(plan: FactorPlan, estimates: Estimates, noisy_sum: NoisySum) -> FactorResult:
+    """Ask for the sums of all rounds, one after the other, and improve the model by each.
+
+    Where a later round has too few survivors, the last opened V is the result: the rounds until then are paid.
+
+    Raises:
+        TooFewSurvivorsError: in round 0, after which there is nothing yet.
+    """
+    released = offsets_of(plan, estimates, noisy_sum(0, None))
+    model = first_model(plan, estimates, released)
+    for t in range(1, plan.n_rounds + 1):
+        try:
+            opened = noisy_sum(t, model)
+        except TooFewSurvivorsError:
+            if t == 1:  # the vectors broadcast so far are random
+                model = FactorModel(model.offsets_q, np.zeros_like(model.vectors_q), model.units)
+            return FactorResult(model, released, t - 1)
+        model = improved(plan, estimates, released, t, opened)
+    return FactorResult(model, released, plan.n_rounds)
+
+
+def offsets_of(plan: FactorPlan, estimates: Estimates, opened: Integers) -> OffsetPosterior:
+    """Return the offsets that round 0 leads to."""
+    counts, sums = opened.reshape(-1, 2).T / float(plan.params.rule.units)
+    return offset_posterior(
+        counts / float(plan.params.rule.count_weight),
+        sums,
+        plan.deviation(0),
+        ratings_per_user=plan.params.ratings_per_user,
+        prior=estimates.prior,
+        features=estimates.features,
+    )
+
+
+def first_model(plan: FactorPlan, estimates: Estimates, released: OffsetPosterior) -> FactorModel:
+    """Return the offsets of round 0 and a public random V, uniform of the prior's variance."""
+    shape = (plan.params.n_items, plan.rank)
+    words = KeyStream(digest("matrix factorization", estimates.start)).words(shape[0] * shape[1])
+    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+    vectors = (uniform * (3**0.5 * estimates.prior.factor_deviation)).reshape(shape)
+    return FactorModel.nearest(released.offsets, vectors, plan.params.factor_units)
+
+
+def improved(
+    plan: FactorPlan, estimates: Estimates, released: OffsetPosterior, t: int, opened: Integers
+) -> FactorModel:
+    """Return the model that a later round leads to."""
+    m, p, rule = plan.params.n_items, plan.rank, plan.params.rule
+    numbers = opened / float(rule.units)
+    vectors = factor_posterior(
+        numbers[: m * p].reshape(m, p),
+        symmetric(numbers[m * p :] / (float(rule.moment_weight) * plan.params.n_users), p),
+        released.counts,
+        plan.deviation(t),
+        ratings_per_user=plan.params.ratings_per_user,
+        prior=estimates.prior,
+    )
+    return FactorModel.nearest(released.offsets, vectors, plan.params.factor_units)
+
+
+# -- stage 3: at a party, never sent -------------------------------------------------------------------------------
+
+
+def own_offsets(plan: FactorPlan, result: FactorResult, ratings: Ratings, prior: Prior) -> Floats:
+    """Return a party's own offsets, shape (items,): the posterior given its exact ratings and the others' noisy sums.
+
+    The opened sums less the party's own exact part are the others', with all of the noise. So with the others' count
+    c, sum s and variance sigma^2 + c r^2 / sqrt k, and the party's own residuals of variance r^2,
+
+        b_j = (g_j / tau^2 + c s / var + sum (d - a_i) / r^2) / (1 / tau^2 + c^2 / var + n_j / r^2),
+
+    a few times in turn with the means a_i of the party's users. Private to the party, and never sent.
+    """
+    rule, k = plan.params.rule, plan.params.ratings_per_user
+    own = add_offsets(rule, ratings).reshape(-1, 2).T / float(rule.units)
+    counts = np.maximum(result.released.opened_counts - own[0] / float(rule.count_weight), 0.0)
+    sums = result.released.opened_sums - own[1]
+    variance = result.released.deviation**2 + counts * prior.residual_variance / k**0.5
+    n_own = np.bincount(ratings.columns, minlength=ratings.n_columns)
+    precision = 1 / prior.offset_variance + counts**2 / variance + n_own / prior.residual_variance
+    known = result.released.expected / prior.offset_variance + counts * sums / variance
+    offsets, ones = result.released.offsets, np.ones((ratings.n_columns, 1))
+    for _ in range(_OWN_SWEEPS):
+        means = solve(ratings, offsets, ones, np.array([prior.mean_ridge]))[:, 0]
+        residuals = np.bincount(
+            ratings.columns, weights=ratings.deviations - means[ratings.rows], minlength=ratings.n_columns
+        )
+        offsets = (known + residuals / prior.residual_variance) / precision
+    return np.asarray(offsets)

@@ -1,0 +1,152 @@
+"""From noisy sums to offsets and item vectors: posterior means. Public, and post-processing of what was opened.
+
+All of it reads opened sums and public constants only, so it costs nothing, however it is done.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_LEAST_COUNT = 0.02
+_LEAST_EIGENVALUE = 1e-3
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Public constants of the estimates, for ratings about as far apart as 1 to 5.
+
+    Attributes:
+        offset_variance: of an item's offset about the regression.
+        residual_variance: of a rating about its mean and offset.
+        mean_ridge: of a user's own mean.
+        factor_ridge: of a user's factors, whose variance is 1.
+        feature_ridge: of a user's own weights of public item features.
+        regression_ridge: of the weights of public features in the regression of offsets.
+        factor_deviation: of an entry of an item vector.
+        cut: length of a user's factors that becomes |q| = 1, over sqrt(p).
+        moment: of a user's factors, to which each round scales the pooled second moment.
+    """
+
+    offset_variance: float = 0.2
+    residual_variance: float = 0.9
+    mean_ridge: float = 10.0
+    factor_ridge: float = 0.7
+    feature_ridge: float = 8.0
+    regression_ridge: float = 20.0
+    factor_deviation: float = 0.2
+    cut: float = 1.0
+    moment: float = 0.8
+
+    def longest(self, rank: int) -> float:
+        """Return the length of a user's factors that becomes |q| = 1: W of the specification is its reciprocal."""
+        return self.cut * math.sqrt(rank)
+
+
+@dataclass(frozen=True)
+class OffsetPosterior:
+    """Offsets, and what stage 3 needs to put a party's own sums in the place of its noisy ones.
+
+    Attributes:
+        offsets: posterior means, shape (items,).
+        expected: the regression's values, shape (items,): means of the prior.
+        counts: noisy counts, raised to a positive floor, shape (items,).
+        opened_counts: as opened, in units of 1, shape (items,).
+        opened_sums: as opened, in units of 1, shape (items,).
+        deviation: of the noise on each, in units of 1.
+    """
+
+    offsets: Floats
+    expected: Floats
+    counts: Floats
+    opened_counts: Floats
+    opened_sums: Floats
+    deviation: float
+
+
+def offset_posterior(
+    counts: Floats,
+    sums: Floats,
+    deviation: float,
+    *,
+    ratings_per_user: int,
+    prior: Prior,
+    features: Floats | None = None,
+) -> OffsetPosterior:
+    """Return offsets, shrunk toward a regression on log c and public features.
+
+    With c_j the weighted count of an item and s_j its weighted sum, each with noise of variance sigma^2,
+
+        s_j ~ N(c_j b_j, sigma^2 + c_j r^2 / sqrt k),     b_j ~ N(g_j, tau^2),     g_j = beta (1, log c_j, features_j).
+
+    The sum of the squared weights of an item's raters is about c_j / sqrt k, as each is about 1 / sqrt k. beta is
+    fitted to the opened sums by weighted least squares.
+
+    Args:
+        counts: c, shape (items,), in units of 1.
+        sums: s, shape (items,), in units of 1.
+        deviation: sigma, in units of 1.
+        ratings_per_user: k, declared.
+        prior: public constants.
+        features: public, shape (items, features); None for none.
+    """
+    n_items = len(counts)
+    c = np.maximum(counts, 0.5 * deviation + _LEAST_COUNT)
+    of_features = np.zeros((n_items, 0)) if features is None else features
+    columns = np.column_stack([np.ones(n_items), np.log(c), of_features])
+    noise = deviation**2 + c * prior.residual_variance / math.sqrt(ratings_per_user)
+    weights = 1 / (noise + c**2 * prior.offset_variance)
+    ridge = np.diag([1e-6, 1e-6, *[prior.regression_ridge] * of_features.shape[1]])
+    scaled = columns * c[:, None]
+    expected = columns @ np.linalg.solve(scaled.T @ (scaled * weights[:, None]) + ridge, scaled.T @ (weights * sums))
+    gain = c * prior.offset_variance * weights
+    return OffsetPosterior(expected + gain * (sums - c * expected), expected, c, counts, sums, deviation)
+
+
+def factor_posterior(
+    sums: Floats,
+    moment: Floats,
+    counts: Floats,
+    deviation: float,
+    *,
+    ratings_per_user: int,
+    prior: Prior,
+) -> Floats:
+    """Return item vectors as posterior means, in a basis in which users' factors have second moment `prior.moment`.
+
+    A member has sent w r q with q = u / cut, so that r = v u + noise = (cut v) q + noise. With M the pooled second
+    moment of q, which stands for that of each item's raters,
+
+        s_j ~ N(c_j M x_j, sigma^2 I + c_j r^2 M / sqrt k),     x_j = cut v_j ~ N(0, cut^2 tau^2 I).
+
+    Then V is multiplied by the square root of u's second moment over `prior.moment`: the users, who solve for u with a
+    fixed ridge, thereby have factors of the assumed variance in every direction. This is what takes the place of
+    fitting scales to private data.
+
+    Args:
+        sums: shape (items, p), in units of 1.
+        moment: shape (p, p), symmetric: noisy mean of q q'. Eigenvalues below a positive floor are raised to it.
+        counts: positive, shape (items,).
+        deviation: sigma, in units of 1.
+        ratings_per_user: k, declared.
+        prior: public constants.
+    """
+    rank = len(moment)
+    values, basis = np.linalg.eigh(moment)
+    values = np.maximum(values, _LEAST_EIGENVALUE)
+    # In M's basis all matrices are diagonal, so every item is solved entry by entry.
+    means = counts[:, None] * values
+    covariance = deviation**2 + means * prior.residual_variance / math.sqrt(ratings_per_user)
+    spread = (prior.longest(rank) * prior.factor_deviation) ** 2
+    found = means * spread * (sums @ basis) / (means**2 * spread + covariance)
+    return np.asarray((found * np.sqrt(values / prior.moment)) @ basis.T)
+
+
+def symmetric(upper: Floats, rank: int) -> Floats:
+    """Return the symmetric matrix, shape (p, p), of an upper triangle in rows, shape (p (p + 1) / 2,)."""
+    found = np.zeros((rank, rank))
+    found[np.triu_indices(rank)] = upper
+    return found + np.triu(found, 1).T
