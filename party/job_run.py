@@ -58,7 +58,7 @@ ReportWriter = Callable[[str, Plan, LocalReport, float], None]
 
 
 class JobRun:
-    """The run of one job, from its start to its last event.
+    """The run of one job, from its start to its last event. It starts when it is made.
 
     Args:
         config: the owner's file.
