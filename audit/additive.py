@@ -18,9 +18,9 @@ from dp.mechanism.gram import NoisyGram
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.vector import SharedSkellam
 from entropy import Entropy
-from mpc.secagg.group import RingGroup
 from mpc.secagg.opened_sum import OpenedSum
-from mpc.secagg.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.vector.group import RingGroup
 
 
 class Release(Protocol):

@@ -1,10 +1,9 @@
 """The audit targets by name: mechanism and numbers, whose view, and for which ways of which analyses they stand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,10 @@ from audit.additive import (
     PartiesRelease,
     gram_difference,
 )
-from audit.faulty_mechanisms import FloatLaplace, SketchWithSharedKeys, TwoViewsOfOneSum
+from audit.entry import Entry, Published
+from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from audit.local import LloydTarget, TreeRelease
+from audit.local_responses import LOCAL_RESPONSES
 from audit.reports import (
     BitsTarget,
     HashingTarget,
@@ -40,8 +41,7 @@ from audit.reports import (
 )
 from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
 from audit.steps import Record, StepsTarget
-from dp.audit.audit import Target
-from dp.audit.exact_audit import Design, ExactTarget, design_audit
+from dp.audit.exact_audit import ExactTarget
 from dp.cost.accounting import Adjacency
 from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
@@ -56,42 +56,6 @@ from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.secagg.config import Topology
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One sound mechanism of the table.
-
-    Attributes:
-        summary: what is audited, and by whom it is seen.
-        covers: the ways of analyses that release by this mechanism, `analysis:way`.
-        make: builds the target.
-        n_runs: of each input; by default as many as `design_audit` computes.
-    """
-
-    summary: str
-    covers: tuple[str, ...]
-    make: Callable[[], ExactTarget]
-    n_runs: int | None = None
-
-    def design(self, *, n_runs: int | None = None, **options: Any) -> Design:
-        """Return the design of its audit; arguments as `design_audit`."""
-        return design_audit(self.make(), n_runs=n_runs or self.n_runs, **options)
-
-
-class Published(NamedTuple):
-    """A mechanism with a known fault, and the claim that was made for it.
-
-    Attributes:
-        summary: what is wrong.
-        n_runs: of each input, enough to beat the claim.
-        make: builds the target.
-    """
-
-    summary: str
-    n_runs: int
-    make: Callable[[], Target]
-
 
 _N, _T = 3, 1  # parties, of which so many collude
 _SKETCHED = ("low-rank", "least-squares")
@@ -349,6 +313,7 @@ TARGETS: dict[str, Entry] = {
         lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
     ),
     **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
+    **LOCAL_RESPONSES,
     "cardinality": Entry(
         "cardinality sketches of two parties, seen by the coordinator",
         ("clustering:counting fm-sketch",),
@@ -377,6 +342,7 @@ TARGETS: dict[str, Entry] = {
 PUBLISHED: dict[str, Published] = {
     "faulty-masked-sum": Published("sum of which two noisy views are sent", 2_000_000, TwoViewsOfOneSum),
     "faulty-sketch": Published("cardinality sketches of parties with shared keys", 2_000_000, SketchWithSharedKeys),
+    "faulty-float-wave": Published("the square wave in floating point", 20_000, FloatWave),
     "faulty-float-laplace": Published("numpy's floating-point Laplace noise", 20_000, FloatLaplace),
 }
 """Mechanisms with known faults, whose claims the audit must beat without knowing the fault."""

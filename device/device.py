@@ -31,13 +31,13 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.drive import M, take_part
-from mpc.secagg.encoding import EncodedVector
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
 from party.installation import Installation
 from party.ledger.books import ChargeError

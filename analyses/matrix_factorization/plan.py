@@ -87,7 +87,7 @@ class FactorParams:
     n_rounds: int | None = None
     rule: VectorRule = field(default_factory=VectorRule)
     squared_length: Fraction = Fraction(2)
-    item_part: Fraction = Fraction(1, 4)
+    item_part: Fraction = Fraction(1, 3)
     factor_units: int = 1 << 12
 
 

@@ -22,7 +22,7 @@ told.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp, sqrt
 from typing import Any
@@ -35,6 +35,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
+from analyses.power_moments.reference import reference
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus
@@ -44,6 +45,7 @@ from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import SharedArray
 
 __all__ = ["ANALYSIS", "coordinator", "party", "plan", "reference"]
+
 
 COMPUTATION = "moment"
 LARGE_STAGE = "large slots"
@@ -222,18 +224,6 @@ async def estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[fl
     # The parts of the slots are independent; their spread about the mean is at least that about their own means.
     error = sqrt(sum(len(part) * float(part.var()) for part in (large, small) if len(part)))
     return float(large.sum() + small.sum()), error
-
-
-def reference(tables: Sequence[Table], plan: MomentsPlan) -> float:
-    """Return the exact moment of the clipped columns: no privacy.
-
-    Args:
-        tables: of the owners, in the order of the inputs.
-        plan: as for the job.
-    """
-    clipped = [c.clipped(t, most)[0] for c, t, most in zip(plan.columns, tables, plan.largest, strict=True)]
-    rows = np.sum(clipped, axis=0, dtype=np.int64).astype(object)
-    return float((rows**plan.params.order).sum())
 
 
 ANALYSIS = Analysis(

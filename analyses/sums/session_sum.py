@@ -30,11 +30,11 @@ from mpc.secagg.coordinator import SumCoordinator
 from mpc.secagg.drive import host, take_part
 from mpc.secagg.errors import AttemptOverError, TooFewMembersError
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import KEY_BYTES, IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.round_arrays import Bytes
+from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
 from mpc.secagg.stage import Stage
 
 Integers = NDArray[np.int64]

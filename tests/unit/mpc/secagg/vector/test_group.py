@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from entropy import KeyStream
 from mpc.errors import LocalFaultError, OutOfRangeError, ShapeError
-from mpc.secagg.bit_packing import pack_bits
-from mpc.secagg.group import MASK_CHUNK, ResidueGroup, RingGroup
+from mpc.secagg.vector.bit_packing import pack_bits
+from mpc.secagg.vector.group import MASK_CHUNK, ResidueGroup, RingGroup
 
 GROUPS = [RingGroup(16), RingGroup(17), RingGroup(32), RingGroup(50), RingGroup(64), *map(ResidueGroup, range(1, 7))]
 by_name = pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from mpc.secagg.rotation import padded_length, rotate, rotate_back
+from mpc.secagg.vector.rotation import padded_length, rotate, rotate_back
 
 
 @pytest.mark.parametrize(("length", "padded"), [(1, 1), (2, 2), (3, 4), (4, 4), (1000, 1024), (1025, 2048)])

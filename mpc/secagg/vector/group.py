@@ -14,7 +14,7 @@ from entropy import KeyStream
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.errors import LocalFaultError, OutOfRangeError
-from mpc.secagg.bit_packing import pack_bits, packed_bytes, unpack_bits
+from mpc.secagg.vector.bit_packing import pack_bits, packed_bytes, unpack_bits
 
 Elements = NDArray[Any]
 """Group elements: an array whose type and layout are the group's own business."""

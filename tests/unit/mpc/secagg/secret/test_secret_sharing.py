@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.errors import LocalFaultError, OutOfRangeError, TooFewSharesError
-from mpc.secagg.secret_sharing import PRIME, SHARE_BYTES, check_share, lagrange_weights, recombine_secret, split_secret
+from mpc.secagg.secret.secret_sharing import (
+    PRIME,
+    SHARE_BYTES,
+    check_share,
+    lagrange_weights,
+    recombine_secret,
+    split_secret,
+)
 
 SECRET = bytes(range(200, 232))
 

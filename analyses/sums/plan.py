@@ -1,10 +1,4 @@
-"""`secure-sum`, `secure-mean`, `secure-histogram`: over the rows of all parties' tables, as jobs.
-
-Every party adds up its own rows (`analyses.sums.row_vectors`) and the parties' totals are added as a masked sum
-(`analyses.sums.session_sum`): the coordinator learns the survivors' sum, and once every party has committed the cost,
-parties may vanish. With a privacy target the members add noise of which exactly the intended amount stays whoever
-survives (`analyses.sums.noise`). Without one the answer is exact, and nobody is protected: parties refuse that
-unless their owner allows it by name.
+"""The public plan of `analyses.sums.protocol`: parameters, what a row contributes, the noise, and what that costs.
 
 What the noise protects is the job's choice, and a budget is kept per unit, so the owners decide which they accept:
 
@@ -24,49 +18,43 @@ much.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.analysis import Analysis
-from analyses.job.job import Finite, Job, JobError, PublicModel, explain
+from analyses.job.job import Finite, Job, JobError, explain
 from analyses.job.plan import Plan, check_roster, rows_per_person
-from analyses.job.schema import BlockSchema, LocalReport, Table
-from analyses.job.survival import OpeningSurvival, Survival
+from analyses.job.schema import BlockSchema
 from analyses.rows.quantise import MOST_PER_UNIT
-from analyses.rows.surplus import counting_rows, n_surplus, own_key
-from analyses.sums import session_sum
-from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
+from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.round import (
+    HISTOGRAM,
+    MEAN,
+    SUM,
+    SumFields,
+    calibrated,
+    configure,
+    levels_of,
+    ring_for,
+)
 from analyses.sums.row_vectors import (
     LARGEST_ENTRY,
     BinnedRows,
     RowVectors,
     ScaledRows,
-    VectorBound,
     WeightedRows,
     scales_of,
 )
-from analyses.sums.secure_sum import LOG2_WRAP_PROBABILITY
-from dp.cost.accounting import CalibrationError
+from analyses.sums.vector_bound import VectorBound
 from dp.cost.events import PrivacyEvent
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
-from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
-
-SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"
-
-STAGES_PER_DEADLINE = 4
-"""A stage lasts at most the job's deadline divided by this. A party that has answered waits for a whole deadline: for
-the end of the stage, and before it for the last keys, or for a message to somebody who takes none."""
 
 PERSON_AT_PARTY = "person-at-party"
 
@@ -79,13 +67,8 @@ UNITS: Mapping[str, str] = {
 }
 """What a job may protect, and how budgets and reports call it."""
 
-SHORTENED = "the whole contribution, by party_norm"
-"""Under this name the owner's report counts that the total was shortened."""
 
-Integers = NDArray[np.int64]
-
-
-class TableSumParams(PublicModel):
+class TableSumParams(SumFields):
     """Parameters of the three analyses.
 
     Attributes:
@@ -109,14 +92,13 @@ class TableSumParams(PublicModel):
     edges: Annotated[tuple[Finite, ...], Field(max_length=1 << 16)] = ()
     unit: Literal["record", "row", "party", "person", "person-at-party"] = "record"
     party_norm: Annotated[Finite, Field(gt=0)] | None = None
-    attempts: Annotated[int, Field(ge=1, le=8)] = 2
 
     @model_validator(mode="after")
     def _fields_belong_together(self) -> Self:
         if (self.unit == "party") != (self.party_norm is not None):
             raise ValueError("party_norm: unit party needs it, and only that")
-        if self.edges and (len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges))):
-            raise ValueError("edges: a histogram needs at least two, ascending")
+        if self.edges:
+            self.check_edges()
         return self
 
 
@@ -169,7 +151,7 @@ class TableSumPlan(Plan):
         if self.mu is None:
             return None
         topology = self.topology
-        return SumNoise(self.mu, self.rows.n_entries, _levels(topology), topology.n_corrupt, self.sensitivities)
+        return SumNoise(self.mu, self.rows.n_entries, levels_of(topology), topology.n_corrupt, self.sensitivities)
 
     @property
     def privacy_unit(self) -> str:
@@ -196,16 +178,14 @@ class TableSumPlan(Plan):
 
     def config_of(self, session: Session, attempt: int, identities: Mapping[int, bytes]) -> RoundConfig:
         """Return the configuration of an attempt, the same for all participants."""
-        noise, members = self.noise, range(1, self.n_parties + 1)
-        return RoundConfig(
-            round_id=RoundId(session.job_id, 0, attempt),
-            roster=tuple(RosterEntry(i, session.names[i], identities[i]) for i in members),
-            topology=self.topology,
-            group=RingGroup(self.ring_bits),
-            vector=self.job.analysis,
-            encoding=self.encoding,
-            noise_bound=_noise_bound(noise),
-            surplus_levels=() if noise is None or len(noise.levels) < 2 else noise.levels,
+        return configure(
+            RoundId(session.job_id, 0, attempt),
+            [(session.names[i], identities[i]) for i in range(1, self.n_parties + 1)],
+            self.topology,
+            RingGroup(self.ring_bits),
+            self.job.analysis,
+            self.encoding,
+            self.noise,
         )
 
 
@@ -227,10 +207,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
         topology = Topology.complete(n, job.t)
         rows = _row_vectors(job.analysis, params, schemas)
         encoding = _encoding(rows, params)
-        noise = _calibrated(job, rows, params, topology, _rows_that_count(job, params, tuple(schemas)))
-        n_bits = (n * encoding.largest_element + _noise_bound(noise)).bit_length() + 1
-        ring = RingGroup(min(LARGEST_RING_BITS, max(SMALLEST_RING_BITS, n_bits)))
-        encoding.check_fits(ring, n, _noise_bound(noise))
+        noise = None
+        if job.target is not None:
+            moved = _sensitivities(rows, params, n, _rows_that_count(job, params, tuple(schemas)))
+            noise = calibrated(moved, job.target, rows.n_entries, topology)
+        ring = ring_for(n, encoding, noise)
     except ProtocolError as error:
         raise JobError(f"parameters.max_rows, parameters.units: {error}") from error
     return TableSumPlan(
@@ -245,26 +226,6 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
 
 def _rows_that_count(job: Job, params: TableSumParams, schemas: tuple[BlockSchema, ...]) -> Mapping[str, int]:
     return rows_per_person(job, schemas) if params.unit in (PERSON, PERSON_AT_PARTY) else {}
-
-
-def _calibrated(
-    job: Job, rows: RowVectors, params: TableSumParams, topology: Topology, most_rows_of: Mapping[str, int]
-) -> SumNoise | None:
-    target = job.target
-    if target is None:
-        return None
-    try:
-        return SumNoise.calibrate(
-            _sensitivities(rows, params, topology.n_members, most_rows_of),
-            target.view,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            length=rows.n_entries,
-            levels=_levels(topology),
-            n_corrupt=topology.n_corrupt,
-        )
-    except CalibrationError as error:
-        raise JobError(f"privacy: {error}") from error
 
 
 def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
@@ -352,161 +313,3 @@ def _sensitivities(
         view: SumSensitivity(times**2 * moved.squared_l2, times * moved.l1, moved.adjacency, unit)
         for view, moved in found.items()
     }
-
-
-def _levels(topology: Topology) -> tuple[int, ...]:
-    return survivor_levels(topology.fewest_survivors, topology.n_members)
-
-
-def _noise_bound(noise: SumNoise | None) -> int:
-    return 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)
-
-
-def contribution(plan: TableSumPlan, table: Table, session: Session) -> tuple[Integers, LocalReport]:
-    """Return what a party contributes, shape (entries,), and what its owner may know of it. Both are private."""
-    counting = None
-    if most := plan.most_rows_of.get(table.schema.party):
-        counting = counting_rows(table, own_key(session), most)
-    total, report = plan.rows.total(table, plan.encoding.largest_entry, counting)
-    report = replace(report, surplus_rows=n_surplus(counting))
-    if plan.params.party_norm is not None:
-        encoded = plan.encoding.encode(total, session.entropy)
-        total = encoded.values
-        if encoded.norm_was_clipped:
-            report = replace(report, clipped_values=report.clipped_values | {SHORTENED: 1})
-    return total, report
-
-
-async def party(session: Session, plan: TableSumPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: add up my rows, and take part in the masked sum.
-
-    Raises:
-        LeftBehindError: the others went on without us.
-        ProtocolError: somebody is lost before the round, or violates the protocol.
-
-    Privacy: at most t colluding parties and the coordinator learn nothing but the survivors' sum, noise included.
-    Cost: 6 rounds over the coordinator; bits / 8 bytes per entry and about 260 bytes per party.
-    """
-    assert table is not None  # every member brings one: `plan` has checked it
-    session.progress("rows", 0, 1)
-    values, report = await session.compute(contribution, plan, table, session)
-    noise = plan.noise
-
-    async def noise_of(seeds: Sequence[bytes]) -> Integers:
-        assert noise is not None
-        return (await session.compute(noise.draw, seeds, session.entropy)).values
-
-    await session_sum.contribute(
-        session,
-        lambda attempt, identities: plan.config_of(session, attempt, identities),
-        plan.n_parties,
-        session.binding,
-        values,
-        None if noise is None else noise_of,
-    )
-    return report
-
-
-async def coordinator(session: Session, plan: TableSumPlan) -> dict[str, Any]:
-    """Run the coordinator's part: host the masked sum and say what it comes to.
-
-    Returns:
-        JSON-able; see `answer`.
-
-    Raises:
-        ProtocolError: the sum cannot be opened.
-    """
-    opened, config = await session_sum.conduct(
-        session,
-        lambda attempt, identities: plan.config_of(session, attempt, identities),
-        plan.n_parties,
-        session.binding,
-        stage_s=plan.job.deadline_s / STAGES_PER_DEADLINE,
-        attempts=plan.params.attempts,
-    )
-    noise = plan.noise
-    if noise is not None:
-        opened = await session.compute(noise.remove_surplus, opened)
-    return answer(plan, opened, config)
-
-
-def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
-    """Return the answer: it, over whose rows it is, who vanished when, and what it costs.
-
-    Args:
-        plan: of the job.
-        opened: what the round came to, without noise in excess.
-        config: of the round.
-    """
-    names = {entry.number: entry.name for entry in config.roster}
-    return _value_of(plan, opened.integers()) | {
-        "analysis": plan.job.analysis,
-        "survivors": [names[member] for member in opened.survivors],
-        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.vanished.items())},
-        "silent_after": {names[member]: str(stage) for member, stage in opened.silent_after.items()},
-        "wrong_shares_from": [names[member] for member in opened.liars],
-        "attempt": config.round_id.attempt,
-        "privacy": plan.privacy_report(),
-    }
-
-
-def _value_of(plan: TableSumPlan, total: Integers) -> dict[str, Any]:
-    rows = plan.rows
-    if isinstance(rows, BinnedRows):
-        return {"edges": list(rows.edges), "counts": [int(count) for count in total]}
-    columns = _column_names(plan)
-    if isinstance(rows, WeightedRows):
-        weight = int(total[-1])
-        scales = np.array(rows.rows.scales)
-        mean = (total[:-1] / weight * scales).tolist() if weight > 0 else None
-        columns = [name for i, name in enumerate(columns) if i != rows.weight_column]
-        return {"columns": columns, "mean": mean, "total_weight": weight / rows.rows.units}
-    assert isinstance(rows, ScaledRows)
-    return {"columns": columns, "sum": (total / rows.units * np.array(rows.scales)).tolist()}
-
-
-def _column_names(plan: TableSumPlan) -> list[str]:
-    """Return one name per place: the common one, or all that are added there."""
-    names = []
-    for place in range(len(plan.schemas[0].columns)):
-        found = [schema.columns[place].name for schema in plan.schemas]
-        same = len(set(found)) == 1
-        names.append(found[0] if same else " + ".join(f"{s.party}.{s.columns[place].name}" for s in plan.schemas))
-    return names
-
-
-def reference(tables: Sequence[Table], plan: TableSumPlan) -> dict[str, Any]:
-    """Return the same answer from all tables in one place, without noise.
-
-    For tests and comparisons where somebody holds all tables.
-
-    Args:
-        tables: of the survivors.
-        plan: as for the job.
-    """
-    total = np.zeros(plan.rows.n_entries, dtype=np.int64)
-    for table in tables:
-        total += plan.rows.total(table, plan.encoding.largest_entry)[0]
-    return _value_of(plan, total)
-
-
-def survival(job: Job) -> Survival:
-    """Return how many parties of a sum may drop out: survivors' keys must suffice to take off all masks."""
-    n = len(job.compute_parties)
-    needed = Topology.complete(n, job.t).fewest_survivors
-    opened = OpeningSurvival("a masked sum", needed, n - needed, 0)
-    return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
-
-
-ANALYSIS = Analysis(
-    names=(SUM, MEAN, HISTOGRAM),
-    parameters=TableSumParams,
-    plan=plan,
-    party=party,
-    coordinator=coordinator,
-    survival=survival,
-    page="protocols/secure-aggregation.md",
-    demo="sum",
-    reference=reference,
-    may_be_exact=True,
-)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import LocalFaultError, ShapeError
-from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.errors import EncodingOverflowError
-from mpc.secagg.group import ResidueGroup, RingGroup
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 
 
 class NoEntropy:

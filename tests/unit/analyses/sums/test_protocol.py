@@ -7,7 +7,10 @@ from virtual_time import run_in_virtual_time
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import analysis_of
-from analyses.sums import table_sum
+from analyses.sums import protocol
+from analyses.sums.plan import UNITS
+from analyses.sums.plan import plan as make_plan
+from analyses.sums.reference import reference
 from analyses.sums.row_vectors import CLIPPED_TOTALS
 from dp.cost.accounting import epsilon
 from dp.cost.report import describe
@@ -94,7 +97,7 @@ def run(job, tables, *, fault=None, kills=None):
 def test_an_exact_answer_is_the_reference_over_all_tables(changes, n_columns):
     job, tables = make_job(**changes), make_tables(n_columns)
     result, _, reports, plan = run(job, tables)
-    expected = table_sum.reference(tables, plan)
+    expected = reference(tables, plan)
     if plan.params.unit != "party":
         assert {key: result[key] for key in expected} == expected
     assert result["survivors"] == list(PARTIES)
@@ -105,19 +108,19 @@ def test_an_exact_answer_is_the_reference_over_all_tables(changes, n_columns):
 def test_the_reference_is_what_numpy_says():
     tables = make_tables()
     values = np.vstack([table.values for table in tables])
-    sums = table_sum.reference(tables, plan_of(make_job(), tables))["sum"]
+    sums = reference(tables, plan_of(make_job(), tables))["sum"]
     assert sums == pytest.approx(values.sum(axis=0), abs=len(values) * 30 / 1000)
-    means = table_sum.reference(tables, plan_of(make_job(**MEAN), tables))
+    means = reference(tables, plan_of(make_job(**MEAN), tables))
     assert means["mean"] == pytest.approx(values.mean(axis=0), abs=30 / 1000)
     assert means["total_weight"] == len(values)
     weighted = make_job(**MEAN, parameters={"max_rows": 100, "units": 1000, "weight": 0})
-    found = table_sum.reference(tables, plan_of(weighted, tables))
+    found = reference(tables, plan_of(weighted, tables))
     assert found["columns"] == ["x1"]
     assert found["mean"] == pytest.approx([np.average(values[:, 1], weights=np.floor(values[:, 0]))], abs=4 / 1000)
     assert found["total_weight"] == np.floor(values[:, 0]).sum()
     one = make_tables(1)
     counts, _ = np.histogram(np.vstack([table.values for table in one]), bins=[0, 10, 20, 30])
-    assert table_sum.reference(one, plan_of(make_job(**HISTOGRAM), one))["counts"] == counts.tolist()
+    assert reference(one, plan_of(make_job(**HISTOGRAM), one))["counts"] == counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_t
         "unmask" if stage == "opening" else name
     }
     survivors = [table for table in tables if table.schema.party in result["survivors"]]
-    exact = table_sum.reference(survivors, plan)["sum"]
+    exact = reference(survivors, plan)["sum"]
     if plan.is_exact:
         assert result["sum"] == exact
     else:
@@ -173,7 +176,7 @@ class Slow:
 
 @pytest.mark.parametrize("stage", [Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE])
 def test_a_round_that_too_few_answer_in_time_is_tried_again_with_fresh_keys(stage, monkeypatch):
-    monkeypatch.setattr(table_sum, "STAGES_PER_DEADLINE", 24)  # 2.5 s, far more than those need who are not held up
+    monkeypatch.setattr(protocol, "STAGES_PER_DEADLINE", 24)  # 2.5 s, far more than those need who are not held up
     fault = Slow(stage, {1, 2, 3}, by_s=30.0)
     tables = make_tables()
     result, ends, _, _ = run(make_job(**PRIVATE), tables, fault=fault)
@@ -185,7 +188,7 @@ def test_a_round_that_too_few_answer_in_time_is_tried_again_with_fresh_keys(stag
 
 
 def test_who_is_late_in_a_round_that_goes_on_is_left_behind(monkeypatch):
-    monkeypatch.setattr(table_sum, "STAGES_PER_DEADLINE", 24)
+    monkeypatch.setattr(protocol, "STAGES_PER_DEADLINE", 24)
     result, ends, _, _ = run(make_job(), make_tables(), fault=Slow(Stage.SHARE, {4}, by_s=30.0))
     assert result["vanished"] == {"party-4": "share keys"}
     assert isinstance(ends[4], LeftBehindError)
@@ -221,7 +224,7 @@ def test_parties_that_are_told_different_keys_of_one_sum_nothing():
 
 
 def test_attempts_are_bounded(monkeypatch):
-    monkeypatch.setattr(table_sum, "STAGES_PER_DEADLINE", 24)
+    monkeypatch.setattr(protocol, "STAGES_PER_DEADLINE", 24)
     once = {"max_rows": 100, "units": 1000, "attempts": 1}
     result, _, _, _ = run(make_job(parameters=once), make_tables(), fault=Slow(Stage.SHARE, {1, 2, 3}, by_s=30.0))
     assert isinstance(result, TooFewMembersError)
@@ -231,7 +234,7 @@ def test_attempts_are_bounded(monkeypatch):
 def test_a_party_is_told_that_its_whole_contribution_was_shortened(party_norm, n_shortened):
     job = make_job(parameters={"max_rows": 100, "units": 1000, "unit": "party", "party_norm": party_norm})
     _, _, reports, _ = run(job, make_tables())
-    assert all(report.clipped_values.get(table_sum.SHORTENED) == n_shortened for report in reports.values())
+    assert all(report.clipped_values.get(protocol.SHORTENED) == n_shortened for report in reports.values())
 
 
 # -- privacy ---------------------------------------------------------------------------------------------------------
@@ -248,7 +251,7 @@ def test_the_target_is_met_in_its_view_and_the_report_says_both(unit, view):
     assert epsilon(plan.privacy_events(view)[0], 1e-6).epsilon == report["views"][view]["epsilon"] <= 2.0
     assert report["views"][view]["epsilon"] > 1.9
     assert report["views"]["coordinator"]["epsilon"] < report["views"]["coalition"]["epsilon"]
-    assert report["unit"] == plan.privacy_unit == table_sum.UNITS[unit]
+    assert report["unit"] == plan.privacy_unit == UNITS[unit]
     assert any("against" in line.lower() for line in describe(report))
 
 
@@ -346,4 +349,4 @@ def test_parties_with_other_numbers_of_columns_are_refused():
 def test_the_scale_of_a_column_is_the_widest_of_all_parties():
     schemas = [make_schema(party) for party in PARTIES]
     schemas[3] = make_schema(PARTIES[3], ((0.0, 50.0), (-4.0, 2.0)))
-    assert table_sum.plan(make_job(), schemas).rows.scales == (50.0, 4.0)
+    assert make_plan(make_job(), schemas).rows.scales == (50.0, 4.0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mpc.errors import OutOfRangeError, ShapeError
-from mpc.secagg.bit_packing import pack_bits, packed_bytes, unpack_bits
+from mpc.secagg.vector.bit_packing import pack_bits, packed_bytes, unpack_bits
 
 
 def random_words(n, bits):

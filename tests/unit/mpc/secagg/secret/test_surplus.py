@@ -1,7 +1,7 @@
 import pytest
 
 from entropy import InsecureTestEntropy
-from mpc.secagg.surplus import SurplusSeeds, belongs_to, n_opened_by, opened_seeds
+from mpc.secagg.secret.surplus import SurplusSeeds, belongs_to, n_opened_by, opened_seeds
 
 CHAIN = SurplusSeeds(InsecureTestEntropy("surplus"), 5)
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from entropy import KeyStream
-from mpc.secagg.group import MASK_CHUNK, ResidueGroup, RingGroup
-from mpc.secagg.mask import Mask, apply_masks
+from mpc.secagg.secret.mask import Mask, apply_masks
+from mpc.secagg.vector.group import MASK_CHUNK, ResidueGroup, RingGroup
 
 LENGTH = MASK_CHUNK + 1001
 

@@ -16,8 +16,8 @@ from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 from mpc.errors import LocalFaultError, ShapeError
 from mpc.secagg.errors import EncodingOverflowError
-from mpc.secagg.group import SumGroup
-from mpc.secagg.rotation import padded_length, rotate, rotate_back
+from mpc.secagg.vector.group import SumGroup
+from mpc.secagg.vector.rotation import padded_length, rotate, rotate_back
 from mpc.transcript import encode_fields
 
 Integers = NDArray[np.int64]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from entropy import KeyStream
-from mpc.secagg.group import MASK_CHUNK, Elements, SumGroup
+from mpc.secagg.vector.group import MASK_CHUNK, Elements, SumGroup
 
 _STREAMS = 256  # open at a time
 
