@@ -4,6 +4,7 @@
 jobs call. `less_noise` makes the same mechanism with less noise, which the audit must catch.
 """
 
-from audit.table import PUBLISHED, TARGETS, Entry, Published
+from audit.entry import Entry, Published
+from audit.table import PUBLISHED, TARGETS
 
 __all__ = ["PUBLISHED", "TARGETS", "Entry", "Published"]

@@ -113,3 +113,33 @@ class FloatLaplace:
             "value": noisy,
             "low bits": ((np.abs(noisy) < 0.5) & (scaled != np.rint(scaled))).astype(np.float64),
         }
+
+
+@dataclass(frozen=True)
+class FloatWave:
+    """The square wave in floating point, v + b (2 U - 1) in the window [SW20]: its lowest bits give v away.
+
+    Where v is 0, outputs near 0 have bits far below 2^-55. Where v is 0.2, they are sums of two numbers of at least
+    1/8 in size, so multiples of 2^-55.
+    """
+
+    values: tuple[float, float] = (0.0, 0.2)
+
+    @property
+    def claim(self) -> Claim:
+        """That of the distribution in real arithmetic."""
+        return Claim(1.0, 0.0)
+
+    def statistics(self, world: int, n_runs: int, entropy: Entropy) -> Statistics:
+        """Return the output, and whether a small one has bits below 2^-55."""
+        generator = np.random.Generator(np.random.PCG64(int.from_bytes(entropy.read(16), "little")))
+        odds, b, v = math.e, 1 / (2 * (math.e - 2) * math.e), self.values[world]
+        near = v + b * (2 * generator.random(n_runs) - 1)
+        far = generator.random(n_runs)
+        far = np.where(far < v, far - b, far + b)
+        noisy = np.where(generator.random(n_runs) < 2 * b * odds / (2 * b * odds + 1), near, far)
+        scaled = noisy * 2.0**55
+        return {
+            "value": noisy,
+            "low bits": ((np.abs(noisy) < 0.01) & (scaled != np.rint(scaled))).astype(np.float64),
+        }

@@ -8,7 +8,7 @@ find that the other one does not keep it.
 | --- | --- |
 | Skellam and discrete Gaussian noise | the variance, by the factor |
 | discrete Laplace noise | the scale, by its square root, which scales the variance by the factor |
-| randomized response, bits, local hashing, and reports of moments made of bits | epsilon, by 2 - factor: 1.2 for 0.8 |
+| randomized response, bits, local hashing, reports of moments made of bits, local responses | epsilon, by 2 - factor |
 | cardinality sketches | the numbers of phantoms, by the factor |
 
 Parameters are whole numbers, so what they are scaled to is rounded; laws are computed from the rounded ones.
@@ -20,11 +20,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.sums.noise import SumNoise
+from dp.local_mechanism.hadamard_response import HadamardResponse
+from dp.local_mechanism.hashed_response import HashedResponse
+from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import SignResponse
+from dp.local_mechanism.wave import Wave
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.cardinality import PartitionSketch
 from dp.mechanism.gram import NoisyGram
@@ -76,6 +84,14 @@ def _by_variance(mechanism: Any, factor: Fraction) -> Any:
     return replace(mechanism, parameter=round(mechanism.parameter * factor))
 
 
+def _sizes(mechanism: NoisySizes, factor: Fraction) -> NoisySizes:
+    return replace(mechanism, scale=round(mechanism.scale * math.sqrt(factor)))
+
+
+def _column_sums(mechanism: NoisyColumnSums, factor: Fraction) -> NoisyColumnSums:
+    return replace(mechanism, scale=scaled_scale(mechanism.scale, factor))
+
+
 def _laplace(mechanism: DiscreteLaplaceNoise, factor: Fraction) -> DiscreteLaplaceNoise:
     return replace(mechanism, parameter=round(mechanism.parameter * math.sqrt(factor)))
 
@@ -101,7 +117,7 @@ def _lloyd(mechanism: NoisyLloyd, factor: Fraction) -> NoisyLloyd:
 
 
 def _moment_sketch(mechanism: MomentSketch, factor: Fraction) -> MomentSketch:
-    return replace(mechanism, variances=tuple(round(variance * factor) for variance in mechanism.variances))
+    return replace(mechanism, quotient=round(mechanism.quotient * factor))
 
 
 def _response(mechanism: RandomizedResponse, factor: Fraction) -> RandomizedResponse:
@@ -131,6 +147,21 @@ def _phantoms(mechanism: PartitionSketch, factor: Fraction) -> PartitionSketch:
     )
 
 
+def _wave(mechanism: Wave, factor: Fraction) -> Wave:
+    window = tuple(_scaled_weight(weight, mechanism.other, factor) for weight in mechanism.window)
+    return replace(mechanism, window=window)
+
+
+def _by_odds(mechanism: Any, factor: Fraction) -> Any:
+    odds = mechanism.odds
+    return replace(mechanism, odds=Odds(_scaled_weight(odds.favoured, odds.other, factor), odds.other))
+
+
+def _scaled_weight(weight: int, other: int, factor: Fraction) -> int:
+    scaled: int = round(other * (weight / other) ** float(2 - factor))
+    return scaled
+
+
 _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SharedSkellam: _shared,
     NoisyGram: _gram,
@@ -138,6 +169,8 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SkellamNoise: _by_variance,
     DiscreteGaussianNoise: _by_variance,
     DiscreteLaplaceNoise: _laplace,
+    NoisySizes: _sizes,
+    NoisyColumnSums: _column_sums,
     SumNoise: _sum,
     NoisySketch: _sketch,
     PartitionTree: _tree,
@@ -145,6 +178,12 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     MomentSketch: _moment_sketch,
     RandomizedResponse: _response,
     LocalHashing: _hashing,
+    Wave: _wave,
+    SignResponse: _by_odds,
+    HashedResponse: _by_odds,
+    HadamardResponse: _by_odds,
+    HierarchicalResponse: _by_odds,
+    HaarResponse: _by_odds,
     RandomizedBits: _bits,
     MomentReports: _moment_reports,
     PartitionSketch: _phantoms,

@@ -1,21 +1,22 @@
 """The audit targets by name: mechanism and numbers, whose view, and for which ways of which analyses they stand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.job.job import PrivacyTarget
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from analyses.pattern_count.protocol import CELL_SENSITIVITY
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
@@ -29,8 +30,10 @@ from audit.additive import (
     PartiesRelease,
     gram_difference,
 )
-from audit.faulty_mechanisms import FloatLaplace, SketchWithSharedKeys, TwoViewsOfOneSum
+from audit.entry import Entry, Published
+from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from audit.local import LloydTarget, TreeRelease
+from audit.local_responses import LOCAL_RESPONSES
 from audit.reports import (
     BitsTarget,
     HashingTarget,
@@ -40,10 +43,8 @@ from audit.reports import (
 )
 from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
 from audit.steps import Record, StepsTarget
-from dp.audit.audit import Target
-from dp.audit.exact_audit import Design, ExactTarget, design_audit
+from dp.audit.exact_audit import ExactTarget
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
@@ -56,42 +57,6 @@ from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.secagg.config import Topology
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One sound mechanism of the table.
-
-    Attributes:
-        summary: what is audited, and by whom it is seen.
-        covers: the ways of analyses that release by this mechanism, `analysis:way`.
-        make: builds the target.
-        n_runs: of each input; by default as many as `design_audit` computes.
-    """
-
-    summary: str
-    covers: tuple[str, ...]
-    make: Callable[[], ExactTarget]
-    n_runs: int | None = None
-
-    def design(self, *, n_runs: int | None = None, **options: Any) -> Design:
-        """Return the design of its audit; arguments as `design_audit`."""
-        return design_audit(self.make(), n_runs=n_runs or self.n_runs, **options)
-
-
-class Published(NamedTuple):
-    """A mechanism with a known fault, and the claim that was made for it.
-
-    Attributes:
-        summary: what is wrong.
-        n_runs: of each input, enough to beat the claim.
-        make: builds the target.
-    """
-
-    summary: str
-    n_runs: int
-    make: Callable[[], Target]
-
 
 _N, _T = 3, 1  # parties, of which so many collude
 _SKETCHED = ("low-rank", "least-squares")
@@ -165,15 +130,13 @@ def _steps(view: View, order: int) -> StepsTarget:
 def _additive(
     kind: type[SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise], parameter: int, moved: int
 ) -> AdditiveTarget:
-    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE, Unit.RECORD)
+    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE)
     return AdditiveTarget(MechanismRelease(mechanism, 1, (moved,)))
 
 
 def _independent(view: View) -> AdditiveTarget:
     moved = (1, 0, 0) if view == "coordinator" else (1, -1, 0)
-    l1 = sum(map(abs, moved))
-    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view], Unit.RECORD)
-    return AdditiveTarget(MechanismRelease(mechanism, 2, moved * 2))
+    return AdditiveTarget(MechanismRelease(NoisySizes(3, 10), 2, moved * 2))
 
 
 def _bits(view: View) -> BitsTarget:
@@ -191,7 +154,7 @@ def _moment_reports(values: tuple[int, int], threshold: int) -> MomentReportsTar
 
 
 def _moment_signs(knows_signs: bool) -> SignsTarget:
-    return SignsTarget(MomentSigns(MomentSketch(8, (100, 200)), (5, 10)), knows_signs)
+    return SignsTarget(MomentSigns(MomentSketch(8, (5, 10), quotient=20)), knows_signs)
 
 
 def _block_signs() -> SignsTarget:
@@ -308,7 +271,7 @@ TARGETS: dict[str, Entry] = {
     "moments-laplace": Entry(
         "sums of owners with discrete Laplace noise, seen by anybody",
         ("moments:laplace",),
-        lambda: AdditiveTarget(LaplaceSums(Fraction(5), (8, 6))),
+        lambda: AdditiveTarget(LaplaceSums(NoisyColumnSums((8, 6), Fraction(5)))),
     ),
     "moments-sketch-coordinator": Entry(
         "sketches of columns by signs, unknown, seen by the coordinator",
@@ -349,6 +312,7 @@ TARGETS: dict[str, Entry] = {
         lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
     ),
     **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
+    **LOCAL_RESPONSES,
     "cardinality": Entry(
         "cardinality sketches of two parties, seen by the coordinator",
         ("clustering:counting fm-sketch",),
@@ -377,6 +341,7 @@ TARGETS: dict[str, Entry] = {
 PUBLISHED: dict[str, Published] = {
     "faulty-masked-sum": Published("sum of which two noisy views are sent", 2_000_000, TwoViewsOfOneSum),
     "faulty-sketch": Published("cardinality sketches of parties with shared keys", 2_000_000, SketchWithSharedKeys),
+    "faulty-float-wave": Published("the square wave in floating point", 20_000, FloatWave),
     "faulty-float-laplace": Published("numpy's floating-point Laplace noise", 20_000, FloatLaplace),
 }
 """Mechanisms with known faults, whose claims the audit must beat without knowing the fault."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.frequencies import Floats, estimate
-from analyses.distribution.monotone import norm_sub
+from analyses.distribution.monotone import isotonic, norm_sub
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.public_choice import PublicChoices
 
@@ -19,19 +19,27 @@ def bins_of(values: NDArray[np.int64], n_buckets: int, n_bins: int) -> NDArray[n
 
 
 def estimate_binned(
-    oracle: DirectResponse | HashedResponse, responses: NDArray[np.int64], choices: PublicChoices, n_buckets: int
+    oracle: DirectResponse | HashedResponse,
+    responses: NDArray[np.int64],
+    choices: PublicChoices,
+    n_buckets: int,
+    *,
+    by_norm_sub: bool = False,
 ) -> Floats:
-    """Return the distribution over buckets: norm-sub over the bins, spread evenly within each.
+    """Return the distribution over buckets: isotonic over the bins, spread evenly within each.
 
     Args:
         oracle: among the bins, whose number divides that of the buckets.
         responses: shape (n,).
         choices: of the n respondents.
         n_buckets: d.
+        by_norm_sub: whether the bins are made a distribution by norm-sub, as [SW20] does. What it cuts off where there
+            is nothing it takes from where there is something, so that mass moves toward the empty bins.
     """
     n_bins = oracle.n_inputs
     if n_buckets % n_bins:
         raise ValueError(f"{n_bins} bins do not divide {n_buckets} buckets")
-    coarse = norm_sub(estimate(oracle, responses, choices).frequencies)
+    repaired = norm_sub if by_norm_sub else isotonic
+    coarse = repaired(estimate(oracle, responses, choices).frequencies)
     found: Floats = np.repeat(coarse / (n_buckets // n_bins), n_buckets // n_bins)
     return found

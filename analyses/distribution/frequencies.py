@@ -78,7 +78,8 @@ def estimate_signed(mechanism: HadamardResponse, responses: Integers, choices: P
     Returns:
         shape (d,); zeros where nobody answered.
     """
-    sums = np.bincount(choices.rows(mechanism.n_rows), 2.0 * responses - 1, mechanism.n_rows)
+    signs = 2.0 * responses - 1
+    sums = np.bincount(choices.rows(mechanism.n_rows), signs, mechanism.n_rows).astype(np.float64)
     odds = mechanism.odds
     factor = (odds.favoured + odds.other) / (odds.favoured - odds.other) / max(1, len(responses))
     return walsh_hadamard(sums)[: mechanism.n_inputs] * factor

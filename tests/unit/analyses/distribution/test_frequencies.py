@@ -165,7 +165,7 @@ def test_alternating_directions_that_did_not_converge_say_so(monkeypatch):
 @pytest.mark.parametrize("seed", range(5))
 def test_isotonic_distributions_are_those_of_scikit_learn(seed):
     raw = np.random.default_rng(seed).normal(1 / 40, 0.05, 40)
-    inner = np.cumsum(raw)[:-1]
+    inner = np.cumsum(raw + (1 - raw.sum()) / 40)[:-1]
     fitted = IsotonicRegression(y_min=0, y_max=1).fit_transform(np.arange(39), inner)
     found = isotonic(raw)
     assert np.cumsum(found)[:-1] == pytest.approx(fitted, abs=1e-12)
@@ -197,6 +197,9 @@ def test_binned_estimates_are_near_the_truth(n_bins):
     assert found.shape == (128,)
     assert found.sum() == pytest.approx(1)
     assert wasserstein(found, np.bincount(values, minlength=128) / len(values)) < 0.02
+    other = estimate_binned(oracle, responses, choices, 128, by_norm_sub=True)
+    assert other.sum() == pytest.approx(1)
+    assert (other != found).any()
     with pytest.raises(ValueError, match="divide"):
         estimate_binned(oracle, responses, choices, 130)
 
