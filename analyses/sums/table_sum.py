@@ -53,7 +53,7 @@ from analyses.sums.secure_sum import LOG2_WRAP_PROBABILITY
 from dp.cost.accounting import CalibrationError
 from dp.cost.events import PrivacyEvent
 from dp.cost.report import no_guarantee_report
-from dp.cost.views import PERSON, UNIT, VIEWS, View
+from dp.cost.views import PERSON, ROW_OF_PARTY, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
@@ -72,7 +72,7 @@ PERSON_AT_PARTY = "person-at-party"
 
 UNITS: Mapping[str, str] = {
     "record": UNIT,
-    "row": "row of one party's table",
+    "row": ROW_OF_PARTY,
     "party": "whole table of one party",
     PERSON: PERSON,
     PERSON_AT_PARTY: "person in one party's table",

@@ -20,6 +20,9 @@ ADJACENCY: Mapping[View, Adjacency] = {
 
 UNIT = "record of the joint table"
 
+ROW_OF_PARTY = "row of one party's table"
+"""Where rows of different parties have nothing to do with each other."""
+
 PERSON = "person"
 """All rows of one person that count, in all tables of the job together."""
 
