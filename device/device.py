@@ -31,13 +31,13 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.drive import M, take_part
-from mpc.secagg.encoding import EncodedVector
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
 from party.installation import Installation
 from party.ledger.books import ChargeError
@@ -224,7 +224,7 @@ class Device:
         contributed = self.records[params.record].contribute(params)
         encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
         noise = params.noise(config.topology)
-        drawn = None if noise is None else noise.draw(seeds, self.entropy).values
+        drawn = None if noise is None else noise.draw(self.entropy, seeds)
         self._report(params, config, contributed, encoded)
         return encoded.values, drawn
 

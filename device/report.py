@@ -14,7 +14,7 @@ from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id
 from dp.cost.report import describe
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.encoding import EncodedVector
+from mpc.secagg.vector.encoding import EncodedVector
 from party.ledger.standing import standing_of
 from party.report import keep_report, report_path
 from service.settings import SettingsError

@@ -66,6 +66,15 @@ SUB_ROOMS = {
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
 
+_OF_A_ROUND = {"config", "errors", "graph", "messages", "opened_sum", "stage", "vector", "secret"}
+INSIDE_SECAGG = {
+    "vector": {"errors"},
+    "secret": {"vector"},
+    "member": _OF_A_ROUND | {"journal", "policy"},
+    "coordinator": _OF_A_ROUND,
+}
+"""Sub-room of mpc/secagg to the other sub-rooms and modules of mpc/secagg that it may import."""
+
 GENERATED = "moiety"
 """The import package of the code that is generated from proto/."""
 
@@ -136,6 +145,18 @@ def sub_room_violations(path: str, source: str) -> list[str]:
     return found
 
 
+def secagg_violations(path: str, source: str) -> list[str]:
+    """What a module of a sub-room of mpc/secagg imports of mpc/secagg against `INSIDE_SECAGG`."""
+    sub_room, _, module = path.removeprefix("mpc/secagg/").partition("/")
+    if not path.startswith("mpc/secagg/") or not module:
+        return []
+    if sub_room not in INSIDE_SECAGG:
+        return [f"{path}: INSIDE_SECAGG does not know mpc/secagg/{sub_room}"]
+    parts = {name.split(".")[2] for name in modules_imported(source) if name.startswith("mpc.secagg.")}
+    wrong = sorted(parts - {sub_room} - INSIDE_SECAGG[sub_room])
+    return [f"{path} imports mpc.secagg.{part}: {sub_room} may not" for part in wrong]
+
+
 def import_graph(*rooms: str) -> dict[str, set[str]]:
     """Each module of some rooms to the modules of these rooms that it imports."""
     sources = {}
@@ -187,6 +208,26 @@ def test_imports_between_sub_rooms_point_one_way(room):
     for path in python_files(room):
         found += sub_room_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
     assert found == []
+
+
+def test_imports_inside_masked_sums_point_one_way():
+    found = []
+    for path in python_files("mpc/secagg"):
+        found += secagg_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("mpc/secagg/vector/group.py", "from mpc.secagg.secret.keys import RoundKey"),
+        ("mpc/secagg/member/machine.py", "from mpc.secagg.coordinator.machine import SumCoordinator"),
+        ("mpc/secagg/coordinator/machine.py", "from mpc.secagg.drive import host"),
+        ("mpc/secagg/new_room/machine.py", "import numpy"),
+    ],
+)
+def test_a_forbidden_import_inside_masked_sums_is_found(path, line):
+    assert len(secagg_violations(path, line)) == 1
 
 
 @pytest.mark.parametrize("rooms", [tuple(MAY_IMPORT), ("bench",), ("tests/support",)])
@@ -257,9 +298,48 @@ def test_an_allowed_import_passes(path, line):
     assert violations(path, line) == []
 
 
-COMPARISON_ONLY = {"baseline", "faulty_mechanisms", "less_noise"}
-"""Modules that hold what other systems do with the noise that they use, mechanisms with known faults, and what takes
-noise away."""
+BASELINES = ("baseline",)
+"""How the names of modules begin that hold what other systems do, with the noise that they use."""
+
+COMPARISONS = (*BASELINES, "faulty", "less_noise")
+"""And of those that hold mechanisms with known faults, and of what takes noise away."""
+
+CALIBRATED_IN_FLOATS = "dp.audit.gaussian"
+"""The noise of baselines: from a float that no proof here covers."""
+
+COMPARING_ROOMS = ("bench", "demo", "tests")
+"""Rooms that may import baselines; baselines may, too."""
+
+SERVICE_ROOMS = ("entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator")
+"""Rooms of what runs at owners and at the coordinator."""
+
+
+def is_for_comparison(name: str, kinds: tuple[str, ...] = COMPARISONS) -> bool:
+    """Tell by its name whether a module is there for comparisons only."""
+    return name.rpartition(".")[2].startswith(kinds)
+
+
+def comparison_violations(path: str, source: str) -> list[str]:
+    """What a module imports that only comparisons may."""
+    room = path.split("/")[0]
+    if room in COMPARING_ROOMS or is_for_comparison(Path(path).stem, BASELINES):
+        return []
+    names = set(modules_imported(source))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    kinds = COMPARISONS if room in SERVICE_ROOMS else BASELINES
+    modules = [name for name in sorted(names) if is_module(name)]
+    return [
+        f"{path} imports {name}, which is for comparisons only"
+        for name in modules
+        if is_for_comparison(name, kinds) or name == CALIBRATED_IN_FLOATS
+    ]
+
+
+def is_module(name: str) -> bool:
+    """Tell whether a full name is that of a module of this repository."""
+    return (REPOSITORY / name.replace(".", "/")).with_suffix(".py").exists()
 
 
 def randomness_not_from_entropy(source: str) -> list[str]:
@@ -272,11 +352,9 @@ def randomness_not_from_entropy(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
-)
+@pytest.mark.parametrize("room", SERVICE_ROOMS)
 def test_random_numbers_come_from_entropy_only(room):
-    paths = [path for path in python_files(room) if path.stem not in COMPARISON_ONLY]
+    paths = [path for path in python_files(room) if not is_for_comparison(path.stem)]
     found = {path.name: randomness_not_from_entropy(path.read_text(encoding="utf-8")) for path in paths}
     assert {name: uses for name, uses in found.items() if uses} == {}
 
@@ -286,12 +364,31 @@ def test_a_generator_that_is_not_cryptographic_is_found(line):
     assert len(randomness_not_from_entropy(line)) == 1
 
 
+@pytest.mark.parametrize("room", [*MAY_IMPORT, "examples"])
+def test_only_comparisons_import_what_is_for_comparisons(room):
+    found = []
+    for path in python_files(room):
+        found += comparison_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
 @pytest.mark.parametrize(
-    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
+    ("path", "line"),
+    [
+        ("analyses/pca/protocol.py", "from analyses.pca.baseline import captured_variance"),
+        ("analyses/pca/protocol.py", "from analyses.pca import baseline"),
+        ("cli/job.py", "import analyses.clustering.baseline"),
+        ("party/runner.py", "from dp.audit.gaussian import analytic_gaussian_sigma"),
+        ("dp/cost/report.py", "from dp.audit import gaussian"),
+    ],
 )
-def test_no_service_imports_what_is_for_comparison_only(room):
-    imported = {name for path in python_files(room) for name in modules_imported(path.read_text(encoding="utf-8"))}
-    assert {name for name in imported if name.split(".")[-1] in COMPARISON_ONLY} == set()
+def test_an_import_of_what_is_for_comparisons_is_found(path, line):
+    assert len(comparison_violations(path, line)) == 1
+
+
+@pytest.mark.parametrize("path", ["bench/pca.py", "demo/pca.py", "tests/unit/test_x.py", "analyses/x/baseline.py"])
+def test_comparisons_import_baselines(path):
+    assert comparison_violations(path, "from analyses.pca.baseline import captured_variance") == []
 
 
 MAX_LINES = 400

@@ -10,18 +10,25 @@ from pathlib import Path
 import pytest
 
 from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.registry import ANALYSES, analysis_of, lines_of
 from analyses.run_locally import local_network, run_locally, run_plan
 from cli.survival import survival_of
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
+from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
+from party.drawn import DrawnNoise
 from party.gate import GatedSession
 
 REPOSITORY = Path(__file__).parent.parent
 RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
 ANALYSIS_PATH = REPOSITORY / "examples" / "analysis.py"
+MECHANISM_PATH = REPOSITORY / "examples" / "mechanism.py"
 
+SECTIONS = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
 MAX_LINES = 40
 
 
@@ -36,23 +43,32 @@ def toy(monkeypatch):
 
 
 def test_each_recipe_is_short():
-    sections = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
-    assert sections
-    assert [section.splitlines()[0] for section in sections if len(section.splitlines()) > MAX_LINES] == []
+    assert SECTIONS
+    assert [section.splitlines()[0] for section in SECTIONS if len(section.splitlines()) > MAX_LINES] == []
 
 
-def test_the_code_in_a_recipe_is_that_of_the_example():
-    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", RECIPES, flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("section", SECTIONS, ids=[section.splitlines()[0] for section in SECTIONS])
+def test_the_code_in_a_recipe_is_that_of_the_example_that_it_links_or_of_a_test(section):
+    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", section, flags=re.MULTILINE | re.DOTALL)
+    shown = [REPOSITORY / "examples" / name for name in re.findall(r"\]\(\.\./examples/(\w+\.py)\)", section)]
     assert blocks
-    example = [line.strip() for line in ANALYSIS_PATH.read_text(encoding="utf-8").splitlines()]
+    assert shown
+    shown.append(REPOSITORY / "tests" / "test_recipes_of_stores.py")
+    texts = [[line.strip() for line in path.read_text(encoding="utf-8").splitlines()] for path in shown]
     for _, block in blocks:
         lines = [line.strip() for line in block.splitlines()]
-        starts = [start for start, line in enumerate(example) if line == lines[0]]
-        assert any(example[start : start + len(lines)] == lines for start in starts), block
+        found = [
+            example[start : start + len(lines)] == lines
+            for example in texts
+            for start, line in enumerate(example)
+            if line == lines[0]
+        ]
+        assert any(found), block
 
 
 def test_adding_an_analysis_touches_at_most_five_places():
-    (table,) = re.findall(r"^\| place .*?\n\n", RECIPES, flags=re.MULTILINE | re.DOTALL)
+    (recipe,) = [section for section in SECTIONS if section.startswith("How to add an analysis")]
+    (table,) = re.findall(r"^\| place .*?\n\n", recipe, flags=re.MULTILINE | re.DOTALL)
     assert len(table.strip().splitlines()) - 2 <= 5
 
 
@@ -66,6 +82,24 @@ def test_the_example_runs_as_a_program():
         env={"PYTHONPATH": str(REPOSITORY)},
     )
     assert re.fullmatch(r"about -?\d+ rows with both flags; exactly 267\n", done.stdout)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_mechanism_of_the_recipe_costs_what_was_asked_for_and_less_noise_costs_more(view):
+    example = runpy.run_path(str(MECHANISM_PATH))
+    release = example["calibrated"](100, epsilon=1.0, delta=1e-6, view=view)
+    assert composed_epsilon(release.events(view), 1e-6).epsilon <= 1.0
+    assert composed_epsilon(replace(release, scale=release.scale - 1).events(view), 1e-6).epsilon > 1.0
+    assert release.draw(InsecureTestEntropy("recipe")).shape == (1,)
+
+
+def test_the_mechanism_of_the_recipe_is_drawn_as_its_plan_states():
+    release = runpy.run_path(str(MECHANISM_PATH))["NoisyNumber"](100, 60)
+    books = DrawnNoise([PlannedRelease(release, (1,))], 1)
+    books.finish(books.begin(replace(release)))
+    books.check_message(COORDINATOR, OPENING_STAGE)
+    with pytest.raises(LocalFaultError, match="states no such release"):
+        books.begin(replace(release, scale=59))
 
 
 async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
@@ -91,14 +125,7 @@ async def test_the_toy_analysis_passes_the_gate_and_each_owner_pays_before_a_sha
         return (message,)
 
     async def gated_party(session, plan, table):
-        gated = GatedSession(
-            session,
-            commit=lambda: happened.append("committed"),
-            owners=plan.owners,
-            openers=range(1, plan.n_parties + 1),
-            receivers=plan.receivers,
-            must_greet=plan.peers_of(session.me),
-        )
+        gated = GatedSession.of_plan(session, plan, commit=lambda: happened.append("committed"))
         report = await toy["party"](gated, plan, table)
         await gated.open()
         return report
@@ -115,9 +142,9 @@ def test_the_toy_analysis_is_charged_what_it_promises(toy):
     job, tables = toy["made_up_job"]()
     schemas = [*(table.schema for table in tables.values()), toy["BlockSchema"](party="helper")]
     plan = analysis_of(job).plan(job, schemas)
-    drawn = plan.noise.sample_party_noise(InsecureTestEntropy("charge"))
+    assert plan.releases is plan.releases
     for view in VIEWS:
-        assert plan.privacy_events(view) == (drawn.events[view],)
+        assert plan.privacy_events(view) == plan.noise.events(view)
         assert plan.privacy_report()["views"][view]["epsilon"] <= job.privacy.epsilon
     assert plan.cost()
 

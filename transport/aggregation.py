@@ -15,7 +15,7 @@ from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.messages import SEAL_BYTES, sealed_bytes, vector_bytes
 from mpc.secagg.policy import MemberPolicy
-from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES
 from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError

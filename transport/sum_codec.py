@@ -15,8 +15,6 @@ from moiety.v1 import aggregation_pb2 as pb
 from mpc.errors import ProtocolError
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.encoding import Rounding, VectorEncoding
-from mpc.secagg.group import ResidueGroup, RingGroup
 from mpc.secagg.message_form import Members, MessagePerMember, OneString, StringPerMember, parts_of
 from mpc.secagg.messages import (
     Advertisement,
@@ -30,6 +28,8 @@ from mpc.secagg.messages import (
     UnmaskingShares,
 )
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 from mpc.transcript import RoundId
 from service.errors import InvalidRequestError, public
 from service.identity import check_name

@@ -4,6 +4,15 @@ Every party holds some columns of the same rows, one of them the label. All rows
 the parties draw a Poisson batch that the coordinator does not know, multiply locally, add noise that nobody knows, and
 open only the noisy gradient of the batch to the coordinator, who follows it and sends the new weights back.
 
+    appendix B                                       function
+    the clients quantise and share their columns     `LabelledRows.quantise`, `JointComputation.hold_rows`
+    all draw the same Poisson batch                  `BoundedPoisson.samples`, from a key of the parties
+    equation 22, the sigmoid's Taylor polynomial     `TaylorGradient.factors`
+    the sums over a batch, multiplied under shares   `noiseless_sums`
+    each client adds its noise                       `JointComputation.draw`, `JointComputation.noise`
+    the server obtains the noisy sums                `JointComputation.open_noisy`, `TaylorGradient.gradient_of`
+    the server's step, and the new weights           `Descent.follow`; at the parties `receive_weights`
+
 Differences from the paper (docs/analyses/logistic-regression.md): one gradient is opened instead of three sums (the
 paper's three are a choice); rows are rounded toward zero and clipped to public bounds by party; the noise of N - t
 parties suffices; what a coalition sees is bounded by the largest number of batches that a record can enter, not by the
@@ -11,7 +20,7 @@ mean; batch sizes stay hidden; the third order of the Taylor polynomial is a cho
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,12 +32,14 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed
 from analyses.logistic_regression.descent import Descent, on_lattice
+from analyses.logistic_regression.labelled_rows import LabelledRows
 from analyses.logistic_regression.plan import LogisticRegressionParams, LogisticRegressionPlan, plan
+from analyses.logistic_regression.reference import reference, scaled_rows
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.logistic_regression.text import weight_lines
-from analyses.rows.integer_column import nearest_places
+from analyses.logistic_regression.weights import in_own_units
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
-from analyses.rows.own_rows import OwnRows, report_of
+from analyses.rows.own_rows import report_of
 from mpc.arithmetic.opening import survivable
 from mpc.errors import PeerViolationError
 from mpc.protocol.computation import Computation
@@ -43,10 +54,13 @@ __all__ = [
     "LogisticRegressionParams",
     "LogisticRegressionPlan",
     "coordinator",
+    "in_own_units",
     "party",
     "plan",
     "reference",
+    "scaled_rows",
 ]
+
 
 WEIGHTS_STAGE = "weights"
 BATCHES = "batches"
@@ -85,39 +99,6 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
             await open_gradients(c, plan, held, batches)
         session.progress(OPENING_STAGE, 1, 1)
     return report_of(mine, n_rows)
-
-
-class LabelledRows(OwnRows):
-    """My rows: quantised features, then the label if it is mine, then a shared constant.
-
-    Rows that do not count are zero, the constant too: then their gradient is, whatever the weights are.
-    """
-
-    def __init__(self, plan: LogisticRegressionPlan, me: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
-        super().__init__(table, counting, [column.name for column in plan.features_of(me).columns])
-        names = [c.name for c in table.schema.columns]
-        label = plan.params.label_column if table.schema.party == plan.params.label_party else None
-        self._constant = plan.intercept_units if plan.shares_constant and me == plan.owners[-1] else None
-        self._features = [i for i, name in enumerate(names) if name != label]
-        self._labels = {name: i for i, name in enumerate(names) if name == label}
-        self._quantiser = plan.quantiser_of(me)
-        self._mapped = dict.fromkeys(self._labels, 0)
-
-    def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """Scale and clip the features, and map the label to 0 or 1."""
-        features, outside, clipped = self._quantiser.quantise(values[:, self._features])
-        columns = [features]
-        for name, place in self._labels.items():
-            labels, n_mapped = nearest_places(values[:, place], 0, 1)
-            self._mapped[name] += n_mapped
-            columns.append(labels[:, None])
-        if self._constant is not None:
-            columns.append(np.full((len(values), 1), self._constant))
-        return np.hstack(columns), outside, clipped
-
-    def mapped_values(self) -> dict[str, int]:
-        """Return how many labels were neither 0 nor 1."""
-        return self._mapped
 
 
 async def open_gradients(
@@ -240,58 +221,6 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
         "wrong_shares_from": c.names_of(wrong),
         "privacy": plan.privacy_report(),
     }
-
-
-def in_own_units(plan: LogisticRegressionPlan, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return weights per unit of each column and the intercept, from those of scaled rows.
-
-    A column of bounds [l, u] enters as (value - l) / (u - l) / row_norm, the constant as its integer over gamma.
-    """
-    columns = [c for owner in plan.owners for c in plan.features_of(owner).columns]
-    lower = np.array([c.lower for c in columns])
-    width = np.array([c.upper for c in columns]) - lower
-    per_unit = weights[: len(columns)] / (plan.row_norm * width)
-    constant = float(weights[-1]) * plan.intercept_units / plan.params.row_units if plan.params.intercept else 0.0
-    return per_unit, constant - float(per_unit @ lower)
-
-
-def scaled_rows(
-    tables: Sequence[Table], plan: LogisticRegressionPlan
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows as the analysis sees them, before rounding, and the labels. Needs all tables in one place.
-
-    Returns:
-        shape (rows, n): scaled by public bounds, clipped, of norm at most 1, the constant last; and shape (rows,).
-    """
-    blocks, labels = [], np.zeros(0)
-    for owner, table in zip(plan.owners, tables, strict=True):
-        names = [c.name for c in table.schema.columns]
-        features = [names.index(c.name) for c in plan.features_of(owner).columns]
-        blocks.append(plan.quantiser_of(owner).scale_and_clip(table.values[:, features])[0])
-        if table.schema.party == plan.params.label_party:
-            nearest, _ = nearest_places(table.values[:, names.index(plan.params.label_column)], 0, 1)
-            labels = nearest.astype(np.float64)
-    if plan.params.intercept:
-        blocks.append(np.full((len(labels), 1), float(plan.intercept_units)))
-    return np.hstack(blocks) / plan.params.row_units, labels
-
-
-def reference(tables: Sequence[Table], plan: LogisticRegressionPlan) -> tuple[NDArray[np.float64], float]:
-    """Return weights and intercept in the columns' own units: every record in every step, no privacy, no rounding.
-
-    For tests and comparisons where somebody holds all tables. The same Taylor polynomial, optimiser, ball and divisor.
-
-    Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
-    """
-    x, y = scaled_rows(tables, plan)
-    descent = Descent(x.shape[1], plan.params.optimiser, plan.params.learning_rate, plan.params.weight_norm)
-    for _ in range(plan.params.iterations):
-        u = x @ descent.weights
-        residual = 0.5 - y + u / 4 - (u**3 / 48 if plan.params.order == 3 else 0.0)
-        descent.follow(x.T @ residual / plan.params.max_rows)
-    return in_own_units(plan, descent.weights)
 
 
 def survival(job: Job) -> Survival:

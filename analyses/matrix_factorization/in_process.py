@@ -1,6 +1,6 @@
 """All members of the rounds in one process: with the exact noise of the plan, and with members that drop out."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +14,9 @@ from analyses.matrix_factorization.ratings import Ratings
 from analyses.sums.noise import SumNoise
 from dp.draw.skellam import sample_skellam
 from entropy import Entropy
-from mpc.secagg.group import RingGroup
 from mpc.secagg.opened_sum import OpenedSum
-from mpc.secagg.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.vector.group import RingGroup
 
 Integers = NDArray[np.int64]
 
@@ -78,8 +78,21 @@ def _with_noise(noise: SumNoise, total: Integers, present: Sequence[int], entrop
     opened_seeds = {}
     for i in present:
         seeds = SurplusSeeds(entropy, len(noise.levels) - 1).seeds
-        total = total + noise.draw(seeds, entropy).values
+        total = total + noise.draw(entropy, seeds)
         opened_seeds[i + 1] = seeds[:n_opened]
     group = RingGroup(_RING_BITS)
     opened = OpenedSum(group, group.encode(total), tuple(opened_seeds), {}, {}, (), opened_seeds if n_opened else {})
     return np.asarray(noise.remove_surplus(opened).integers(), dtype=np.int64)
+
+
+def add_user_vectors(plan: FactorPlan, entropy: Entropy) -> Callable[[int, Sequence[Integers]], Integers]:
+    """Return the masked sum of the vertical setting, a `vertical.NoisyUserSum`: every owner's vector and noise."""
+
+    def noisy_sum(sweep: int, vectors: Sequence[Integers]) -> Integers:
+        noise = plan.releases[2 * sweep + 1]
+        if len(vectors) != noise.levels[-1]:
+            raise TooFewSurvivorsError(f"sweep {sweep}: {len(vectors)} owners of {noise.levels[-1]} take part")
+        total = np.sum(vectors, axis=0, dtype=np.int64)
+        return _with_noise(noise, total, range(len(vectors)), entropy)
+
+    return noisy_sum

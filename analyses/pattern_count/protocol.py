@@ -21,7 +21,6 @@ slots, so that their number stays hidden; counts come unbiased, with standard er
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -33,18 +32,21 @@ from analyses.job.analysis import Analysis
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
-from analyses.pattern_count.plan import LOG2_WRAP_PROBABILITY, PatternCountParams, PatternCountPlan, plan
+from analyses.pattern_count.plan import PatternCountParams, PatternCountPlan, plan
 from analyses.pattern_count.products import count_patterns
+from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import place_rows
 from analyses.rows.surplus import n_surplus
 from dp.cost.views import PERSON
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import concatenate
 
 __all__ = ["ANALYSIS", "PatternCountParams", "PatternCountPlan", "coordinator", "party", "plan", "reference"]
+
 
 COMPUTATION = "patterns"
 
@@ -108,7 +110,8 @@ async def report(exchange: ShareExchange, plan: PatternCountPlan, categories: ND
     for block in reports.blocks():
         rows = slots[block.start : block.stop]
         in_slots = np.where(rows >= 0, categories[rows], -1)
-        message = await session.compute(reports.report, session.entropy, mine, in_slots)
+        flips = await session.draw(reports, mine, len(block))
+        message = await session.compute(reports.packed, mine, in_slots, flips)
         await session.send(COORDINATOR, OPENING_STAGE, message)
         session.progress(OPENING_STAGE, 100 * block.stop // reports.n_reported, 100)
 
@@ -155,18 +158,6 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
         "wrong_shares_from": [session.names[member] for member in wrong],
         "privacy": plan.privacy_report(),
     }
-
-
-def reference(tables: Sequence[Table], plan: PatternCountPlan) -> NDArray[np.int64]:
-    """Return the exact counts, shape `plan.shape`, of the categories that values are or become: no privacy.
-
-    Args:
-        tables: of the owners, in the order of the inputs.
-        plan: as for the job.
-    """
-    categories = [column.categories(table)[0] for column, table in zip(plan.columns, tables, strict=True)]
-    cells = np.ravel_multi_index(categories, plan.shape)
-    return np.bincount(cells, minlength=prod(plan.shape)).reshape(plan.shape)
 
 
 ANALYSIS = Analysis(

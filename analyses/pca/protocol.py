@@ -20,71 +20,35 @@ noised by all; off-diagonal entries carry half the noise variance; the noise of 
 coalition's view.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from analyses.job.analysis import Analysis
-from analyses.job.declared_rows import parameters_of
-from analyses.job.job import Job, JobError
-from analyses.job.plan import check_roster, check_schemas
-from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import products_opened_once
+from analyses.pca.plan import PcaParams, PcaPlan, plan
+from analyses.pca.reference import reference
 from analyses.pca.text import component_lines
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, joined
 from analyses.rows.own_rows import report_of
-from analyses.rows.row_plan import QuantisedRows, RowParams, plan_rows
+from analyses.rows.row_plan import QuantisedRows
 from analyses.rows.row_plan import clipped_rows as clipped_rows
-from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram, triangle_shape
-from analyses.second_moments.noisy_moments import check_signal, gram_noise_level
+from analyses.second_moments.noisy_gram import GramPlan, open_noisy_gram, triangle_shape
 from mpc.protocol.session import Session
 
-
-class PcaParams(RowParams):
-    """Parameters of the analysis, besides those of the rows.
-
-    Attributes:
-        components: k, how many principal components.
-    """
-
-    components: Annotated[int, Field(ge=1)]
-
-
-class PcaPlan(GramPlan):
-    """What all participants agree on before a PCA."""
-
-    params: PcaParams
-
-
-def plan(job: Job, schemas: Sequence[BlockSchema]) -> PcaPlan:
-    """Fix everything public: bounds, noise, field.
-
-    Raises:
-        JobError: names the field of the job that cannot be met.
-    """
-    check_roster(job)
-    check_schemas(job, tuple(schemas))
-    params = parameters_of(job, schemas, PcaParams)
-    rows = plan_rows(job, schemas, params)
-    if params.components > rows.n_columns:
-        raise JobError(
-            f"parameters.components: {params.components} components of a table with {rows.n_columns} columns"
-        )
-    mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
-    planned = PcaPlan(
-        job=job,
-        schemas=tuple(schemas),
-        n_primes=n_primes,
-        params=params,
-        row_norm=rows.row_norm,
-        squared_norm_bounds=rows.squared_norm_bounds,
-        party_mu=mechanism.party_mu,
-    )
-    check_signal(planned, gram_noise_level(planned))
-    return planned
+__all__ = [
+    "ANALYSIS",
+    "PcaParams",
+    "PcaPlan",
+    "clipped_rows",
+    "coordinator",
+    "leading_components",
+    "party",
+    "plan",
+    "reference",
+]
 
 
 async def party(session: Session, plan: GramPlan, table: Table | None) -> LocalReport:
@@ -150,19 +114,6 @@ def leading_components(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.
     largest = np.abs(components).argmax(axis=1)
     signs = np.sign(components[np.arange(k), largest])
     return values[::-1], components * signs[:, None]
-
-
-def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
-    """Return the exact second-moment matrix of the clipped table, shape (columns, columns): no privacy, no rounding.
-
-    For tests and for comparisons where somebody holds all tables, as in the demo.
-
-    Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
-    """
-    rows = clipped_rows(tables, plan)
-    return rows.T @ rows
 
 
 ANALYSIS = Analysis(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import JobError
+from analyses.sums.round import MEAN
 from analyses.sums.secure_sum import SumParams
 
 
@@ -172,6 +173,6 @@ def reference(params: SumParams, records: Mapping[str, Record]) -> list[float] |
         units = np.array([max(-most, min(most, int(v * encoding.units))) for v in clipped], dtype=object)
         total += units * (1 if found.weight is None else found.weight)
         total_weight += found.weight or 0
-    if params.analysis == "secure-mean":
+    if params.analysis == MEAN:
         return [float(v) / encoding.units / total_weight for v in total] if total_weight else None
     return [float(v) / encoding.units for v in total]

@@ -8,45 +8,43 @@ one. With a target, members add noise of which exactly the intended amount is le
 import json
 import tomllib
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
-from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from analyses.sums.row_vectors import VectorBound
-from dp.cost.accounting import CalibrationError
+from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain
+from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.round import (
+    HISTOGRAM,
+    MEAN,
+    SumFields,
+    calibrated,
+    configure,
+    participation,
+    ring_for,
+)
+from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, View
 from mpc.errors import ProtocolError
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
+from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.transcript import RoundId
 
 Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
 
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the group was chosen with probability below 2^-40; privacy does not depend on
-it."""
-
 LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52
-LARGEST_VALUES = 1 << 26
+MAX_VALUES = 1 << 26
 """The longest vector, the largest weight and the most values that a question or a declaration may state."""
 
 UNIT = "member's vector (that it took part is public)"
 """What the noise protects, as reports call it."""
 
-RING_EXCESS = Fraction(1, 20)
-"""Above 128 members up to a twentieth more noise than intended may be left: it saves shares."""
 
-
-class SumParams(PublicModel):
+class SumParams(SumFields):
     """What an analyst asks for. All members read the same text; it is bound into every key of the round.
 
     Attributes:
@@ -75,29 +73,26 @@ class SumParams(PublicModel):
     record: Name
     length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
-    values: Annotated[int, Field(ge=1, le=LARGEST_VALUES)] | None = None
+    values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
-    edges: tuple[Finite, ...] = ()
     largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
     members: tuple[Name, ...] = ()
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
     stage_s: Annotated[Finite, Field(gt=0, le=3600)] = 30.0
-    attempts: Annotated[int, Field(ge=1, le=8)] = 2
     privacy: PrivacyTarget | None = None
 
     @model_validator(mode="after")
     def _fields_belong_to_the_analysis(self) -> Self:
-        if (self.analysis == "secure-mean") != (self.largest_weight is not None):
+        if (self.analysis == MEAN) != (self.largest_weight is not None):
             raise ValueError("largest_weight: a mean needs it, and only a mean")
-        if self.analysis != "secure-histogram":
+        if self.analysis != HISTOGRAM:
             if self.edges:
                 raise ValueError("edges: only a histogram has them")
             if self.values is not None:
                 raise ValueError("values: only a histogram counts values")
             return self
-        if len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges)):
-            raise ValueError("edges: a histogram needs at least two, ascending")
+        self.check_edges()
         if self.length != 1 or self.units != 1 or self.largest != int(self.largest):
             raise ValueError("length, units, largest: a histogram counts whole numbers in the bins between its edges")
         if self.values is not None and self.largest > self.values:
@@ -180,19 +175,7 @@ class SumParams(PublicModel):
 
 @lru_cache(maxsize=16)  # a member asks for the same noise several times in each round
 def _calibrated(params: SumParams, target: PrivacyTarget, topology: Topology) -> SumNoise:
-    excess = Fraction(0) if topology.is_complete else RING_EXCESS
-    try:
-        return SumNoise.calibrate(
-            params.sensitivities,
-            target.view,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            length=params.encoding.n_elements,
-            levels=survivor_levels(topology.fewest_survivors, topology.n_members, excess),
-            n_corrupt=topology.n_corrupt,
-        )
-    except CalibrationError as error:
-        raise JobError(f"privacy: {error}") from error
+    return calibrated(params.sensitivities, target, params.encoding.n_elements, topology)
 
 
 def round_config(params: SumParams, session: str, identities: Mapping[str, bytes], attempt: int = 0) -> RoundConfig:
@@ -224,18 +207,9 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             else Topology.ring(len(names), params.colluding, params.vanishing)
         )
         noise = params.noise(topology)
-        noise_bound = 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)
-        n_bits = (len(names) * encoding.largest_element + noise_bound).bit_length() + 1
-        return RoundConfig(
-            round_id=RoundId(session, 0, attempt),
-            roster=tuple(RosterEntry(i, name, identities[name]) for i, name in enumerate(names, start=1)),
-            topology=topology,
-            group=RingGroup(min(LARGEST_RING_BITS, max(SMALLEST_RING_BITS, n_bits))),
-            vector=params.record,
-            encoding=encoding,
-            noise_bound=noise_bound,
-            surplus_levels=() if noise is None or len(noise.levels) < 2 else noise.levels,
-        )
+        members = [(name, identities[name]) for name in names]
+        ring = ring_for(len(names), encoding, noise)
+        return configure(RoundId(session, 0, attempt), members, topology, ring, params.record, encoding, noise)
     except ProtocolError as error:
         raise JobError(f"members, colluding, largest, units: {error}") from error
 
@@ -258,26 +232,21 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
         opened: what the round came to; noise in excess still in it.
         config: of the round.
     """
-    names = {entry.number: entry.name for entry in config.roster}
     noise = params.noise(config.topology)
     if noise is not None:
         opened = noise.remove_surplus(opened)
     integers, encoding = opened.integers(), params.encoding
     total = encoding.decode_sum(integers)
     result: dict[str, Any] = {"analysis": params.analysis, "record": params.record}
-    if params.analysis == "secure-mean":
+    if params.analysis == MEAN:
         weight = encoding.total_weight(integers)
         result |= {"mean": (total / weight).tolist() if weight > 0 else None, "total_weight": weight}
-    elif params.analysis == "secure-histogram":
+    elif params.analysis == HISTOGRAM:
         result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
     return result | {
-        "survivors": [names[member] for member in opened.survivors],
-        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.vanished.items())},
-        "silent_after": {names[member]: str(stage) for member, stage in opened.silent_after.items()},
-        "attempt": config.round_id.attempt,
-        "wrong_shares_from": [names[member] for member in opened.liars],
+        **participation(opened, config),
         "privacy": privacy_report(params, config.topology, len(opened.survivors)),
     }
 

@@ -18,15 +18,15 @@ import numpy as np
 
 from analyses.job.plan import OPENING_STAGE
 from analyses.sums.session_link import SessionHost, SessionMember
-from analyses.sums.session_sum import exchange_identities, policy_of, receive_identities
+from analyses.sums.session_sum import IDENTITY_STAGE, exchange_identities, policy_of, receive_identities
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import SumCoordinator
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.round_arrays import Bytes
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.series import (
     AfterRound,
     Announcement,
@@ -139,6 +139,16 @@ async def conduct_series(
 def name_in_series(stage: Stage, round_id: RoundId) -> str:
     """Return the name of a stage where the session holds a series."""
     return f"{stage!s}, round {round_id.number}, attempt {round_id.attempt}"
+
+
+def stages_before_vectors(n_rounds: int, attempts: int) -> frozenset[str]:
+    """Return the names of what parties send the coordinator before any masked vector: keys, sealed shares of keys.
+
+    The rest of an attempt is three messages: the vector, the signature of the survivors, and shares of keys.
+    """
+    ids = [RoundId("", number, attempt) for number in range(n_rounds) for attempt in range(attempts)]
+    names = (name_in_series(stage, round_id) for stage in (Stage.ADVERTISE, Stage.SHARE) for round_id in ids)
+    return frozenset({IDENTITY_STAGE, *names})
 
 
 class _PartyLink:

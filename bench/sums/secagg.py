@@ -44,9 +44,9 @@ from device.records import KeptRecord
 from entropy import SystemEntropy
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.messages import MaskedInput
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from service.identity import Identity, Role
 from service.tls import load_credentials
 from transport.aggregation_client import AggregationClient, watch_sum

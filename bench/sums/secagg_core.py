@@ -25,12 +25,12 @@ from bench.machine import describe_machine
 from entropy import SystemEntropy
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import RingGroup
-from mpc.secagg.keys import IdentityKey
-from mpc.secagg.mask import Mask, apply_masks
+from mpc.secagg.secret.keys import IdentityKey
+from mpc.secagg.secret.mask import Mask, apply_masks
 from mpc.secagg.simulation import Meter, run_locally
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
 LARGEST_VALUE = 1000

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from entropy import Entropy, InsecureTestEntropy
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.protocol.greeting import binding_of
-from mpc.protocol.session import COORDINATOR, Array, Session
+from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,6 +80,7 @@ class LocalNetwork:
         self.sent_bytes: dict[int, int] = dict.fromkeys(self.names, 0)
         self.transcript: list[Message] = []
         self.accusations: list[tuple[int, int, str, str]] = []
+        self.progress_log: list[tuple[int, str, int, int]] = []
         self._queues: dict[tuple[int, int, str], asyncio.Queue[Message]] = {}
         self._lost_changed = asyncio.Event()
 
@@ -225,6 +226,10 @@ class LocalSession:
         """Run the work here and now: one process has nothing to overlap with."""
         return work(*args, **kwargs)
 
+    async def draw(self, release: Drawable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Draw my noise; which may be drawn is the matter of a party's gate."""
+        return await self.compute(release.draw, self.entropy, *args, **kwargs)
+
     async def commit(self) -> None:
         """Do nothing: a job in one process has no price."""
 
@@ -238,6 +243,7 @@ class LocalSession:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Record the progress."""
         self.progress_log.append((stage, done, total))
+        self._network.progress_log.append((self.me, stage, done, total))
 
 
 def local_names(n_parties: int, n_owners: int = 0) -> dict[int, str]:

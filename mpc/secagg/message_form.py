@@ -7,10 +7,10 @@ parts below. Two forms follow:
 * `moiety.v1` messages, whose fields have the names of the class's fields (`transport.sum_codec`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from mpc.secagg.config import RoundConfig
 
@@ -83,13 +83,17 @@ def message_per_member(of: type) -> Any:
     return field(metadata={_PART: MessagePerMember(of)})
 
 
-@cache
-def parts_of(kind: Any) -> dict[str, Part]:
+def parts_of(kind: type) -> Mapping[str, Part]:
     """Return field name to part of a class of messages, in their order.
 
     Raises:
         TypeError: a field beside the header is no part.
     """
+    return _parts_of(cast(Hashable, kind))
+
+
+@cache
+def _parts_of(kind: Any) -> Mapping[str, Part]:
     found = {}
     for declared in fields(kind):
         if declared.name not in HEADER:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.keys import KEY_BYTES, SIGNATURE_BYTES
 from mpc.secagg.message_form import members, message_per_member, one_string, string_per_member
-from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.secret.keys import KEY_BYTES, SIGNATURE_BYTES
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES
 from mpc.transcript import DIGEST_BYTES, RoundId, context, digest, encode_fields
 
 SEAL_BYTES = 16

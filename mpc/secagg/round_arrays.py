@@ -8,7 +8,6 @@ no number: the session says who sent them.
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -134,12 +133,11 @@ class RoundArrays:
         return found
 
     def _message(self, kind: type[K], member: int, found: Mapping[str, Any]) -> K:
-        header = {"round_id": self._config.round_id, "member": member}
+        header: dict[str, Any] = {"round_id": self._config.round_id, "member": member}
         return kind(**{name: header[name] for name in _header_of(kind)}, **found)
 
 
-@cache
-def _blocks_of(kind: Any) -> tuple[tuple[str, ...], ...]:
+def _blocks_of(kind: type) -> tuple[tuple[str, ...], ...]:
     """Return the names of fields that stand together: one string, or the fields of one table."""
     blocks: list[tuple[str, ...]] = []
     is_list_open = False
@@ -152,7 +150,6 @@ def _blocks_of(kind: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(blocks)
 
 
-@cache
 def _header_of(kind: Any) -> tuple[str, ...]:
     return tuple(declared.name for declared in fields(kind) if declared.name in HEADER)
 

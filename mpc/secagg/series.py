@@ -12,7 +12,8 @@ that nobody advertised, or is not signed (`ForgedSignatureError`, `InvalidSetErr
 What a member holds the coordinator to: rounds and attempts only ever ascend; no round is after the last one agreed on;
 and all members of a round have the same public input, as each signs its digest (`DifferentInputError`). By the journal
 a member releases shares in one attempt of each round only, so at most one sum of each round is opened, as for a single
-round. What the sums of all rounds cost together is the matter of whoever fixes their noise.
+round. Sums of different survivors over the same vectors can be subtracted from each other, so a series protects a
+member only by its noise, and what all its rounds cost together is the matter of whoever fixes that.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,16 +31,17 @@ from mpc.secagg.coordinator import SumCoordinator
 from mpc.secagg.drive import CoordinatorLink, MemberLink, host, take_part
 from mpc.secagg.errors import AttemptOverError, LeftBehindError, TooFewMembersError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId, encode_fields
 
 Integers = NDArray[np.int64]
 
-MAX_ROUNDS = 1 << 16
+MAX_ROUNDS = 1 << 12
+"""Of a series: a session has a stage per attempt and kind of message, and holds a bounded number of stages."""
 
 
 @dataclass(frozen=True)

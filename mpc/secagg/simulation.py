@@ -16,10 +16,10 @@ from mpc.secagg.coordinator import FromMembers, SumCoordinator
 from mpc.secagg.drive import M, ToMember, host, take_part
 from mpc.secagg.errors import AttemptOverError, LeftBehindError
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.series import Announcement, Series, SeriesMember, host_series, take_part_in_series
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId

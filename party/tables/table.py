@@ -215,10 +215,10 @@ def _as_numbers(column: pl.Series) -> pl.Series:
     Raises:
         SourceError: it is not numeric, there are no rows, or a value is missing or NaN.
     """
-    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        raise SourceError(f"column {column.name!r} is not numeric")
     if column.is_empty():
         raise SourceError("it has no rows")
+    if not (column.dtype.is_numeric() or column.dtype in {pl.Boolean, pl.Null}):
+        raise SourceError(f"column {column.name!r} is not numeric")
     if column.has_nulls():
         raise SourceError(f"column {column.name!r} has an empty value; fill it in or leave the row out at every party")
     column = column.cast(pl.Float64)

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from child_processes import child_environ
 from deadlines import GENEROUS_S
+from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from process_memory import forget_peak, peak_mib
 
-from demo.local_deployment import LocalDeployment
 from service.identity import Identity, Role
 from service.tls import load_credentials
 from transport.calls.channel import open_channel
@@ -35,7 +35,7 @@ def raw(channel, method):
 
 async def test_proposals_of_a_device_take_no_memory_of_a_party(tmp_path):
     members = [(Role.DEVICE, "phone"), (Role.COORDINATOR, "other")]
-    with LocalDeployment(tmp_path, {"bank": [], "telco": [], "insurer": []}, members=members) as deployment:
+    with ForkedDeployment(tmp_path, {"bank": [], "telco": [], "insurer": []}, members=members) as deployment:
         pid = deployment.processes["bank"].pid
         bank = Identity("local", Role.PARTY, "bank")
         await asyncio.sleep(0.5)

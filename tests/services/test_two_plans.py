@@ -17,7 +17,7 @@ from two_faced_coordinator import LIES
 from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES
-from analyses.sums.table_sum import ANALYSIS as SUMS
+from analyses.sums.protocol import ANALYSIS as SUMS
 from cli.main import app
 from demo.local_deployment import COORDINATOR_NAME, LocalTable
 

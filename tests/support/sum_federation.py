@@ -21,9 +21,9 @@ from device.device import Device
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.transcript import RoundId
 from party.ledger.budget import Budget
 from service.identity import Identity, Role

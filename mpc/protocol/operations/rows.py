@@ -10,6 +10,7 @@ show how many blocks the rows fill.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,8 @@ class Rows(Inputs):
         for number, block in enumerate(blocks):
             assert coming is not None, "a block is asked for before it is needed"
             with self._step():
-                await asyncio.wait({coming} if dealing is None else {coming, dealing}, return_when="FIRST_COMPLETED")
+                awaited: set[asyncio.Future[Any]] = {coming} if dealing is None else {coming, dealing}
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if dealing is not None and dealing.done():
                     dealing.result()
                 shares = await coming

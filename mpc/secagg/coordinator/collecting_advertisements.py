@@ -3,8 +3,8 @@
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
 from mpc.secagg.errors import DifferentConfigurationError, DifferentInputError, ForgedSignatureError
-from mpc.secagg.keys import is_signed_by, is_usable_public_key
 from mpc.secagg.messages import Advertisement, MemberList, anchor_bytes
+from mpc.secagg.secret.keys import is_signed_by, is_usable_public_key
 from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES
 

@@ -22,6 +22,20 @@ pytestmark = pytest.mark.skipif(shutil.which("ld") is None, reason="needs binuti
 
 
 @pytest.fixture(scope="module")
+def one_library(tmp_path_factory) -> Path:
+    """The library that any processor of this kind can run."""
+    made = tmp_path_factory.mktemp("kernels")
+    compiler = ROOT / "deploy" / "image" / "compile-kernels"
+    processor = "x86-64-v2" if os.uname().machine == "x86_64" else "generic"
+    environment = {**child_environ(), "NUMBA_CPU_NAME": processor, "NUMBA_CACHE_DIR": str(made / "cache")}
+    environment["NUMBA_CPU_FEATURES"] = ""
+    command = [sys.executable, str(compiler), str(made), processor]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """All libraries that an image gets."""
     made = tmp_path_factory.mktemp("kernels")
@@ -93,6 +107,7 @@ def run_all(out: Path, library_path: str) -> tuple[dict, str]:
         return dict(found), done.stdout
 
 
+@pytest.mark.slow
 def test_every_kernel_of_every_library_does_what_numbas_does(folder, tmp_path):
     expected, how = run_all(tmp_path / "numba.npz", "")
     assert how.split() == ["True", "CPUDispatcher"]
@@ -103,15 +118,23 @@ def test_every_kernel_of_every_library_does_what_numbas_does(folder, tmp_path):
         needed = {"x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}.get(place.name, "")
         if needed not in flags:
             continue
-        results, how = run_all(tmp_path / f"{number}.npz", str(place))
-        assert how.split() == ["False", "_Prepared"]
-        assert results.keys() == expected.keys()
-        for key, value in expected.items():
-            np.testing.assert_array_equal(results[key], value, err_msg=f"{place.name} {key}")
+        assert_same_results(expected, tmp_path / f"{number}.npz", place)
     assert {key.split("/")[0] for key in expected} == set(SIGNATURES)
 
 
-def test_wrong_arguments_are_refused_and_nothing_is_written(folder):
+def test_every_kernel_of_the_library_does_what_numbas_does(one_library, tmp_path):
+    assert_same_results(run_all(tmp_path / "numba.npz", "")[0], tmp_path / "library.npz", one_library)
+
+
+def assert_same_results(expected, out, place):
+    results, how = run_all(out, str(place))
+    assert how.split() == ["False", "_Prepared"]
+    assert results.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_array_equal(results[key], value, err_msg=f"{place.name} {key}")
+
+
+def test_wrong_arguments_are_refused_and_nothing_is_written(one_library):
     program = """
 import numpy as np
 from mpc import machine_code
@@ -135,12 +158,12 @@ assert refused(*good()[:3])
 kernels.add(*good())
 print("fine")
 """
-    environment = {**child_environ(), "LD_LIBRARY_PATH": str(folder)}
+    environment = {**child_environ(), "LD_LIBRARY_PATH": str(one_library)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
-def test_the_kernels_of_estimates_have_a_library_too(folder):
+def test_the_kernels_of_estimates_have_a_library_too(one_library):
     program = """
 import sys
 import numpy as np
@@ -159,7 +182,7 @@ print(type(kernels.map_once).__name__, n_maps, *out, *x)
             text=True,
             check=True,
         ).stdout.split()
-        for path in (str(folder), "")
+        for path in (str(one_library), "")
     )
     assert (prepared[0], compiled[0]) == ("_Prepared", "CPUDispatcher")
     assert int(prepared[1]) > 0
@@ -167,6 +190,7 @@ print(type(kernels.map_once).__name__, n_maps, *out, *x)
     assert [float(x) for x in prepared[2:]] == pytest.approx([float(x) for x in compiled[2:]], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_library_of_other_kernels_is_not_taken(folder, tmp_path):
     for room in ("entropy", "mpc"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -180,6 +204,7 @@ def test_a_library_of_other_kernels_is_not_taken(folder, tmp_path):
     assert done.stdout == "True\n", done.stderr
 
 
+@pytest.mark.slow
 def test_arithmetic_of_the_field_is_right_with_the_library(folder):
     """The tests of the field, run again in a process that has the library."""
     tests = [str(Path(__file__).parent / "arithmetic" / name) for name in ("test_field.py", "test_matmul.py")]

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from masked_sums import make_config
 from virtual_time import run_in_virtual_time
 
-from analyses.sums.session_series import ANNOUNCEMENT_STAGE, SessionSeries, conduct_series, contribute_to_series
+from analyses.sums.session_series import (
+    ANNOUNCEMENT_STAGE,
+    SessionSeries,
+    conduct_series,
+    contribute_to_series,
+    stages_before_vectors,
+)
 from analyses.sums.session_sum import IDENTITY_STAGE
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork, local_names
@@ -142,3 +148,5 @@ def test_nothing_is_said_to_the_coordinator_before_the_keys_are_known():
     to_coordinator = [m.stage for m in network.transcript if m.sender == 1 and m.receiver == COORDINATOR]
     assert to_coordinator[0] == IDENTITY_STAGE
     assert len(set(to_coordinator)) == len(to_coordinator) == 1 + 2 * len(STAGES)
+    before = stages_before_vectors(2, 1)
+    assert [stage in before for stage in to_coordinator] == [True] + 2 * [True, True, False, False, False]

@@ -6,7 +6,7 @@ from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
-from mpc.local.simulation import run_locally, run_program
+from mpc.local.simulation import run_program, run_program_locally
 from mpc.protocol import reduction
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations import core
@@ -247,9 +247,9 @@ def test_run_locally_returns_what_the_coordinator_got_and_raises_what_a_member_r
     async def program(c, mine):
         return await c.open(await c.input(1, (2,), mine, bound=5))
 
-    assert run_locally(program, {1: [3, -4]}).values.tolist() == [3, -4]
+    assert run_program_locally(program, {1: [3, -4]}).values.tolist() == [3, -4]
     with pytest.raises(Exception, match="beyond the public bound"):
-        run_locally(program, {1: [3, -6]})
+        run_program_locally(program, {1: [3, -6]})
 
 
 def run_with_a_stranger(stranger, *, n_parties, **others):

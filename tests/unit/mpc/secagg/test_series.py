@@ -20,8 +20,8 @@ from mpc.secagg.errors import (
     TooFewMembersError,
     WrongRoundError,
 )
-from mpc.secagg.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.messages import Advertisement, SurvivorSignature, seed_digest
+from mpc.secagg.secret.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.series import Announcement, Series
 from mpc.secagg.simulation import LocalSeriesMember, run_series_locally
 from mpc.secagg.stage import Stage

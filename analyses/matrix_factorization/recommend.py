@@ -1,0 +1,76 @@
+"""Recommendations for one user, solved locally from its own ratings: nothing is sent."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.matrix_factorization.horizontal import item_rows, solve_users
+from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.ratings import Ratings
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One recommended item. Private to the user.
+
+    Attributes:
+        item: its place in the public list.
+        rating: predicted, within the public bounds.
+    """
+
+    item: int
+    rating: float
+
+
+def recommend(
+    model: FactorModel,
+    rated: Integers,
+    ratings: Floats,
+    *,
+    top: int,
+    centre: float,
+    bounds: tuple[float, float],
+    prior: Prior,
+    features: Floats | None = None,
+) -> tuple[Recommendation, ...]:
+    """Return the `top` items of the highest predicted rating among those that the user has not rated.
+
+    The user's mean, factors and weights of features are the ridge solution of its own ratings; without any, the
+    prediction is centre + b_j. Of equal predictions the item that comes first in the list is first.
+
+    Args:
+        model: released.
+        rated: places of the items that the user has rated, each once.
+        ratings: shape (rated,), finite; what is outside the bounds is clipped.
+        top: at most so many, 1 or more.
+        centre: mu0.
+        bounds: of a rating.
+        prior: public constants.
+        features: public item features, or None.
+
+    Raises:
+        ValueError: a place or rating is out of range, an item is rated twice, or `top` is below 1.
+    """
+    if top < 1:
+        raise ValueError(f"at least 1 item is recommended, not {top}")
+    n_items = len(model.offsets_q)
+    rated = np.asarray(rated, dtype=np.int64)
+    ratings = np.asarray(ratings, dtype=np.float64)
+    if not np.isfinite(ratings).all():
+        raise ValueError("a rating is not a finite number")
+    own = Ratings.of(np.zeros(len(rated), dtype=np.int64), rated, np.clip(ratings, *bounds) - centre, 1, n_items)
+    solved = solve_users(model, own, prior, features)[0]
+    scores = model.offsets + item_rows(model, features) @ solved
+    scores[rated] = -np.inf
+    n_shown = min(top, n_items - len(rated))
+    if n_shown == 0:
+        return ()
+    least = np.partition(scores, n_items - n_shown)[n_items - n_shown]
+    chosen = np.flatnonzero(scores >= least)
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")][:n_shown]
+    return tuple(Recommendation(int(j), float(np.clip(scores[j] + centre, *bounds))) for j in chosen)
