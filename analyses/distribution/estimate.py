@@ -10,11 +10,12 @@ from analyses.distribution.frequencies import Floats, estimate, estimate_levels,
 from analyses.distribution.intervals import N_REPETITIONS, half_widths
 from analyses.distribution.metrics import mean_of, quantiles, variance_of
 from analyses.distribution.monotone import isotonic
-from analyses.distribution.plan import BinResponse, DistributionPlan
+from analyses.distribution.plan import DistributionPlan
 from analyses.distribution.tree_estimate import least_squares
 from analyses.distribution.wave_estimate import choose_passes, estimate_ems
 from analyses.distribution.wave_moments import moments
 from analyses.distribution.wave_operator import WaveOperator
+from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HierarchicalResponse
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
@@ -89,8 +90,8 @@ def estimated(
 def _frequencies(plan: DistributionPlan, responses: NDArray[np.int64], choices: PublicChoices) -> Floats:
     """Return a distribution over the inputs, the empty one last."""
     mechanism = plan.mechanism
-    if isinstance(mechanism, BinResponse):
-        return isotonic(estimate(mechanism.oracle, responses, choices).frequencies)
+    if isinstance(mechanism, DirectResponse | HashedResponse):
+        return isotonic(estimate(mechanism, responses, choices).frequencies)
     if isinstance(mechanism, HierarchicalResponse):
         levels = estimate_levels(mechanism, responses, choices)
         return isotonic(least_squares(levels, mechanism.branching)[-1])

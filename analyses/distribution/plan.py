@@ -1,6 +1,7 @@
 """What all participants agree on before the distribution of a number is estimated from the rows of all parties."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -9,19 +10,21 @@ from pydantic import Field, ValidationError
 
 from analyses.job.job import Finite, Job, JobError, PublicModel, explain
 from analyses.job.plan import Plan, check_roster
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from dp.cost.accounting import CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, ROW_OF_PARTY, VIEWS, View
+from dp.cost.views import ROW_OF_PARTY, VIEWS
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
-from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
-from entropy import Entropy
 
 Integers = NDArray[np.int64]
+
+Mechanism = Wave | DirectResponse | HashedResponse | HierarchicalResponse | HaarResponse
+
+SLOTS_PER_MESSAGE = 1 << 16
 
 MAX_SLOTS = 1 << 25
 """Of one party: placing rows takes 16 bytes each."""
@@ -63,8 +66,8 @@ class DistributionPlan(Plan):
         """A and B."""
         return Odds(self.favoured)
 
-    @property
-    def mechanism(self) -> "Wave | BinResponse | HierarchicalResponse | HaarResponse":
+    @cached_property
+    def mechanism(self) -> Mechanism:
         """How a slot answers."""
         return _mechanism(self.params, self.odds)
 
@@ -80,8 +83,8 @@ class DistributionPlan(Plan):
         match mechanism:
             case Wave():
                 return mechanism.n_outputs
-            case BinResponse():
-                return mechanism.n_outputs
+            case DirectResponse() | HashedResponse():
+                return _outputs_of(mechanism)
             case HierarchicalResponse():
                 return max(_outputs_of(oracle) for oracle in mechanism.oracles)
         return 2
@@ -112,22 +115,19 @@ class DistributionPlan(Plan):
             places = places * self.params.bins // self.params.buckets
         return places.astype(np.int64), int(np.count_nonzero(clipped != values))
 
-    def event(self, view: View) -> RandomizedResponseDpEvent:
-        """Return what one response costs: the same in both views, as its noise is its owner's alone.
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one response that a row gives: its noise is its owner's alone, so it costs the same in both views.
 
-        An empty slot answers, so a row that is removed is an input replaced by the empty one.
+        Rows are answered for by slots in a uniformly random order that only their owner knows; an empty slot answers
+        too. Two tables that differ in one row, present or absent, are coupled by an order that puts their common rows
+        into the same slots: then they differ in the input of one slot. Responses are independent, and a mixture over
+        orders costs no more than its worst component.
+
+        A party draws once, for all messages with its responses.
         """
-        return self.odds.event(ADJACENCY[view])
-
-    def privacy_events(self, view: View) -> tuple[RandomizedResponseDpEvent, ...]:
-        """Return the one response that a row gives.
-
-        Rows are answered for by slots in a uniformly random order that only their owner knows. Two tables that differ
-        in one row, present or absent, are coupled by an order that puts their common rows into the same slots: then
-        they differ in the input of one slot. Responses are independent, and a mixture over orders costs no more than
-        its worst component.
-        """
-        return (self.event(view),)
+        n_messages = max(-(-self.n_slots(member) // SLOTS_PER_MESSAGE) for member in self.owners)
+        return (PlannedRelease(self.mechanism, self.owners, messages_per_draw=n_messages),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""
@@ -149,35 +149,14 @@ class DistributionPlan(Plan):
         return ROW_OF_PARTY
 
 
-class BinResponse:
-    """A frequency oracle about bins and the empty input, whichever of the two has less variance.
-
-    Args:
-        n_inputs: bins and the empty one.
-        odds: A and B.
-    """
-
-    def __init__(self, n_inputs: int, odds: Odds) -> None:
-        self.oracle = frequency_oracle(n_inputs, odds)
-
-    @property
-    def n_outputs(self) -> int:
-        """Every response is below it."""
-        return _outputs_of(self.oracle)
-
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """See `HashedResponse.respond`."""
-        return self.oracle.respond(values, choices, entropy)
-
-
 def _outputs_of(oracle: DirectResponse | HashedResponse) -> int:
     return oracle.response.n_options
 
 
-def _mechanism(params: DistributionParams, odds: Odds) -> Wave | BinResponse | HierarchicalResponse | HaarResponse:
+def _mechanism(params: DistributionParams, odds: Odds) -> Mechanism:
     match params.method:
         case "bins":
-            return BinResponse(params.bins + 1, odds)
+            return frequency_oracle(params.bins + 1, odds)
         case "tree":
             return HierarchicalResponse(params.buckets + 1, odds)
         case "haar":

@@ -3,8 +3,8 @@
 | step | function |
 | --- | --- |
 | all members run the same plan | `agree_pairwise_secrets`, `confirm_pairwise_secrets` |
-| rows into slots in secret random order, the others empty | `responses_of` |
-| one response per slot [SW20, section 5] | `Wave.respond` and its like |
+| rows into slots in secret random order, the others empty | `placed` |
+| one response per slot [SW20, section 5] | `Wave.outputs_of` and its like |
 | counts of the outputs, and the estimate | `analyses.distribution.estimate.estimated` |
 
 No registry lists this analysis yet: `method = "masked"`, the same question by a masked sum, is still missing.
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimate import estimated
-from analyses.distribution.plan import DistributionParams, DistributionPlan, plan
+from analyses.distribution.plan import SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
 from analyses.distribution.text import lines_of_distribution
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
@@ -38,8 +38,6 @@ __all__ = ["ANALYSIS", "DistributionParams", "DistributionPlan", "coordinator", 
 RESPONSES_STAGE = "responses"
 """Messages of parties to the coordinator: the gate lets them pass once the cost is committed."""
 
-SLOTS_PER_MESSAGE = 1 << 16
-
 Integers = NDArray[np.int64]
 
 
@@ -57,29 +55,42 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
     secrets = await agree_pairwise_secrets(session, range(1, plan.n_parties + 1), plan.n_parties)
     await confirm_pairwise_secrets(session, secrets)
     inputs, n_clipped = await session.compute(plan.inputs_of, table.values[:, 0])
+    slots = await session.compute(placed, plan, inputs, session)
     await session.commit()  # a response is paid for before it is drawn
-    responses = await session.compute(responses_of, plan, inputs, session)
+    responses = await responses_of(plan, slots, session)
     for start in range(0, len(responses), SLOTS_PER_MESSAGE):
         session.progress(RESPONSES_STAGE, start, len(responses))
         await session.send(COORDINATOR, RESPONSES_STAGE, _packed(plan, responses[start : start + SLOTS_PER_MESSAGE]))
     return LocalReport(table.n_rows, {table.schema.columns[0].name: n_clipped}, 0)
 
 
-def responses_of(plan: DistributionPlan, inputs: Integers, session: Session) -> Integers:
-    """Return one response per slot, shape (slots,), the rows at uniformly random places.
+def placed(plan: DistributionPlan, inputs: Integers, session: Session) -> Integers:
+    """Return the input of each slot, shape (slots,): those of my rows at uniformly random places, else the empty one.
 
     Args:
         plan: of the job.
         inputs: of my rows.
-        session: my end; its entropy draws the places and the responses.
+        session: my end; its entropy draws the places.
     """
     n_slots = plan.n_slots(session.me)
     rows = placement(KeyStream(session.entropy.read(KEY_BYTES)), len(inputs), n_slots, n_slots)
-    slots = np.where(rows == EMPTY, plan.empty, np.append(inputs, plan.empty)[rows])
+    found: Integers = np.where(rows == EMPTY, plan.empty, np.append(inputs, plan.empty)[rows])
+    return found
+
+
+async def responses_of(plan: DistributionPlan, slots: Integers, session: Session) -> Integers:
+    """Draw one response per slot.
+
+    Args:
+        plan: of the job.
+        slots: inputs, of `placed`.
+        session: my end, which draws.
+    """
     mechanism = plan.mechanism
     if isinstance(mechanism, Wave):
-        return mechanism.respond(slots, session.entropy)
-    return mechanism.respond(slots, choices_of(plan, session, session.me), session.entropy)
+        return await session.compute(mechanism.outputs_of, slots, await session.draw(mechanism, len(slots)))
+    choices = await session.compute(choices_of, plan, session, session.me)
+    return await session.compute(mechanism.outputs_of, slots, choices, await session.draw(mechanism, choices))
 
 
 def choices_of(plan: DistributionPlan, session: Session, member: int) -> PublicChoices:
