@@ -19,6 +19,7 @@ from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
+from party.gate import GatedSession
 
 PARTIES = ("a", "b", "c")
 
@@ -111,6 +112,30 @@ async def test_as_many_responses_are_sent_whatever_the_number_of_rows():
         seen.append(sorted(sent))
     assert seen[0] == seen[1]
     assert sum(shape[0] for _, to, stage, shape in seen[0] if (to, stage) == (COORDINATOR, RESPONSES_STAGE)) == 900
+
+
+@pytest.mark.parametrize("method", ["wave", "tree"])
+async def test_behind_the_gate_every_party_pays_before_a_response_leaves(method):
+    tables, events = tables_of(20, 30), []
+    found, _ = planned(method=method)
+
+    async def gated(session, plan, table):
+        def commit():
+            events.append(("paid", session.me))
+
+        return await protocol.party(GatedSession.of_plan(session, plan, commit=commit), plan, table)
+
+    def note(message):
+        if message.stage == RESPONSES_STAGE:
+            events.append(("sent", message.sender))
+        return [message]
+
+    network = local_network(found, entropy_of=entropy_of, fault=note)
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=gated))
+    assert run.result["method"] == method
+    for member in (1, 2, 3):
+        assert events.index(("paid", member)) < events.index(("sent", member))
+        assert events.count(("paid", member)) == 1
 
 
 async def test_responses_of_two_bytes_arrive_in_several_messages(monkeypatch):
