@@ -13,7 +13,7 @@ from analyses.distribution.monotone import isotonic
 from analyses.distribution.plan import DistributionPlan
 from analyses.distribution.tree_estimate import least_squares
 from analyses.distribution.wave_estimate import choose_passes, estimate_ems
-from analyses.distribution.wave_moments import moments
+from analyses.distribution.wave_moments import gain_of_a_response, moments
 from analyses.distribution.wave_operator import WaveOperator
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HierarchicalResponse
@@ -40,7 +40,8 @@ def estimated(
         JSON-able: `edges`, in the units of the column; `probabilities` of the buckets; `mean`, `variance` and
         `quantiles` of this distribution, [level, value]; `rows`, estimated number of slots that hold a row;
         for waves `half_widths` of 95 % intervals of mean and quantiles, `closed_mean` and `closed_mean_error`, without
-        bias, `passes` and `has_converged`; `method`; `privacy`, the report.
+        bias, `gain_of_a_response`, how far one lie can move the latter, `passes` and `has_converged`; `method`;
+        `privacy`, the report.
     """
     n_slots = sum(map(len, responses.values()))
     lower, width = float(plan.edges[0]), float(plan.edges[-1] - plan.edges[0])
@@ -59,6 +60,7 @@ def estimated(
         half = half_widths(operator, found, n_slots, statistics, n_repetitions=N_REPETITIONS) * width
         more = {"half_widths": {"mean": half[0], "quantiles": half[1:].tolist()}, "passes": n_passes}
         more |= {"has_converged": found.has_converged, "closed_mean": None, "closed_mean_error": None}
+        more["gain_of_a_response"] = width * gain_of_a_response(mechanism, n_slots)
         if n_slots >= MIN_RESPONSES:
             try:
                 closed = moments(mechanism, counts)
