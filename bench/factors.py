@@ -124,8 +124,8 @@ def genres(places: Any) -> Floats:
 
 def plan_of(data: Data, epsilon: float | None, members: Members, **changes: Any) -> FactorPlan:
     """Return a plan; without epsilon one with next to no noise."""
-    start = {"setting": "horizontal", "n_users": data.train.n_rows, "n_items": data.train.n_columns}
-    params = FactorParams(**{**start, "ratings_per_user": data.ratings_per_user, "rank": 0, "rule": RULE, **changes})  # type: ignore[arg-type]
+    start: dict[str, Any] = {"setting": "horizontal", "n_users": data.train.n_rows, "n_items": data.train.n_columns}
+    params = FactorParams(**{**start, "ratings_per_user": data.ratings_per_user, "rank": 0, "rule": RULE, **changes})
     plan = plan_factors(params, members, epsilon=epsilon or 8.0, delta=DELTA, view="coordinator")
     if epsilon is None:
         plan = replace(plan, releases=tuple(replace(release, mu=1) for release in plan.releases))

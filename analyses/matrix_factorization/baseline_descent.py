@@ -28,7 +28,7 @@ def gradient_clipping(
     rate: float = 0.5,
     largest: float = 5.0,
 ) -> Fitted:
-    """Return descent on U and V with each rating's gradient clipped to `clip` and Gaussian noise [DPSGD16].
+    """Return descent on U and V with each rating's gradient clipped to `clip` and Gaussian noise [Abadi16].
 
     On one party's ratings alone it is the local baseline with privacy ("DP local-only").
     """
@@ -61,7 +61,7 @@ def syn_sgd(
     rate: float = 0.5,
     largest: float = 5.0,
 ) -> Fitted:
-    """Return descent on V with each *user's* gradient clipped and summed in every step (HFL-synSGD of [SGDMF24])."""
+    """Return descent on V with each *user's* gradient clipped and summed in every step (HFL-synSGD of [SGDMF22])."""
     v = project(_start(ratings.n_columns, rank, largest, rng), largest)
     users = fit_users(ratings, v, largest)
     size = max(1.0, sampling_rate * ratings.n_ratings / ratings.n_columns)
