@@ -12,11 +12,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := analyses bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
+SOURCES     := analyses audit bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
 PYTEST      := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check vectors bench bench-analyses bench-audit compose-test proto lock clean
+.PHONY: help demo test test-slow coverage check vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,12 @@ test: $(VENV)/dev.stamp ## Run the quick tests
 
 test-slow: $(VENV)/dev.stamp ## Run the tests that take minutes (statistics of the noise, utility)
 	$(PYTEST) -n 2 -m "slow and not compose"
+
+coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branches none of them takes
+	mkdir -p .coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist loadscope -m "not slow and not compose"; status=$$?; \
+	    $(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet && $(BIN)/coverage report; exit $$status
 
 check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
 	$(BIN)/ruff format --check $(SOURCES)
@@ -49,7 +55,7 @@ bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes d
 	$(BIN)/python -m bench.analyses
 
 bench-audit: $(VENV)/dev.stamp ## Measure the power of all audits; writes the table of docs/audit.md
-	$(BIN)/python -m bench.audit
+	$(BIN)/python -m bench.privacy.audit
 
 compose-test: $(VENV)/dev.stamp ## Build the image, start the federation in containers, crash one party (needs Docker)
 	$(PYTEST) -m compose -s tests/compose
@@ -61,7 +67,7 @@ lock: $(VENV)/dev.stamp ## Compile requirements/*.lock from pyproject.toml
 	BIN=$(BIN) sh requirements/compile
 
 clean: ## Remove the virtual environment, caches and outputs
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo-results
+	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo-results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The virtual environment. A stamp is older than its lock file exactly when something has to be installed.

@@ -13,7 +13,7 @@ from analyses.low_rank import protocol as low_rank
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pca import protocol as pca
 from analyses.power_moments import protocol as moments
-from analyses.sums import table_sum
+from analyses.sums import protocol as sums
 
 OFFERED = (
     clustering.ANALYSIS,
@@ -23,7 +23,7 @@ OFFERED = (
     moments.ANALYSIS,
     pattern_count.ANALYSIS,
     pca.ANALYSIS,
-    table_sum.ANALYSIS,
+    sums.ANALYSIS,
 )
 
 ANALYSES: dict[str, Analysis] = {name: analysis for analysis in OFFERED for name in analysis.names}

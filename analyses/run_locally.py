@@ -23,6 +23,10 @@ DEADLINE_S = 3600.0
 """One process computes for all members, so no member is ever late; the others learn at once when one of them fails."""
 
 
+Part = Callable[[Session], Awaitable[Any]]
+"""What a member does in a job, given its end of the session."""
+
+
 @dataclass(frozen=True)
 class LocalRun:
     """A job that has ended.
@@ -92,25 +96,29 @@ async def run_plan(
     *,
     analysis: Analysis | None = None,
     absent: Collection[int] = (),
+    parts: Mapping[int, Part] | None = None,
 ) -> LocalRun:
     """Run the parts of all members of a job.
 
     Args:
         plan: computed for these tables.
         tables: by name of the party; a member without one only computes.
-        network: of `local_network`.
+        network: of the members of the job; see `local_network`.
         analysis: another one than that of the plan's job, for tests.
         absent: members that never say a word.
+        parts: what members do that do something else than the analysis says, for tests.
     """
-    analysis = analysis or analysis_of(plan.job)
+    analysis, parts = analysis or analysis_of(plan.job), parts or {}
     failures: list[ProtocolError] = []
 
-    def part_of(member: int) -> Callable[[Session], Awaitable[Any]]:
+    def part_of(member: int) -> Part:
         async def part(session: Session) -> Any:
             try:
+                if member in parts:
+                    return await parts[member](session)
                 if member == COORDINATOR:
                     return await analysis.coordinator(session, plan)
-                return await analysis.party(session, plan, tables.get(network.names[member]))
+                return await analysis.party(session, plan, tables.get(plan.job.members[member - 1]))
             except ProtocolError as error:
                 failures.append(error)
                 network.kill(member)  # as a service does: the others learn at once that nothing more will come

@@ -24,7 +24,7 @@ def draw(reports: Sequence[Report], path: Path) -> None:
     commonest number of rows over their columns.
 
     Args:
-        reports: of `bench.gram`.
+        reports: of `bench.jobs.gram`.
         path: of the picture; its folder exists.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg

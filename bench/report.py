@@ -57,26 +57,26 @@ class Measurement:
 def _gram(parties: int, rows: int, columns: int) -> Measurement:
     shape = ("--rows", str(rows), "--columns", str(columns), "--parties", str(parties))
     name = f"gram_{parties}_parties_{rows}x{columns}"
-    return Measurement(name, "gram", ("bench.gram", *shape, "--repeats", "3"), ("--peer", "mpyc"))
+    return Measurement(name, "gram", ("bench.jobs.gram", *shape, "--repeats", "3"), ("--peer", "mpyc"))
 
 
 def _secagg(members: int, *arguments: str, peer: tuple[str, ...] = (), is_long: bool = False) -> Measurement:
     name = f"secagg_{members}"
-    return Measurement(name, name, ("bench.secagg", "--members", str(members), *arguments), peer, is_long)
+    return Measurement(name, name, ("bench.sums.secagg", "--members", str(members), *arguments), peer, is_long)
 
 
 SHAPES = ((100, 100), (1000, 10), (1000, 100), (10000, 10), (10000, 30), (10000, 100))
 FLOWER = ("--peer", "flower")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
-    Measurement("kdd", "kdd", ("bench.gram", "--kdd", "--repeats", "3")),
-    Measurement("products", "products", ("bench.products",), ("--peer", "mpyc")),
-    Measurement("demo", "demo", ("bench.demo",)),
-    Measurement("reduction", "reduction", ("bench.reduction",)),
-    Measurement("owners", "owners", ("bench.owners", "--repeats", "2")),
-    Measurement("local_gram", "local_gram", ("bench.local_gram", "--galois")),
-    Measurement("sharing", "sharing", ("bench.sharing", "--galois")),
-    Measurement("secagg_core", "secagg_core", ("bench.secagg_core",)),
+    Measurement("kdd", "kdd", ("bench.jobs.gram", "--kdd", "--repeats", "3")),
+    Measurement("products", "products", ("bench.protocols.products",), ("--peer", "mpyc")),
+    Measurement("demo", "demo", ("bench.jobs.demo",)),
+    Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
+    Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),
+    Measurement("local_gram", "local_gram", ("bench.protocols.local_gram", "--galois")),
+    Measurement("sharing", "sharing", ("bench.protocols.sharing", "--galois")),
+    Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),
     _secagg(10, "--repeats", "5", peer=(*FLOWER, "--flower-services")),
     _secagg(50, "--repeats", "3", peer=FLOWER),
     # The stage in which members vanish takes its whole deadline, and all members share one process here.
@@ -84,13 +84,13 @@ MEASUREMENTS = (
     Measurement(
         "secagg_50_services",
         "secagg_50_services",
-        ("bench.secagg", "--members", "50"),
+        ("bench.sums.secagg", "--members", "50"),
         (*FLOWER, "--flower-services"),
         is_long=True,
     ),
-    Measurement("noise", "noise", ("bench.noise",)),
-    Measurement("ledger", "ledger", ("bench.ledger",)),
-    Measurement("utility", "utility", ("bench.pca_utility", "--runs", "10")),
+    Measurement("noise", "noise", ("bench.privacy.noise",)),
+    Measurement("ledger", "ledger", ("bench.privacy.ledger",)),
+    Measurement("utility", "utility", ("bench.utility.pca_utility", "--runs", "10")),
 )
 PARTS = tuple(dict.fromkeys(measurement.part for measurement in MEASUREMENTS))
 

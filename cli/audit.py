@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.audit_targets import PUBLISHED, TARGETS, Entry, Published
-from cli.output import ExitCode, Format, fail, print_json, print_text, say
+from audit import PUBLISHED, TARGETS, Entry, Published
+from cli.terminal.output import ExitCode, Format, fail, print_json, print_text, say
 from dp.audit import audit as epsilon_audit
 from dp.audit.exact_audit import FALSE_ALARM, LESS, audit_exactly
 from entropy import SystemEntropy

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.party_config import Config, opened_ledger, read_config
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
     from party.config import PartyConfig

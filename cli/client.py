@@ -9,8 +9,8 @@ from analyses.job.job import Name
 from service.identity import Identity, Role
 from service.settings import Address, Settings, SettingsError, TlsFiles, load_settings
 from service.tls import load_credentials
-from transport.channel import check_certificate, open_channel
-from transport.coordinator_client import CoordinatorClient
+from transport.calls.channel import check_certificate, open_channel
+from transport.calls.coordinator_client import CoordinatorClient
 
 ENVIRONMENT_PREFIX = "MOIETY_CLIENT"
 

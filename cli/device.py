@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 device_app = typer.Typer(name="device", no_args_is_help=True)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DEFAULT_TIMEOUT_S = 10.0
-FAILED, USAGE = 1, 2  # as in cli.output.ExitCode
+FAILED, USAGE = 1, 2  # as in cli.terminal.output.ExitCode
 
 
 def main() -> None:

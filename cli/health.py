@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from cli.entry import DEFAULT_TIMEOUT_S
-from cli.output import ExitCode, Format, fail, print_json, print_text
 from cli.probe import ProbeError, probe, target_of
+from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
 from service.settings_tree import SettingsError
 
 

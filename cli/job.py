@@ -13,10 +13,10 @@ import typer
 
 from analyses.job.job import Job, JobError
 from cli.client import ClientConfig, connect
-from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
-from cli.result import summary_of
 from cli.survival import survival_of
-from transport.coordinator_client import CoordinatorClient, JobSummary, JobView
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.result import summary_of
+from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def show(
 
 
 def _plot(view: JobView, path: Path) -> None:
-    from cli.plot import PlotError, plot_pca
+    from cli.terminal.plot import PlotError, plot_pca
 
     if not view.result_json:
         fail(f"there is nothing to draw: the job is {view.state}", ExitCode.FAILED)
@@ -157,7 +157,7 @@ def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]
 
 
 def _watch_to_end(config: ClientConfig, job_id: str, output: Format) -> None:
-    from cli.progress import event_printer
+    from cli.terminal.progress import event_printer
 
     async def watch(coordinator: CoordinatorClient) -> JobView:
         with event_printer() as printer:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.output import EXIT_CODES
+from cli.terminal.output import EXIT_CODES
 
 
 class _Subcommand(NamedTuple):

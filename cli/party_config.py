@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import ExitCode, fail
+from cli.terminal.output import ExitCode, fail
 
 if TYPE_CHECKING:
     from party.config import PartyConfig

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
 from service.identity import Role, check_name, role_named
 from service.pki import KeyPair, create_authority, issue_all
 

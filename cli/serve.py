@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from cli import consent
-from cli.output import exit_codes
+from cli.terminal.output import exit_codes
 
 party_app = typer.Typer(name="party", no_args_is_help=True)
 coordinator_app = typer.Typer(name="coordinator", no_args_is_help=True)

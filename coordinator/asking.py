@@ -14,8 +14,8 @@ from coordinator.evidence import Verdict
 from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SCHEMA_BYTES
 from service.errors import ServiceError
 from service.identity import Identity
-from transport.channel import wait_until_reachable
-from transport.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
+from transport.calls.channel import wait_until_reachable
+from transport.calls.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
 
 REACH_S = 8.0
 """How long a party may be away when a job is proposed: longer than the longest pause between attempts to connect."""

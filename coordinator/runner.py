@@ -24,10 +24,10 @@ from mpc.errors import ProtocolError
 from mpc.protocol.session import COORDINATOR
 from service.errors import ServiceError
 from service.identity import Identity
-from transport.inbox import Inbox
-from transport.mailbox import Mailboxes
-from transport.party_client import Failed, Finished, PartyEvent, Progressed
-from transport.session import GrpcSession
+from transport.calls.party_client import Failed, Finished, PartyEvent, Progressed
+from transport.messages.inbox import Inbox
+from transport.messages.mailbox import Mailboxes
+from transport.messages.session import GrpcSession
 
 CANCEL_S = 3.0
 """How long to try to tell a party that a job has ended."""

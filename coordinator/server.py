@@ -10,12 +10,14 @@ from moiety.v1.coordinator_pb2 import JobEvent, JobPart, JobRecord, JobRef, List
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
-from coordinator import store
 from coordinator.asking import RosterParty
 from coordinator.config import CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
+from coordinator.sqlite_store import SqliteJobStore
+from coordinator.store import JobRecord as StoredJob
+from coordinator.store import JobStore
 from coordinator.sums.questions import Sums
 from entropy import SystemEntropy
 from service.authorization import Permissions
@@ -27,9 +29,9 @@ from service.server import Server
 from service.settings import SettingsError
 from service.tls import Credentials, load_credentials
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
 
 GRACE_S = 2.0
 ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")
@@ -92,7 +94,7 @@ class CoordinatorService(CoordinatorServicer):
         for part in self._parts(await self._scheduler.cancel(self._caller(context), check_job_id(request.job_id))):
             yield part
 
-    def _parts(self, record: store.JobRecord) -> Iterator[JobPart]:
+    def _parts(self, record: StoredJob) -> Iterator[JobPart]:
         texts = self._journal.store.texts(record.job_id)  # as of the record: nothing has happened since
         yield JobPart(record=_message(record))
         for name, piece in texts:
@@ -113,7 +115,7 @@ class CoordinatorService(CoordinatorServicer):
         return peer_identity(context).name
 
 
-def _message(record: store.JobRecord) -> JobRecord:
+def _message(record: StoredJob) -> JobRecord:
     return JobRecord(
         job_id=record.job_id,
         analysis=record.analysis,
@@ -126,6 +128,15 @@ def _message(record: store.JobRecord) -> JobRecord:
         ended_at_s=record.ended_at_s,
         title=record.title,
     )
+
+
+def open_store(config: CoordinatorConfig) -> JobStore:
+    """Open the store of jobs that the configuration names.
+
+    Raises:
+        StoreError: it cannot be used.
+    """
+    return SqliteJobStore(config.store)
 
 
 class CoordinatorProcess:
@@ -142,7 +153,7 @@ class CoordinatorProcess:
     def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
         self._config = config
         self._credentials = credentials
-        self._store = store.JobStore(config.store)
+        self._store = open_store(config)
         self._journal = Journal(self._store)
         self._mailboxes = Mailboxes()
         self._parties = {name: self._roster_party(name, address) for name, address in config.roster.items()}

@@ -1,9 +1,7 @@
 """`moiety demo clustering`: what it prints."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,7 @@ from analyses.clustering import protocol as clustering
 from analyses.clustering.baseline import central_clustering
 from analyses.clustering.weighted_clustering import Choices, cluster, loss
 from analyses.job.job import PrivacyTarget
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import InsecureTestEntropy, SystemEntropy
 
@@ -52,10 +49,8 @@ class ClusteringOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]) -> ClusteringOutcome:
-    """Run `examples/clustering.toml` over services and compare with what somebody who held all columns could do."""
-    run = run_example(stack, keep, rows, "clustering", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> ClusteringOutcome:
+    """Compare the result of `examples/clustering.toml` with what somebody who held all columns could do."""
     tables = run.data.in_memory({brought.party: brought.columns for brought in run.job.inputs})
     plan = clustering.plan(run.job, [table.schema for table in tables])
     joint = clustering.scaled_rows(tables, plan)

@@ -3,45 +3,59 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
-from enum import StrEnum
 from importlib.resources import files as package_files
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from demo.catalogue import DEMOS, PCA, Demo, Option
 
 CIRCUIT_MEMBERS = ("alice", "bob", "carol")
 CIRCUIT_TIMEOUT_S = 300.0
 
 
-class MomentMethod(StrEnum):
-    """How low-rank approximation and least squares get their second moments."""
-
-    MPC = "mpc"
-    SKETCH = "sketch"
-
-
 demo_app = typer.Typer(name="demo", help="Run a whole federation on this machine, on real data.", no_args_is_help=True)
 
 Rows = Annotated[int | None, typer.Option(min=100, help="Connections to use; all 145,586 where absent.")]
-Epsilon = Annotated[float | None, typer.Option(help="Privacy: smaller is more private.")]
-Moments = Annotated[MomentMethod | None, typer.Option(help="Under shares, or the form of the paper.")]
 Keep = Annotated[
     Path | None, typer.Option(help="New folder for tables, certificates, configurations and logs; kept afterwards.")
 ]
 Output = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
 
 
-def _show(outcome: Any, text_of: Callable[[Any], str], output: Format) -> None:
-    if output is Format.JSON:
-        print_json(asdict(outcome))
-    else:
-        print_text(text_of(outcome))
+def _typed(option: Option) -> Any:
+    kind = option.kind if option.default is not None else option.kind | None
+    return Annotated[kind, typer.Option(help=option.help, **(option.limits or {}))]
+
+
+def _add(demo: Demo) -> None:
+    """Make the command of a demo; what it imports is imported when it runs."""
+
+    def command(**given: Any) -> None:
+        with exit_codes(), ExitStack() as stack:
+            from demo.job import run_demo
+
+            rows, keep, output = given.pop("rows"), given.pop("keep"), given.pop("output")
+            outcome, text = run_demo(stack, demo, keep, rows, given)
+            if output is Format.JSON:
+                print_json(asdict(outcome))
+            else:
+                print_text(text)
+
+    options = {option.name: (_typed(option), option.default) for option in demo.options}
+    taken = {"rows": (Rows, None), **options, "keep": (Keep, None), "output": (Output, Format.TEXT)}
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in taken.items()
+    ]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {name: kind for name, (kind, _) in taken.items()}
+    demo_app.command(demo.name, help=demo.help)(command)
 
 
 @demo_app.callback()
@@ -49,22 +63,7 @@ def _several_demos() -> None:
     pass
 
 
-@demo_app.command()
-def pca(
-    rows: Rows = None,
-    components: Annotated[int, typer.Option(min=1, max=118, help="k, how many principal components.")] = 5,
-    epsilon: Annotated[float, typer.Option(help="Privacy: smaller is more private.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Privacy: the probability left aside; below 1 / rows.")] = 1e-6,
-    out: Annotated[Path, typer.Option(help="Folder for the plot and the JSON.")] = Path("demo-results"),
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """Private PCA of network connections of which three parties each hold some columns."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.pca import run_demo, text_of
-
-        changes = {"privacy.epsilon": epsilon, "privacy.delta": delta, "parameters.components": components}
-        _show(run_demo(stack, keep, rows, changes, out), text_of, output)
+_add(PCA)
 
 
 @demo_app.command()
@@ -126,106 +125,8 @@ def circuit(
             say(f"next: change {program} and run the three commands again, each in a terminal of its own")
 
 
-@demo_app.command("clustering")
-def find_clusters(
-    rows: Rows = None,
-    k: Annotated[int | None, typer.Option(min=1, max=100, help="How many clusters.")] = None,
-    epsilon: Epsilon = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """Kinds of network connections, from columns of three parties."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.clustering import run_demo, text_of
-
-        _show(run_demo(stack, keep, rows, {"privacy.epsilon": epsilon, "parameters.k": k}), text_of, output)
-
-
-@demo_app.command("low-rank")
-def approximate_low_rank(
-    rows: Rows = None,
-    rank: Annotated[int | None, typer.Option(min=1, max=117, help="k, dimensions of the subspace.")] = None,
-    method: Moments = None,
-    epsilon: Epsilon = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """The subspace that keeps most of a table of which three parties each hold some columns."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.low_rank import run_demo, text_of
-
-        changes = {"privacy.epsilon": epsilon, "parameters.rank": rank, "parameters.method": method}
-        _show(run_demo(stack, keep, rows, changes), text_of, output)
-
-
-@demo_app.command("least-squares")
-def regress(
-    rows: Rows = None,
-    method: Moments = None,
-    epsilon: Epsilon = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """Linear regression of a column of one party on those of all three."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.least_squares import run_demo, text_of
-
-        _show(run_demo(stack, keep, rows, {"privacy.epsilon": epsilon, "parameters.method": method}), text_of, output)
-
-
-@demo_app.command("logistic-regression")
-def classify(
-    rows: Rows = None,
-    epsilon: Epsilon = None,
-    iterations: Annotated[int | None, typer.Option(min=11, help="Gradients to open.")] = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """Which network connections are attacks, from columns of three parties of which one knows the label."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.logistic_regression import run_demo, text_of
-
-        _show(
-            run_demo(stack, keep, rows, {"privacy.epsilon": epsilon, "parameters.iterations": iterations}),
-            text_of,
-            output,
-        )
-
-
-@demo_app.command("pattern-count")
-def count_patterns(
-    rows: Rows = None,
-    method: Annotated[
-        str | None, typer.Option(help="mpc, randomized-response, or subsampled, which needs --share.")
-    ] = None,
-    share: Annotated[float | None, typer.Option(help="Of the rows that are reported; with method subsampled.")] = None,
-    epsilon: Epsilon = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """How many network connections have each combination of categories that three parties know one of."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.pattern_count import run_demo, text_of
-
-        changes = {"privacy.epsilon": epsilon, "parameters.method": method, "parameters.share": share}
-        _show(run_demo(stack, keep, rows, changes), text_of, output)
-
-
-@demo_app.command("moments")
-def moment(
-    rows: Rows = None,
-    method: Annotated[str | None, typer.Option(help="mpc; sketch for order 2; laplace for order 1.")] = None,
-    order: Annotated[int | None, typer.Option(help="p: powers of what a row's counts add up to.")] = None,
-    epsilon: Epsilon = None,
-    keep: Keep = None,
-    output: Output = Format.TEXT,
-) -> None:
-    """A moment of incidents per network connection, of which three parties each count some."""
-    with exit_codes(), ExitStack() as stack:
-        from demo.moments import run_demo, text_of
-
-        changes = {"privacy.epsilon": epsilon, "parameters.method": method, "parameters.order": order}
-        _show(run_demo(stack, keep, rows, changes), text_of, output)
+for _demo in DEMOS:
+    _add(_demo)
 
 
 @demo_app.command("sum")

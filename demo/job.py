@@ -1,6 +1,7 @@
-"""Runs one of the example jobs for a demo: a whole federation on this machine, on the tables of the demo."""
+"""Runs the demo of any analysis: its example on a federation on this machine, then what only a demo can compare."""
 
 import asyncio
+import importlib
 import json
 import tempfile
 import tomllib
@@ -15,11 +16,12 @@ from typing import Any
 
 from analyses.job.job import Job
 from cli.client import ClientConfig, connect
-from cli.output import ExitCode, fail, say
-from cli.progress import event_printer
+from cli.terminal.output import ExitCode, fail, say
+from cli.terminal.progress import event_printer
+from demo.catalogue import Demo
 from demo.kdd import KddParties, write_kdd_parties
 from demo.local_deployment import LocalDeployment
-from transport.coordinator_client import JobView
+from transport.calls.coordinator_client import JobView
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,30 @@ class DemoRun:
     def n_rows(self) -> int:
         """Rows of the joint table. Only a demo may say it."""
         return len(self.data.pooled)
+
+
+def run_demo(
+    stack: ExitStack, demo: Demo, keep: Path | None, rows: int | None, given: Mapping[str, Any]
+) -> tuple[Any, str]:
+    """Run a demo; says on the terminal what it does.
+
+    Args:
+        stack: on leaving it, all processes end and the working folder is removed.
+        demo: which.
+        keep: new folder that is kept instead.
+        rows: connections to use; all where absent.
+        given: the demo's own options to their values.
+
+    Returns:
+        What it shows, a dataclass that JSON can hold, and the same as text.
+    """
+    module = importlib.import_module(demo.module)
+    changes = {option.field: given[option.name] for option in demo.options if option.field}
+    others = {option.name: given[option.name] for option in demo.options if not option.field}
+    run = run_example(stack, keep, rows, demo.name, changes)
+    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+    outcome = module.compare(run, **others)
+    return outcome, module.text_of(outcome)
 
 
 def run_example(

@@ -1,9 +1,7 @@
 """`moiety demo least-squares`: what it prints."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,7 @@ from numpy.typing import NDArray
 from analyses.job.schema import Table
 from analyses.least_squares import protocol as least_squares
 from analyses.pca.baseline import central_moment
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_RUNS = 10
@@ -54,10 +51,8 @@ class LeastSquaresOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]) -> LeastSquaresOutcome:
-    """Run `examples/least-squares.toml` over services and compare with what somebody who held everything could do."""
-    run = run_example(stack, keep, rows, "least-squares", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> LeastSquaresOutcome:
+    """Compare the result of `examples/least-squares.toml` with what somebody who held everything could do."""
     wanted = {i.party: list(i.columns or run.data.tables[i.party].usual_bounds) for i in run.job.inputs}
     tables, result = run.data.in_memory(wanted), run.result
     plan = least_squares.plan(run.job, [table.schema for table in tables])

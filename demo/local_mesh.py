@@ -15,7 +15,7 @@ def write_mesh(folder: Path, names: Sequence[str], *, federation: str = "local",
         folder: exists, for certificates, keys and configurations.
         names: of the members, in the order of their numbers.
         federation: its name.
-        fields: more of `transport.mesh.MeshConfig`, the same for all, for instance `deadline_s`.
+        fields: more of `transport.messages.mesh.MeshConfig`, the same for all, for instance `deadline_s`.
 
     Returns:
         Name to the member's configuration file.

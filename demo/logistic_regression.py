@@ -1,9 +1,7 @@
 """`moiety demo logistic-regression`: what it prints."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_SEED = 20260104
@@ -54,12 +51,8 @@ class LogisticRegressionOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(
-    stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]
-) -> LogisticRegressionOutcome:
-    """Run `examples/logistic-regression.toml` over services and compare with what a holder of everything could do."""
-    run = run_example(stack, keep, rows, "logistic-regression", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> LogisticRegressionOutcome:
+    """Compare the result of `examples/logistic-regression.toml` with what a holder of everything could do."""
     wanted = {i.party: list(i.columns or run.data.tables[i.party].usual_bounds) for i in run.job.inputs}
     tables, result = run.data.in_memory(wanted), run.result
     plan = logistic_regression.plan(run.job, [table.schema for table in tables])

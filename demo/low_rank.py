@@ -1,9 +1,7 @@
 """`moiety demo low-rank`: what it prints."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,7 @@ import numpy as np
 from analyses.low_rank import protocol as low_rank
 from analyses.pca.baseline import central_components
 from analyses.rows.row_plan import clipped_rows
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_RUNS = 10
@@ -50,10 +47,8 @@ class LowRankOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]) -> LowRankOutcome:
-    """Run `examples/low-rank.toml` over services and compare with what somebody who held all columns could do."""
-    run = run_example(stack, keep, rows, "low-rank", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> LowRankOutcome:
+    """Compare the result of `examples/low-rank.toml` with what somebody who held all columns could do."""
     tables = run.data.in_memory()
     plan = low_rank.plan(run.job, [table.schema for table in tables])
     joint = clipped_rows(tables, plan)

@@ -1,17 +1,14 @@
 """`moiety demo moments`: what it prints."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from analyses.pattern_count.baseline import central_release
 from analyses.power_moments import protocol as moments
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import SystemEntropy
 
@@ -47,10 +44,8 @@ class MomentsOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]) -> MomentsOutcome:
-    """Run `examples/moments.toml` over services and compare with what a holder of everything could do."""
-    run = run_example(stack, keep, rows, "moments", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> MomentsOutcome:
+    """Compare the result of `examples/moments.toml` with what a holder of everything could do."""
     tables, result = run.data.in_memory({i.party: i.columns for i in run.job.inputs}), run.result
     plan = moments.plan(run.job, [table.schema for table in tables])
     exact = moments.reference(tables, plan)

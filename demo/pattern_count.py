@@ -1,10 +1,9 @@
 """`moiety demo pattern-count`: what it prints."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy as np
 from analyses.job.job import JobError
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pattern_count.baseline import central_release, reported_counts
-from cli.output import say
-from demo.job import run_example
+from demo.job import DemoRun
 from demo.kdd import CATEGORIES
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import SystemEntropy
@@ -56,10 +54,8 @@ class PatternCountOutcome:
     bytes_sent: Mapping[str, int]
 
 
-def run_demo(stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any]) -> PatternCountOutcome:
-    """Run `examples/pattern-count.toml` over services and compare with what a holder of everything could do."""
-    run = run_example(stack, keep, rows, "pattern-count", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun) -> PatternCountOutcome:
+    """Compare the result of `examples/pattern-count.toml` with what a holder of everything could do."""
     tables, result = run.data.in_memory({i.party: i.columns for i in run.job.inputs}), run.result
     plan = pattern_count.plan(run.job, [table.schema for table in tables])
     exact = pattern_count.reference(tables, plan)

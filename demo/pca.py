@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ import numpy as np
 
 from analyses.pca import protocol as pca
 from analyses.pca.baseline import captured_variance, central_components, local_noise_components
-from cli.output import say
-from cli.plot import plot_pca
-from demo.job import DemoRun, run_example
+from cli.terminal.plot import plot_pca
+from demo.job import DemoRun
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_RUNS = 10
@@ -48,12 +46,8 @@ class PcaOutcome:
     files: Mapping[str, str]
 
 
-def run_demo(
-    stack: ExitStack, keep: Path | None, rows: int | None, changes: Mapping[str, Any], out: Path
-) -> PcaOutcome:
-    """Run `examples/pca.toml` over services, compare it, and write plot and numbers to the folder `out`."""
-    run = run_example(stack, keep, rows, "pca", changes)
-    say("4/4  comparing with what somebody who held all columns could do (only a demo can)")
+def compare(run: DemoRun, out: Path) -> PcaOutcome:
+    """Compare the result with what a holder of all columns could do; write plot and numbers to the folder `out`."""
     compared = _compare(run)
     reports = {party: run.deployment.report(party, run.view.job_id) for party in run.data.tables}
     files = {"plot": out / "pca.png", "json": out / "pca.json"}

@@ -154,8 +154,8 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
 
     from analyses.sums.secure_sum import SumParams
     from cli.client import ClientConfig
-    from cli.output import say
     from cli.sum import run_sum
+    from cli.terminal.output import say
 
     names = tuple(f"device-{i:02}" for i in range(1, n_devices + 1))
     services = folder / "services"

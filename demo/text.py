@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cli.output import this_command
+from cli.terminal.output import this_command
 from dp.cost.report import ceil_to_digits
 
 

@@ -18,8 +18,8 @@ from analyses.sums.secure_sum import LARGEST_LENGTH, LARGEST_WEIGHT
 from device.budget import UNIT, DeviceBudget, read_device_ledger
 from device.records import KeptRecord, read_record
 from entropy import Entropy
-from mpc.secagg.keys import KEY_BYTES, IdentityKey
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
+from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
 from party.ledger.budget import Budget, BudgetError
 from service.logs import LogFormat
 from service.settings import Address, FilePath, Settings, SettingsError, TlsFiles, load_settings

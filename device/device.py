@@ -7,13 +7,15 @@ whatever they hold, one masked vector of the round's size leaves afterwards.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from analyses.job.job import JobError
 from analyses.sums.records import Contribution
@@ -27,14 +29,15 @@ from entropy import Entropy, SystemEntropy
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.encoding import EncodedVector
+from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.drive import M, take_part
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
-from mpc.secagg.messages import MaskedInput, MemberList, ShareDelivery, SignedSurvivors, SurvivorList
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
 from party.installation import Installation
 from party.ledger.books import ChargeError
@@ -43,9 +46,9 @@ from service.errors import ServiceError
 from service.identity import Identity, Role
 from service.settings import SettingsError
 from service.tls import load_credentials
-from transport.aggregation import RoundStep
+from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
-from transport.channel import open_channel
+from transport.calls.channel import open_channel
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
 
 PAUSE_S = 2.0
@@ -54,7 +57,10 @@ PAUSE_S = 2.0
 MOST_REMEMBERED = 1024
 """Rounds that a device knows again; more than a coordinator runs at once. Older ones are known to the journal."""
 
-M = TypeVar("M", MemberList, ShareDelivery, SurvivorList, SignedSurvivors)
+Integers = NDArray[np.int64]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
 
@@ -169,18 +175,13 @@ class Device:
         params = await asyncio.to_thread(SumParams.from_json, invitation.public_input)
         await asyncio.to_thread(self._admit, params, config)
         member = await asyncio.to_thread(self._enter, invitation)
-        await client.answer(member.advertise())
-        members = await self._next(RoundStep.MEMBERS, config.round_id, MemberList)
-        await client.answer(await asyncio.to_thread(member.share_keys, members))
-        delivery = await self._next(RoundStep.SHARES, config.round_id, ShareDelivery)
-        await asyncio.to_thread(member.check_shares, delivery)
-        if self.budget is not None:
-            await asyncio.to_thread(self.budget.commit, config.round_id, params)
-        await client.answer(await asyncio.to_thread(self._mask, member, delivery, params, config))
-        survivors = await self._next(RoundStep.SURVIVORS, config.round_id, SurvivorList)
-        await client.answer(await asyncio.to_thread(member.sign_survivors, survivors))
-        signed = await self._next(RoundStep.SIGNATURES, config.round_id, SignedSurvivors)
-        await client.answer(await asyncio.to_thread(member.unmask, signed))
+
+        async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+            if self.budget is not None:
+                await asyncio.to_thread(self.budget.commit, config.round_id, params)
+            return await asyncio.to_thread(self._contribute, seeds, params, config)
+
+        await take_part(member, _Link(client, config.round_id), contribute)
         end = await client.fetch(RoundStep.END, config.round_id)
         if not isinstance(end, Ended) or end.reason:
             raise RoundEndedError(end.reason if isinstance(end, Ended) else "the coordinator did not end the round")
@@ -216,15 +217,16 @@ class Device:
             raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what + f"at most {self.largest_epsilon:g} here")
         self.budget.reserve(config.round_id, params, noise)
 
-    def _mask(self, member: SumMember, delivery: ShareDelivery, params: SumParams, config: RoundConfig) -> MaskedInput:
-        """Read the record and mask what it contributes. The round is paid, and no record stops this."""
+    def _contribute(
+        self, seeds: tuple[bytes, ...], params: SumParams, config: RoundConfig
+    ) -> tuple[Integers, Integers | None]:
+        """Read the record; return what it contributes, and the noise. The round is paid, and no record stops this."""
         contributed = self.records[params.record].contribute(params)
         encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
         noise = params.noise(config.topology)
-        drawn = None if noise is None else noise.draw(member.surplus_seeds, self.entropy).values
-        masked = member.mask_input(delivery, encoded.values, drawn)
+        drawn = None if noise is None else noise.draw(seeds, self.entropy).values
         self._report(params, config, contributed, encoded)
-        return masked
+        return encoded.values, drawn
 
     def _report(
         self, params: SumParams, config: RoundConfig, contributed: Contribution, encoded: EncodedVector
@@ -249,14 +251,36 @@ class Device:
             entropy=self.entropy,
         )
 
-    async def _next(self, step: RoundStep, round_id: RoundId, kind: type[M]) -> M:
-        message = await self.client.fetch(step, round_id)
+
+class _Link:
+    """A device's link (`mpc.secagg.drive`): it asks the coordinator for what is due, and calls it to answer."""
+
+    def __init__(self, client: AggregationClient, round_id: RoundId) -> None:
+        self._client = client
+        self._round_id = round_id
+
+    async def answer(self, stage: Stage, message: FromMembers) -> None:
+        """See `MemberLink`."""
+        await self._client.answer(message)
+
+    async def receive(self, stage: Stage, kind: type[M]) -> M:
+        """See `MemberLink`.
+
+        Raises:
+            RoundEndedError: the round was ended, or goes on without us.
+            PeerViolationError: the coordinator sent a message of another stage.
+        """
+        message = await self._client.fetch(STEP_OF[stage], self._round_id)
         if isinstance(message, Ended):
             raise RoundEndedError(message.reason or "its sum was opened without us")
         if not isinstance(message, kind):
             what = f"the coordinator sent something else than a {kind.__name__}"
             raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
         return message
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `MemberLink`."""
+        return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def told_of(standing: Mapping[str, Any] | None) -> dict[str, Any]:

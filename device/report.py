@@ -14,7 +14,7 @@ from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id
 from dp.cost.report import describe
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.encoding import EncodedVector
+from mpc.secagg.vector.encoding import EncodedVector
 from party.ledger.standing import standing_of
 from party.report import keep_report, report_path
 from service.settings import SettingsError
@@ -56,6 +56,7 @@ def write_sum_report(
             "record_was_used": not contributed.not_used_because,
             "not_used_because": contributed.not_used_because or None,
             "weight_was_clipped": contributed.weight_was_clipped,
+            "values_left_out": contributed.n_left_out,
             "clipped_fraction": encoded.clipped_fraction,
             "norm_was_clipped": encoded.norm_was_clipped,
             "privacy": privacy_report(params, config.topology),
@@ -91,6 +92,10 @@ def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"The record was not used, zeros were contributed instead: {report['not_used_because']}")
     if report["weight_was_clipped"]:
         lines.append("The weight was outside of what is declared (0 .. largest_weight), and was clipped.")
+    if report.get("values_left_out"):  # reports of earlier versions do not have it
+        lines.append(
+            f"{report['values_left_out']} numbers of the record are more than the question counts of a member."
+        )
     lines += [
         f"clipped: {report['clipped_fraction']:.2%} of the entries were larger than {report['largest']:g}{shortened}",
         *describe(report["privacy"], "members"),

@@ -13,22 +13,18 @@ from dp_accounting import DpEvent
 from analyses.job.analysis import Analysis
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
-from analyses.job.plan import OPENING_STAGE, Plan, check_roster, check_schemas
+from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.registry import ANALYSES
 from analyses.rows.integer_column import integer_columns, nearest_places
-from analyses.rows.meeting import meet
-from analyses.rows.opening import commit_after_input
+from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import UNIT, VIEWS, View
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
-from mpc.protocol.computation import Computation
-from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import Session
-from mpc.protocol.shared import SharedArray
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
 """A record that is added, removed or replaced moves the count by 1 at most."""
@@ -46,11 +42,6 @@ class BothFlaggedPlan(Plan):
     def noise(self) -> SharedSkellam:
         """The one release: everything that follows about its cost comes from here."""
         return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu)
-
-    @property
-    def opened_bound(self) -> int:
-        """What is opened is no larger, so it fits the field."""
-        return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
     def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
         """Return what is drawn, as an event: it is what ledgers charge."""
@@ -97,42 +88,30 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:
 
 async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) -> LocalReport:
     """Run a party's part."""
-    exchange, n_rows = await meet(session, plan, table)  # the same plan, the same rows, or nothing goes on
-    c = Computation(exchange)
-    noise = flags = None
-    if exchange.am_receiver:
-        noise = plan.noise.sample_party_noise(session.entropy).values
-    tail = plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
-    noises = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), noise, bound=tail)
-    names = () if table is None else tuple(column.name for column in table.schema.columns)
-    n_mapped = 0
+    flags, n_mapped = None, 0
     if table is not None:
         flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
-    mine, theirs = (await c.inputs(dict.fromkeys(plan.owners, (n_rows,)), flags, bound=1)).values()
-    if table is not None:
-        await commit_after_input(exchange)
-    session.progress(OPENING_STAGE, 0, 1)
-    await c.open(_opened(plan, exchange, sum(noises.values(), start=mine @ theirs).share))
-    session.progress(OPENING_STAGE, 1, 1)
+    async with joined(session, plan, table) as (c, n_rows, _):  # the same plan, the same rows, or nothing goes on
+        total = await c.noise_of(plan.noise, (1,))
+        rows = None if flags is None else flags.reshape(-1, 1).__getitem__
+        async for mine, theirs in c.rows(dict.fromkeys(plan.owners, 1), n_rows, rows, height=ROWS_PER_BLOCK):
+            total += (mine * theirs).sum(0)
+        await c.release(total)
+    names = () if table is None else tuple(column.name for column in table.schema.columns)
     return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped))
 
 
 async def coordinator(session: Session, plan: BothFlaggedPlan) -> dict[str, Any]:
     """Run the coordinator's part: open the noisy count."""
-    exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
-    opened = await Computation(exchange).open(_opened(plan, exchange, None))
+    c = JointComputation.of_coordinator(session, plan)
+    opened = await c.open_noisy(c.noisy_outline((1,)))
     assert opened is not None
     return {
         "analysis": plan.job.analysis,
         "both": int(opened.values[0]),
-        "wrong_shares_from": [session.names[member] for member in opened.wrong],
+        "wrong_shares_from": c.names_of(opened.wrong),
         "privacy": plan.privacy_report(),
     }
-
-
-def _opened(plan: BothFlaggedPlan, exchange: ShareExchange, share: Any) -> SharedArray:
-    """Return what is opened as all members see it: a product plus noise, of public shape, degree and bound."""
-    return SharedArray(exchange.field, (1,), 2 * plan.job.t, plan.opened_bound, share)
 
 
 def reference(tables: Sequence[Table], plan: Plan) -> int:

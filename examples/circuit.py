@@ -15,10 +15,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mpc.arithmetic.field import ResidueField
-from mpc.local.simulation import run_locally
+from mpc.local.simulation import run_program_locally
 from mpc.protocol.computation import Computation, OpenedArray
 from mpc.protocol.shared import concatenate, stack
-from transport.mesh import MeshConfig, join_mesh
+from transport.messages.mesh import MeshConfig, join_mesh
 
 SALARIES = {1: [4100, 3800, 5200], 2: [3900, 6100], 3: [4500, 4700, 3600, 5000]}  # each row known to one party only
 
@@ -43,7 +43,7 @@ if __name__ == "__main__":
         case ["--mesh", file]:
             opened = asyncio.run(join_and_run(MeshConfig.load(Path(file))))
         case _:
-            opened = run_locally(program, SALARIES)
+            opened = run_program_locally(program, SALARIES)
     n = sum(map(len, SALARIES.values()))
     total, squares, cubes = map(int, opened.values)
     deviation = (squares / n) ** 0.5

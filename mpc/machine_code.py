@@ -1,9 +1,9 @@
-"""Machine code for the modules of kernels: by numba at import, or from a library that was made beforehand.
+"""Machine code for modules of kernels: by numba at import, or from libraries that were made beforehand.
 
 numba brings the LLVM compiler, 200 MB on disk, a second of processor time and 60 MB of memory in every process. A
 service needs none of it once its kernels are compiled: `deploy/image/compile-kernels` writes them, as numba has
-translated them, into a shared library of 30 kB, and where the dynamic loader finds that library, numba is not loaded.
-Its name holds a digest of the source of the kernels, so that a library of other kernels is never taken.
+translated them, into a shared library of 30 kB for each module, and where the dynamic loader finds that library, numba
+is not loaded. Its name holds a digest of the source of the module, so that a library of other kernels is never taken.
 
 Both ways check every argument: element type, number of dimensions, memory order, and that what is written may be. Sizes
 are the callers' matter, in both.
@@ -19,9 +19,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-KERNELS_MODULES = ("mpc.arithmetic.kernels", "mpc.arithmetic.rating_kernels")
-"""All modules with kernels. One library holds them all, and no two kernels have one name."""
 
 SYMBOL_PREFIX = "moiety_"
 _C_TYPES = {"uint64": "uint64_t", "int64": "int64_t", "float64": "double", "void": "void"}
@@ -61,19 +58,17 @@ class Signature:
         return f"{_C_TYPES[self.returns]} {SYMBOL_PREFIX}{name}({', '.join(parameters)});"
 
 
-SIGNATURES: dict[str, Signature] = {}
-"""Of all kernels, by name."""
+SIGNATURES: dict[str, dict[str, Signature]] = {}
+"""Of all kernels, by module and name."""
 
 
-def library_name() -> str:
-    """Return the file name of a library of the present kernels."""
-    digest = hashlib.sha256()
-    for module in KERNELS_MODULES:
-        specification = importlib.util.find_spec(module)
-        assert specification is not None
-        source = specification.loader.get_source(module)  # type: ignore[union-attr]
-        digest.update((source or "").encode())
-    return f"libmoiety-kernels-{digest.hexdigest()[:16]}.so"
+def library_name(module: str) -> str:
+    """Return the file name of a library of the present kernels of a module."""
+    specification = importlib.util.find_spec(module)
+    assert specification is not None
+    source = specification.loader.get_source(module)  # type: ignore[union-attr]
+    digest = hashlib.sha256((source or "").encode()).hexdigest()
+    return f"libmoiety-kernels-{digest[:16]}.so"
 
 
 def kernel(*arguments: Array | str, returns: str = "void") -> Callable[[F], F]:
@@ -81,8 +76,8 @@ def kernel(*arguments: Array | str, returns: str = "void") -> Callable[[F], F]:
     signature = Signature(arguments, returns)
 
     def make(function: F) -> F:
-        SIGNATURES[function.__name__] = signature
-        library = _library()
+        SIGNATURES.setdefault(function.__module__, {})[function.__name__] = signature
+        library = _library(function.__module__)
         if library is None:
             return _compiled(function, signature)
         return cast(F, _Prepared(function.__name__, signature, library))
@@ -92,7 +87,7 @@ def kernel(*arguments: Array | str, returns: str = "void") -> Callable[[F], F]:
 
 def inlined(function: F) -> F:
     """Make a function part of the kernels that call it."""
-    if _library() is not None:
+    if _library(function.__module__) is not None:
         return function
     from numba import njit
 
@@ -100,7 +95,10 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, signature: Signature) -> F:
-    """Compile now; keep the machine code where a cache folder is writable."""
+    """Compile now; keep the machine code where a cache folder is writable.
+
+    A division by zero is infinite or not a number, as in NumPy: an exception would need numba's run-time library.
+    """
     from numba import njit, types
 
     def numba_type(argument: Array | str) -> Any:
@@ -112,27 +110,27 @@ def _compiled(function: F, signature: Signature) -> F:
 
     numba_signature = numba_type(signature.returns)(*map(numba_type, signature.arguments))
     try:
-        return cast(F, njit(numba_signature, nogil=True, cache=True)(function))
+        return cast(F, njit(numba_signature, nogil=True, error_model="numpy", cache=True)(function))
     except (RuntimeError, OSError):  # no writable cache folder: a read-only root file system
-        return cast(F, njit(numba_signature, nogil=True)(function))
+        return cast(F, njit(numba_signature, nogil=True, error_model="numpy")(function))
 
 
-_loaded: list[Any] = []
+_loaded: dict[str, Any] = {}
 
 
-def _library() -> Any:
-    """Return the open library and what opened it, or None where the loader finds none; asked once per process."""
-    if not _loaded:
+def _library(module: str) -> Any:
+    """Return a module's open library and what opened it, or None where the loader finds none; asked once each."""
+    if module not in _loaded:
         try:
-            ctypes.CDLL(library_name())  # by name: the loader chooses what fits this processor (glibc-hwcaps)
+            ctypes.CDLL(library_name(module))  # by name: the loader chooses what fits this processor (glibc-hwcaps)
         except OSError:
-            _loaded.append(None)
+            _loaded[module] = None
         else:
             import cffi
 
             interface = cffi.FFI()
-            _loaded.append((interface, interface.dlopen(library_name())))
-    return _loaded[0]
+            _loaded[module] = (interface, interface.dlopen(library_name(module)))
+    return _loaded[module]
 
 
 _DTYPES = {element: np.dtype(element) for element in ("uint64", "int64", "float64")}

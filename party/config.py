@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, StrictFloat, ValidationError, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
-from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
-from party.ledger.budget import Budget, BudgetError
 from party.policy import Policy
+from party.tables.config import TableConfig
 from service.logs import LogFormat
-from service.settings import Address, FilePath, Settings, TlsFiles, explain_fields, load_settings
+from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_PARTY"
 
@@ -31,30 +30,6 @@ class CoordinatorPin(Settings):
 
     name: Name
     address: Address
-
-
-class FirstBudget(Settings):
-    """Section `[tables.first_budget]`: the budget of a table whose ledger has none yet. See `Budget`.
-
-    Later changes are entries of the ledger, with a reason: `moiety budget set`. This section is then without effect.
-    """
-
-    unit: str = "record of the joint table"
-    period: str
-    epsilon: StrictFloat
-    delta: StrictFloat
-
-    @model_validator(mode="after")
-    def _is_a_budget(self) -> Self:
-        try:
-            self.as_budget()
-        except BudgetError as error:
-            raise ValueError(str(error)) from error
-        return self
-
-    def as_budget(self) -> Budget:
-        """Return it as the ledger keeps it."""
-        return Budget(self.unit, self.period, self.epsilon, self.delta)
 
 
 class LedgerConfig(Settings):
@@ -77,92 +52,6 @@ class LedgerConfig(Settings):
         if self.path is not None and self.url is not None:
             raise ValueError("path, url: the ledger lies in one place, not in two")
         return self
-
-
-class TableConfig(Settings):
-    """One table of this party.
-
-    Attributes:
-        name: how jobs call it.
-        path: a `.csv`, `.csv.gz` or `.parquet` file.
-        id_column: the column that identifies the rows, by which parties check that theirs are the same and in the same
-            order; it is read as text and never shared.
-        rows: the least and the most rows that it may have, public like the bounds. A table outside of that serves no
-            job; one that says nothing serves only jobs that need no row to be the same at every party.
-        person_column: the column that names the person whose row it is, for jobs that protect persons; read as text and
-            never shared. In jobs about a joint table it must say the same at all owners.
-        most_rows_per_person: so many rows of one person count in such jobs; public, and never a count: the noise grows
-            with it. Which ones of more rows count, a keyed hash says (`analyses.rows.surplus`).
-        bounds: column to its public lower and upper bound. Bounds are published before any noise protects them: they
-            come from what the column means, never from a look at the data. A column without bounds cannot be used.
-        on_request: columns with bounds that a job gets only if it names them, such as labels and codes of categories.
-        first_budget: what jobs may learn from it. Without, and without `moiety budget set`, no job may use it.
-    """
-
-    name: Name
-    path: FilePath
-    id_column: Annotated[str, Field(min_length=1)] | None = None
-    rows: RowRange | None = None
-    person_column: Annotated[str, Field(min_length=1)] | None = None
-    most_rows_per_person: RowsPerPerson | None = None
-    bounds: Annotated[dict[str, tuple[Finite, Finite]], Field(min_length=1)]
-    on_request: tuple[str, ...] = ()
-    first_budget: FirstBudget | None = None
-
-    @model_validator(mode="after")
-    def _rows_are_ordered(self) -> Self:
-        if self.rows is not None and self.rows[0] > self.rows[1]:
-            raise ValueError(f"rows: the least, {self.rows[0]}, is above the most, {self.rows[1]}")
-        return self
-
-    @model_validator(mode="after")
-    def _persons_are_bounded(self) -> Self:
-        if (self.person_column is None) != (self.most_rows_per_person is None):
-            raise ValueError("person_column, most_rows_per_person: one needs the other")
-        return self
-
-    @model_validator(mode="after")
-    def _first_budget_suits_the_rows(self) -> Self:
-        if self.rows is not None and self.first_budget is not None and self.first_budget.delta >= 1 / self.rows[1]:
-            raise ValueError(f"first_budget.delta: not below 1 / {self.rows[1]}, the most rows")
-        return self
-
-    @model_validator(mode="after")
-    def _bounds_describe_columns(self) -> Self:
-        for name in self.bounds:
-            try:
-                self.column(name)
-            except ValidationError as error:
-                raise ValueError("; ".join(explain_fields(error))) from error
-        if self.id_column in self.bounds:
-            raise ValueError(f"column {self.id_column!r} is the id column: it cannot have bounds")
-        if self.person_column in self.bounds:
-            raise ValueError(f"column {self.person_column!r} is the person column: it cannot have bounds")
-        unknown = [name for name in self.on_request if name not in self.bounds]
-        if unknown:
-            raise ValueError(f"on_request: column {unknown[0]!r} has no bounds")
-        if not self.usual_columns:
-            raise ValueError("on_request: at least one column must be for jobs that name none")
-        return self
-
-    @property
-    def key_columns(self) -> tuple[str, ...]:
-        """Columns that are read as text: they name rows and persons, which may be one column."""
-        return tuple(dict.fromkeys(name for name in (self.id_column, self.person_column) if name is not None))
-
-    @property
-    def usual_columns(self) -> tuple[str, ...]:
-        """What a job gets that names no columns, in the order of the bounds."""
-        return tuple(name for name in self.bounds if name not in self.on_request)
-
-    def column(self, name: str) -> ColumnSchema:
-        """Return the public part of a column that has bounds.
-
-        Raises:
-            KeyError: it has none.
-        """
-        lower, upper = self.bounds[name]
-        return ColumnSchema(name=name, lower=lower, upper=upper)
 
 
 class PartyConfig(Settings):

@@ -1,100 +1,29 @@
-"""A party's jobs: what it agrees to, and what it does from the proposal to the end. `party.server` speaks gRPC."""
+"""A party's jobs, from the proposal to the end: what it agrees to, holds and forgets. `party.server` speaks gRPC."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from contextlib import aclosing
+from dataclasses import dataclass, field
 
 import structlog
 
 from analyses.job.job import Job, JobError, JobInput
 from analyses.job.plan import Plan, check_roster
-from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
-from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
-from mpc.protocol.session import COORDINATOR, Session
+from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant, RefusalError
 from party.config import PartyConfig
-from party.gate import GatedSession
-from party.ledger.books import ChargeError
-from party.ledger.entry import LedgerError
+from party.events import JobEvent
+from party.job_run import JobRun, ReportWriter, SessionOpener
 from party.reading import TableReading
-from party.tables.table import TableError, UnusableTableError
+from party.tables.table import TableError
 from service.errors import AlreadyExistsError
-
-HEARTBEATS_PER_DEADLINE = 8
-READ_STAGE = "reading"
-"""The stage in which a party reads its table: the first of a job that runs."""
 
 MAX_JOBS = 8
 """Jobs that may be proposed or running at once; further proposals are refused."""
 
 log = structlog.get_logger()
-
-
-class OverLimitError(Exception):
-    """A job runs longer than our owner allows, by our own work; the text is public."""
-
-
-@dataclass(frozen=True)
-class ProgressEvent:
-    """A stage has come so far, in quarters: an exact fraction would tell the number of rows.
-
-    Every quarter that a stage passes is told, one by one: were the last one alone told after each block, which quarters
-    are left out would tell how many blocks of rows there are.
-    """
-
-    stage: str
-    percent: int
-    waits_for: str = ""
-    """The member for whom we have waited for half of the deadline; who waits for us should blame it and not us."""
-
-
-@dataclass(frozen=True)
-class FinishedEvent:
-    """Our part is done and every message was received."""
-
-
-@dataclass(frozen=True)
-class FailedEvent:
-    """We gave up; the text is public.
-
-    Attributes:
-        stage: where.
-        reason: why.
-        culprit: name of the member at fault; empty if it is ourselves.
-        is_finding: whether the culprit was caught at something, rather than missed.
-    """
-
-    stage: str
-    reason: str
-    culprit: str = ""
-    is_finding: bool = False
-
-
-JobEvent = ProgressEvent | FinishedEvent | FailedEvent
-
-
-class JobSession(Session, Protocol):
-    """A session that can be ended, and says for whom it waits."""
-
-    def waits_for(self, least_s: float) -> int | None:
-        """Return the member for whom we have waited longest without a break; None if for nobody so long."""
-
-    def waited_most_for(self) -> int | None:
-        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
-
-    async def finish(self) -> None:
-        """Wait until every message was received."""
-
-    async def abort(self, reason: str) -> None:
-        """Stop at once."""
-
-
-SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
-"""Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
 
 
 @dataclass
@@ -106,10 +35,7 @@ class _AcceptedJob:
     is_reserving: bool = False
     left: asyncio.Event = field(default_factory=asyncio.Event)  # it runs, or has ended
     plan: Plan | None = None  # once budget is reserved for it
-    task: asyncio.Task[None] | None = None
-    session: JobSession | None = None  # while it runs
-    failure: str | None = None
-    events: asyncio.Queue[JobEvent] = field(default_factory=asyncio.Queue)
+    run: JobRun | None = None  # once it was started
 
     @property
     def job(self) -> Job:
@@ -140,7 +66,7 @@ class PartyJobs:
         accept_messages: Callable[[str, Mapping[int, str]], None],
         open_session: SessionOpener,
         close_session: Callable[[str, str | None], None],
-        write_report: Callable[[str, Plan, LocalReport, float], None],
+        write_report: ReportWriter,
     ) -> None:
         self._config = config
         self._admission = admission
@@ -273,35 +199,26 @@ class PartyJobs:
         accepted = self._known(job_id)
         if accepted.plan is None:
             raise RefusalError(f"job {job_id} holds no privacy budget here yet")
-        if accepted.task is not None:
+        if accepted.run is not None:
             raise RefusalError(f"job {job_id} runs already")
         accepted.expiry.cancel()
         accepted.left.set()
-        accepted.task = asyncio.create_task(self._run(job_id, accepted, accepted.plan))
+        running = accepted.run = JobRun(
+            self._config,
+            self._admission,
+            self._tables,
+            open_session=self._open_session,
+            write_report=self._write_report,
+            applicant=accepted.applicant,
+            plan=accepted.plan,
+            roster=accepted.roster,
+        )
         try:
-            latest = ProgressEvent("start", 0)
-            while True:
-                try:
-                    async with asyncio.timeout(accepted.job.deadline_s / HEARTBEATS_PER_DEADLINE):
-                        event = await accepted.events.get()
-                except TimeoutError:
-                    event = latest  # a long computation is no silence
-                if not isinstance(event, ProgressEvent):
+            async with aclosing(running.events()) as events:
+                async for event in events:
                     yield event
-                    return
-                yield replace(event, waits_for=self._whom_it_waits_for(accepted))
-                latest = event
-        finally:  # also when the coordinator went away in the middle
-            accepted.task.cancel()
-            await asyncio.gather(accepted.task, return_exceptions=True)
-            self.end(job_id, accepted.failure)
-
-    @staticmethod
-    def _whom_it_waits_for(accepted: _AcceptedJob) -> str:
-        """Return the member for whom we have waited for half of the deadline; empty where there is none."""
-        session = accepted.session
-        member = None if session is None else session.waits_for(accepted.job.deadline_s / 2)
-        return "" if member is None else accepted.roster[member]
+        finally:
+            self.end(job_id, running.failure)
 
     def _known(self, job_id: str) -> _AcceptedJob:
         accepted = self._jobs.get(job_id)
@@ -313,120 +230,20 @@ class PartyJobs:
         me = self._config.name
         try:
             plan = analysis_of(accepted.job).plan(accepted.job, schemas)
+            digest = plan.digest()
         except JobError as error:
             raise RefusalError(str(error)) from error
+        except Exception as error:
+            log.error("the analysis failed to plan", job=accepted.applicant.job_id, exc_info=error)
+            what = (
+                f"{me} cannot plan this job, because its analysis failed unexpectedly; the log of {me} has the details"
+            )
+            raise RefusalError(what) from error
         if accepted.schema not in plan.schemas:
             raise RefusalError(f"the coordinator shows other columns of {me} than {me} offered")
-        if plan.digest() != plan_digest:
+        if digest != plan_digest:
             raise RefusalError(f"{me} computes another plan than the coordinator: do both run the same version?")
         return plan
-
-    async def _run(self, job_id: str, accepted: _AcceptedJob, plan: Plan) -> None:
-        started_s = time.monotonic()
-        number = accepted.job.members.index(self._config.name) + 1
-        stage, reported = "start", ("", -25)
-
-        def on_progress(now_at: str, done: int, total: int) -> None:
-            nonlocal stage, reported
-            stage = now_at
-            percent = done * 4 // total * 25
-            before = reported[1] if reported[0] == stage else -25
-            for quarter in range(before + 25, percent + 1, 25):  # none is left out, however few blocks the rows fill
-                reported = (stage, quarter)
-                accepted.events.put_nowait(ProgressEvent(stage, quarter))
-
-        bound = log.bind(job=job_id)
-        try:
-            terms = plan.terms(accepted.applicant.analyst)
-            session = self._open_session(job_id, terms, number, accepted.roster, accepted.job.deadline_s, on_progress)
-        except Exception as error:  # whoever reads the events waits for the last one
-            accepted.failure = text = self._public_text(error, bound.bind(stage=stage))
-            accepted.events.put_nowait(FailedEvent(stage, text))
-            return
-        accepted.session = session
-        try:
-            async with self._within_limit(session, accepted.roster):
-                gated = GatedSession(
-                    session,
-                    commit=lambda: self._admission.commit(accepted.applicant),
-                    owners=plan.owners,
-                    openers=range(1, plan.n_parties + 1),
-                    receivers=plan.receivers,
-                    must_greet=plan.peers_of(number),
-                )
-                table = None
-                if accepted.applicant.brought is not None:
-                    on_progress(READ_STAGE, 0, 1)
-                    table = await self._tables.read(accepted.applicant.brought)
-                report = await analysis_of(accepted.job).party(gated, plan, table)
-                await gated.open()
-                await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
-                await self._finish(session, job_id)
-        except asyncio.CancelledError:
-            await session.abort("the job was cancelled")
-            raise
-        except PeerError as error:
-            notes = "; ".join(getattr(error, "__notes__", ()))  # of rows that differ, for our eyes only
-            member = accepted.roster[error.member]
-            bound.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
-            accepted.failure = error.what
-            await session.abort(error.what)
-            is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
-            accepted.events.put_nowait(FailedEvent(error.stage, error.what, member, is_finding))
-        except Exception as error:
-            accepted.failure = text = self._public_text(error, bound.bind(stage=stage))
-            await session.abort(text)
-            accepted.events.put_nowait(FailedEvent(stage, text))
-        else:
-            bound.info("job finished", stage=stage)
-            accepted.events.put_nowait(FinishedEvent())
-
-    @asynccontextmanager
-    async def _within_limit(self, session: JobSession, names: Mapping[int, str]) -> AsyncIterator[None]:
-        """End a job that runs longer than our owner allows.
-
-        Raises:
-            PeerSilentError: it does, and we waited most of the time for one member: that one is slow.
-            OverLimitError: it does, and that is our own work.
-        """
-        limit = asyncio.timeout(self._config.max_job_s)
-        try:
-            async with limit:
-                yield
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            me = self._config.name
-            what = f"the job ran longer than the owner of {me} allows ({self._config.max_job_s:g} s, max_job_s)"
-            slow = session.waited_most_for()
-            if slow is None:
-                raise OverLimitError(what) from error
-            raise PeerSilentError(slow, "", f"{what}; {me} waited most of the time for {names[slow]}") from error
-
-    def _public_text(self, error: Exception, bound: structlog.stdlib.BoundLogger) -> str:
-        """Log why a job failed here, and return what others may read of it.
-
-        What nobody foresaw, and shapes that do not fit, may depend on data, even by the kind of error.
-        """
-        if isinstance(error, LedgerError):
-            return self._admission.explain(error)
-        if isinstance(error, UnusableTableError):
-            bound.warning("table cannot be used", reason=error.detail)
-            return str(error)
-        if isinstance(error, ProtocolError | ChargeError | OverLimitError) and not isinstance(error, LocalFaultError):
-            bound.warning("job failed", reason=str(error))
-            return str(error)
-        bound.error("job failed unexpectedly", exc_info=error)
-        return f"internal error; the log of {self._config.name} has the details"
-
-    async def _finish(self, session: JobSession, job_id: str) -> None:
-        """Wait until the others have taken all. A party that has vanished meanwhile needs nothing more of us."""
-        try:
-            await session.finish()
-        except (PeerLostError, PeerSilentError) as error:
-            if error.member == COORDINATOR:
-                raise
-            log.warning("a party vanished before the end", job=job_id, reason=error.what)
 
     def end(self, job_id: str, reason: str | None) -> None:
         """Forget a job and stop it if it runs; unknown jobs are ignored. No reason: it has simply ended."""
@@ -435,9 +252,8 @@ class PartyJobs:
             return
         accepted.expiry.cancel()
         accepted.left.set()
-        if accepted.task is not None and not accepted.task.done():
-            accepted.events.put_nowait(FailedEvent("", reason or "the job has ended"))
-            accepted.task.cancel()
+        if accepted.run is not None:
+            accepted.run.cancel(reason or "the job has ended")
         self._close_session(job_id, reason)
         self._release(job_id, reason or "it ended without opening anything")
         log.info("job ended", job=job_id, reason=reason or "done")

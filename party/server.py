@@ -29,11 +29,12 @@ from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, RefusalError
 from party.config import PartyConfig
 from party.consent import ConsentBox
+from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.installation import Installation
-from party.jobs import FailedEvent, FinishedEvent, JobEvent, PartyJobs, ProgressEvent
+from party.jobs import PartyJobs
 from party.ledger.ledger import Ledger, open_ledger
 from party.report import StageTraffic, report_path, write_report
-from party.tables.table import TableReader
+from party.tables.table import TableReader, is_there
 from service.authorization import Permissions
 from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, public
 from service.identity import NAME_PATTERN, Identity, Role
@@ -41,11 +42,11 @@ from service.job_id import check_job_id
 from service.logs import configure_logs
 from service.server import Server
 from service.tls import CredentialsError, load_credentials
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.inbox import Inbox
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.session import GrpcSession
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.messages.inbox import Inbox
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.session import GrpcSession
 
 GRACE_S = 3.0
 COORDINATOR_METHODS = tuple(f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel"))
@@ -288,8 +289,8 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
         host = config.listen.rsplit(":", 1)[0]
         port = await server.start(config.listen)
         log.info("serving", party=config.name, address=f"{host}:{port}", tables=len(config.tables))
-        if absent := [table.name for table in config.tables if not table.path.exists()]:
-            log.warning("tables whose file is missing: jobs on them are refused", tables=absent)
+        if absent := [table.name for table in config.tables if not is_there(table)]:
+            log.warning("tables whose file or database is missing: jobs on them are refused", tables=absent)
         if undeclared := [table.name for table in config.tables if table.rows is None]:
             log.info("tables without `rows`: for sums, means and histograms only", tables=undeclared)
         try:

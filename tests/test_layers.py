@@ -4,6 +4,7 @@ The rule is read from the source text, so an import inside a function counts too
 """
 
 import ast
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -18,13 +19,14 @@ MAY_IMPORT = {
     "mpc": {"entropy"},
     "dp": {"entropy"},
     "analyses": BELOW_ANALYSES,
+    "audit": {*BELOW_ANALYSES, "analyses"},
     "service": BELOW_ANALYSES,
     "transport": {*BELOW_ANALYSES, "service"},
     "party": BELOW_SERVICES,
     "coordinator": BELOW_SERVICES,
     "device": {*BELOW_SERVICES, "party"},
-    "cli": {*BELOW_SERVICES, "party", "coordinator", "device"},
-    "demo": {*BELOW_SERVICES, "party", "coordinator", "device", "cli"},
+    "cli": {*BELOW_SERVICES, "audit", "party", "coordinator", "device"},
+    "demo": {*BELOW_SERVICES, "audit", "party", "coordinator", "device", "cli"},
 }
 """Room to the other rooms that it may import."""
 
@@ -35,7 +37,13 @@ SUB_ROOMS = {
         "local": {"arithmetic", "protocol"},
         "secagg": {"arithmetic", "protocol"},
     },
-    "dp": {"draw": set(), "cost": set(), "mechanism": {"draw", "cost"}, "audit": {"draw", "cost", "mechanism"}},
+    "dp": {
+        "draw": set(),
+        "cost": set(),
+        "mechanism": {"draw", "cost"},
+        "local_mechanism": {"draw", "cost", "mechanism"},
+        "audit": {"draw", "cost", "mechanism", "local_mechanism"},
+    },
     "analyses": {
         "job": set(),
         "rows": {"job"},
@@ -48,15 +56,24 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
+        "distribution": {"job", "rows"},
         "matrix_factorization": {"job", "rows", "sums"},
     },
-    "party": {"ledger": set(), "tables": set()},
+    "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set()},
+    "transport": {"calls": set(), "messages": {"calls"}},
+    "cli": {"terminal": set()},
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
 
-MODULES_OF_SUB_ROOMS = {"party/tables": {"party.config"}}
-"""Modules at the top of a room that a sub-room may import, where the room is not `mpc`, whose errors all may use."""
+_OF_A_ROUND = {"config", "errors", "graph", "messages", "opened_sum", "stage", "vector", "secret"}
+INSIDE_SECAGG = {
+    "vector": {"errors"},
+    "secret": {"vector"},
+    "member": _OF_A_ROUND | {"journal", "policy"},
+    "coordinator": _OF_A_ROUND,
+}
+"""Sub-room of mpc/secagg to the other sub-rooms and modules of mpc/secagg that it may import."""
 
 GENERATED = "moiety"
 """The import package of the code that is generated from proto/."""
@@ -123,9 +140,21 @@ def sub_room_violations(path: str, source: str) -> list[str]:
         if other in SUB_ROOMS[room]:
             if other not in SUB_ROOMS[room][sub_room]:
                 found.append(f"{path} imports {name}: {room}/{sub_room} may import {sorted(SUB_ROOMS[room][sub_room])}")
-        elif room != "mpc" and name not in MODULES_OF_SUB_ROOMS.get(f"{room}/{sub_room}", set()):
+        elif room != "mpc":  # whose errors all may use
             found.append(f"{path} imports {name}, which is above it")
     return found
+
+
+def secagg_violations(path: str, source: str) -> list[str]:
+    """What a module of a sub-room of mpc/secagg imports of mpc/secagg against `INSIDE_SECAGG`."""
+    sub_room, _, module = path.removeprefix("mpc/secagg/").partition("/")
+    if not path.startswith("mpc/secagg/") or not module:
+        return []
+    if sub_room not in INSIDE_SECAGG:
+        return [f"{path}: INSIDE_SECAGG does not know mpc/secagg/{sub_room}"]
+    parts = {name.split(".")[2] for name in modules_imported(source) if name.startswith("mpc.secagg.")}
+    wrong = sorted(parts - {sub_room} - INSIDE_SECAGG[sub_room])
+    return [f"{path} imports mpc.secagg.{part}: {sub_room} may not" for part in wrong]
 
 
 def import_graph(*rooms: str) -> dict[str, set[str]]:
@@ -181,6 +210,26 @@ def test_imports_between_sub_rooms_point_one_way(room):
     assert found == []
 
 
+def test_imports_inside_masked_sums_point_one_way():
+    found = []
+    for path in python_files("mpc/secagg"):
+        found += secagg_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("mpc/secagg/vector/group.py", "from mpc.secagg.secret.keys import RoundKey"),
+        ("mpc/secagg/member/machine.py", "from mpc.secagg.coordinator.machine import SumCoordinator"),
+        ("mpc/secagg/coordinator/machine.py", "from mpc.secagg.drive import host"),
+        ("mpc/secagg/new_room/machine.py", "import numpy"),
+    ],
+)
+def test_a_forbidden_import_inside_masked_sums_is_found(path, line):
+    assert len(secagg_violations(path, line)) == 1
+
+
 @pytest.mark.parametrize("rooms", [tuple(MAY_IMPORT), ("bench",), ("tests/support",)])
 def test_no_modules_import_each_other_in_a_circle(rooms):
     assert circle(import_graph(*rooms)) == []
@@ -213,11 +262,11 @@ def test_a_forbidden_import_between_sub_rooms_is_found(path, line):
         ("mpc/arithmetic/shamir.py", "from dp.draw.skellam import sample"),
         ("dp/draw/skellam.py", "from mpc.errors import ShapeError"),
         ("entropy/source.py", "import mpc"),
-        ("analyses/pca/protocol.py", "from transport.session import RemoteSession"),
-        ("transport/session.py", "from analyses.job.job import Job"),
+        ("analyses/pca/protocol.py", "from transport.messages.session import RemoteSession"),
+        ("transport/messages/session.py", "from analyses.job.job import Job"),
         ("party/server.py", "from coordinator.config import CoordinatorConfig"),
         ("coordinator/server.py", "from party.ledger.ledger import Ledger"),
-        ("transport/session.py", "from cli.main import main"),
+        ("transport/messages/session.py", "from cli.main import main"),
         ("party/runner.py", "from moiety.v1 import party_pb2"),
         ("cli/job.py", "import moiety.v1.coordinator_pb2"),
         ("tests/unit/test_frames.py", "from proto.moiety.v1 import party_pb2"),
@@ -236,7 +285,7 @@ def test_a_forbidden_import_is_found(path, line):
     [
         ("cli/main.py", "import party.server, coordinator.server, mpc"),
         ("party/server.py", "from moiety.v1 import party_pb2"),
-        ("transport/frames.py", "from moiety.v1 import mailbox_pb2\nfrom mpc.errors import PeerLostError"),
+        ("transport/messages/frames.py", "from moiety.v1 import mailbox_pb2\nfrom mpc.errors import PeerLostError"),
         (
             "analyses/pca/protocol.py",
             "from mpc.arithmetic.shamir import split\nfrom dp.draw.skellam import sample\nimport numpy",
@@ -249,9 +298,48 @@ def test_an_allowed_import_passes(path, line):
     assert violations(path, line) == []
 
 
-COMPARISON_ONLY = {"baseline", "baseline_descent", "faulty_mechanisms", "less_noise"}
-"""Modules that hold what other systems do with the noise that they use, mechanisms with known faults, and what takes
-noise away."""
+BASELINES = ("baseline",)
+"""How the names of modules begin that hold what other systems do, with the noise that they use."""
+
+COMPARISONS = (*BASELINES, "faulty", "less_noise")
+"""And of those that hold mechanisms with known faults, and of what takes noise away."""
+
+CALIBRATED_IN_FLOATS = "dp.audit.gaussian"
+"""The noise of baselines: from a float that no proof here covers."""
+
+COMPARING_ROOMS = ("bench", "demo", "tests")
+"""Rooms that may import baselines; baselines may, too."""
+
+SERVICE_ROOMS = ("entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator")
+"""Rooms of what runs at owners and at the coordinator."""
+
+
+def is_for_comparison(name: str, kinds: tuple[str, ...] = COMPARISONS) -> bool:
+    """Tell by its name whether a module is there for comparisons only."""
+    return name.rpartition(".")[2].startswith(kinds)
+
+
+def comparison_violations(path: str, source: str) -> list[str]:
+    """What a module imports that only comparisons may."""
+    room = path.split("/")[0]
+    if room in COMPARING_ROOMS or is_for_comparison(Path(path).stem, BASELINES):
+        return []
+    names = set(modules_imported(source))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    kinds = COMPARISONS if room in SERVICE_ROOMS else BASELINES
+    modules = [name for name in sorted(names) if is_module(name)]
+    return [
+        f"{path} imports {name}, which is for comparisons only"
+        for name in modules
+        if is_for_comparison(name, kinds) or name == CALIBRATED_IN_FLOATS
+    ]
+
+
+def is_module(name: str) -> bool:
+    """Tell whether a full name is that of a module of this repository."""
+    return (REPOSITORY / name.replace(".", "/")).with_suffix(".py").exists()
 
 
 def randomness_not_from_entropy(source: str) -> list[str]:
@@ -264,11 +352,9 @@ def randomness_not_from_entropy(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
-)
+@pytest.mark.parametrize("room", SERVICE_ROOMS)
 def test_random_numbers_come_from_entropy_only(room):
-    paths = [path for path in python_files(room) if path.stem not in COMPARISON_ONLY]
+    paths = [path for path in python_files(room) if not is_for_comparison(path.stem)]
     found = {path.name: randomness_not_from_entropy(path.read_text(encoding="utf-8")) for path in paths}
     assert {name: uses for name, uses in found.items() if uses} == {}
 
@@ -278,9 +364,42 @@ def test_a_generator_that_is_not_cryptographic_is_found(line):
     assert len(randomness_not_from_entropy(line)) == 1
 
 
+@pytest.mark.parametrize("room", [*MAY_IMPORT, "examples"])
+def test_only_comparisons_import_what_is_for_comparisons(room):
+    found = []
+    for path in python_files(room):
+        found += comparison_violations(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8"))
+    assert found == []
+
+
 @pytest.mark.parametrize(
-    "room", ["entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator"]
+    ("path", "line"),
+    [
+        ("analyses/pca/protocol.py", "from analyses.pca.baseline import captured_variance"),
+        ("analyses/pca/protocol.py", "from analyses.pca import baseline"),
+        ("cli/job.py", "import analyses.clustering.baseline"),
+        ("party/runner.py", "from dp.audit.gaussian import analytic_gaussian_sigma"),
+        ("dp/cost/report.py", "from dp.audit import gaussian"),
+    ],
 )
-def test_no_service_imports_what_is_for_comparison_only(room):
-    imported = {name for path in python_files(room) for name in modules_imported(path.read_text(encoding="utf-8"))}
-    assert {name for name in imported if name.split(".")[-1] in COMPARISON_ONLY} == set()
+def test_an_import_of_what_is_for_comparisons_is_found(path, line):
+    assert len(comparison_violations(path, line)) == 1
+
+
+@pytest.mark.parametrize("path", ["bench/pca.py", "demo/pca.py", "tests/unit/test_x.py", "analyses/x/baseline.py"])
+def test_comparisons_import_baselines(path):
+    assert comparison_violations(path, "from analyses.pca.baseline import captured_variance") == []
+
+
+MAX_LINES = 400
+MAX_MODULES = 16
+SPACIOUS = ("audit", "bench", "cli", "coordinator", "demo", "party", "service", "transport")
+"""Rooms in which one module holds one idea, and one folder no more modules than one can look over."""
+
+
+@pytest.mark.parametrize("room", SPACIOUS)
+def test_no_module_is_too_long_and_no_folder_too_full(room):
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(room)}
+    folders = Counter(path.parent for path in lengths if path.name != "__init__.py")
+    assert [path.name for path, length in lengths.items() if length > MAX_LINES] == []
+    assert [folder.name for folder, modules in folders.items() if modules > MAX_MODULES] == []

@@ -16,6 +16,7 @@ from child_processes import (
     sleep_for_ever,
     tell_about_the_parent,
 )
+from deadlines import GENEROUS_S
 from own_processes import MARK, left_by_tests, marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
@@ -75,7 +76,7 @@ def test_a_run_that_is_killed_leaves_nothing():
         run.send_signal(signal.SIGKILL)
         run.wait()
         run.stdout.close()
-    latest_s = time.monotonic() + 60
+    latest_s = time.monotonic() + GENEROUS_S
     while marked(mark):
         assert time.monotonic() < latest_s
         time.sleep(0.05)

@@ -22,6 +22,7 @@ REPOSITORY = Path(__file__).parent.parent
 RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
 ANALYSIS_PATH = REPOSITORY / "examples" / "analysis.py"
 
+SECTIONS = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
 MAX_LINES = 40
 
 
@@ -36,23 +37,32 @@ def toy(monkeypatch):
 
 
 def test_each_recipe_is_short():
-    sections = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
-    assert sections
-    assert [section.splitlines()[0] for section in sections if len(section.splitlines()) > MAX_LINES] == []
+    assert SECTIONS
+    assert [section.splitlines()[0] for section in SECTIONS if len(section.splitlines()) > MAX_LINES] == []
 
 
-def test_the_code_in_a_recipe_is_that_of_the_example():
-    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", RECIPES, flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("section", SECTIONS, ids=[section.splitlines()[0] for section in SECTIONS])
+def test_the_code_in_a_recipe_is_that_of_the_example_that_it_links_or_of_a_test(section):
+    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", section, flags=re.MULTILINE | re.DOTALL)
+    shown = [REPOSITORY / "examples" / name for name in re.findall(r"\]\(\.\./examples/(\w+\.py)\)", section)]
     assert blocks
-    example = [line.strip() for line in ANALYSIS_PATH.read_text(encoding="utf-8").splitlines()]
+    assert shown
+    shown.append(REPOSITORY / "tests" / "test_recipes_of_stores.py")
+    texts = [[line.strip() for line in path.read_text(encoding="utf-8").splitlines()] for path in shown]
     for _, block in blocks:
         lines = [line.strip() for line in block.splitlines()]
-        starts = [start for start, line in enumerate(example) if line == lines[0]]
-        assert any(example[start : start + len(lines)] == lines for start in starts), block
+        found = [
+            example[start : start + len(lines)] == lines
+            for example in texts
+            for start, line in enumerate(example)
+            if line == lines[0]
+        ]
+        assert any(found), block
 
 
 def test_adding_an_analysis_touches_at_most_five_places():
-    (table,) = re.findall(r"^\| place .*?\n\n", RECIPES, flags=re.MULTILINE | re.DOTALL)
+    (recipe,) = [section for section in SECTIONS if section.startswith("How to add an analysis")]
+    (table,) = re.findall(r"^\| place .*?\n\n", recipe, flags=re.MULTILINE | re.DOTALL)
     assert len(table.strip().splitlines()) - 2 <= 5
 
 

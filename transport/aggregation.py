@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import IntEnum
 from typing import Any, Protocol
@@ -13,13 +13,14 @@ from moiety.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationS
 
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.coordinator.collecting_shares import SEAL_BYTES
+from mpc.secagg.messages import SEAL_BYTES, sealed_bytes, vector_bytes
 from mpc.secagg.policy import MemberPolicy
-from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES
+from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
-from transport.chunks import chunks_of, gather_chunks, gather_request
+from transport.calls.chunks import chunks_of, gather_chunks, gather_request
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,
@@ -76,6 +77,15 @@ class RoundStep(IntEnum):
     END = pb.STEP_END
 
 
+STEP_OF: Mapping[Stage, RoundStep] = {
+    Stage.SHARE: RoundStep.MEMBERS,
+    Stage.MASK: RoundStep.SHARES,
+    Stage.AGREE: RoundStep.SURVIVORS,
+    Stage.UNMASK: RoundStep.SIGNATURES,
+}
+"""Stage to the step at which a member asks for the message that opens it."""
+
+
 class Rounds(Protocol):
     """What hosts the rounds."""
 
@@ -104,11 +114,9 @@ class Rounds(Protocol):
 
 def longest_answer_bytes(config: RoundConfig) -> int:
     """Return the size on the wire, at most, of the longest message of a member of a round."""
-    sealed_bytes = (2 + config.n_surplus_seeds) * SHARE_BYTES + SEAL_BYTES
     # What is released at the end is shorter: at most two shares per neighbour, and of the member's own secrets.
-    shares_bytes = (config.topology.degree + 1) * (sealed_bytes + 2 * _ENTRY_BYTES)
-    vector_bytes = config.group.wire_bytes(config.n_elements)
-    longest = _FIXED_BYTES + len(config.round_id.session.encode()) + max(shares_bytes, vector_bytes)
+    shares_bytes = (config.topology.degree + 1) * (sealed_bytes(config) + 2 * _ENTRY_BYTES)
+    longest = _FIXED_BYTES + len(config.round_id.session.encode()) + max(shares_bytes, vector_bytes(config))
     return min(LARGEST_MESSAGE_BYTES, longest)
 
 
@@ -117,8 +125,8 @@ def longest_message_bytes(policy: MemberPolicy, step: RoundStep) -> int:
     n, degree = policy.largest_roster, min(policy.largest_degree, policy.largest_roster)
     if step is RoundStep.INVITATION:
         return LARGEST_QUESTION_BYTES + n * _ROSTER_ENTRY_BYTES
-    sealed_bytes = (2 + n) * SHARE_BYTES + SEAL_BYTES + DIGEST_BYTES + 2 * _ENTRY_BYTES
-    return min(LARGEST_MESSAGE_BYTES, LARGEST_QUESTION_BYTES + n * _ADVERTISEMENT_BYTES + degree * sealed_bytes)
+    delivered_bytes = (2 + n) * SHARE_BYTES + SEAL_BYTES + DIGEST_BYTES + 2 * _ENTRY_BYTES
+    return min(LARGEST_MESSAGE_BYTES, LARGEST_QUESTION_BYTES + n * _ADVERTISEMENT_BYTES + degree * delivered_bytes)
 
 
 class CallCount:

@@ -15,9 +15,9 @@ from mpc.secagg.policy import MemberPolicy
 from mpc.transcript import RoundId
 from service.errors import RemoteFailureError, TimedOutError, TooMuchError, UnreachableError, error_from_call
 from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S, RoundStep, longest_message_bytes
-from transport.answers import AnswerChannel, readable
-from transport.channel import check_certificate
-from transport.chunks import chunks_of, gather_chunks
+from transport.calls.answers import AnswerChannel, readable
+from transport.calls.channel import check_certificate
+from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     LARGEST_MESSAGE_BYTES,
     SumHappening,

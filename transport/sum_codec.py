@@ -1,12 +1,13 @@
-"""Messages of masked sums on the wire: `mpc.secagg` objects to and from `moiety.v1` messages, and those in chunks.
+"""Messages of masked sums on the wire: `mpc.secagg` objects to and from `moiety.v1` messages.
 
-Decoding checks what a type cannot say (sizes, that something is there at all); what a message may hold is checked by
-the state that receives it.
+What a message of a round holds is declared by its class (`mpc.secagg.message_form`); the message on the wire and its
+fields have the same names. Decoding checks what a type cannot say (that something is there at all); what a message may
+hold is checked by the state that receives it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from moiety.v1 import aggregation_pb2 as pb
@@ -14,8 +15,7 @@ from moiety.v1 import aggregation_pb2 as pb
 from mpc.errors import ProtocolError
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.encoding import Rounding, VectorEncoding
-from mpc.secagg.group import ResidueGroup, RingGroup
+from mpc.secagg.message_form import Members, MessagePerMember, OneString, StringPerMember, parts_of
 from mpc.secagg.messages import (
     Advertisement,
     MaskedInput,
@@ -28,6 +28,8 @@ from mpc.secagg.messages import (
     UnmaskingShares,
 )
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 from mpc.transcript import RoundId
 from service.errors import InvalidRequestError, public
 from service.identity import check_name
@@ -151,23 +153,11 @@ def decode_round_id(message: pb.RoundId) -> RoundId:
 def encode_from_member(message: FromMembers) -> pb.FromMember:
     """Return a member's message for the wire."""
     wire = pb.FromMember(round_id=encode_round_id(message.round_id), member=message.member)
-    match message:
-        case Advertisement():
-            wire.advertisement.CopyFrom(_encode_advertisement(message))
-        case SealedShares():
-            wire.shares.CopyFrom(pb.SealedShares(transcript=message.transcript, sealed=message.sealed))
-        case MaskedInput():
-            wire.masked_input = message.elements
-        case SurvivorSignature():
-            wire.signature.CopyFrom(_encode_signature(message))
-        case UnmaskingShares():
-            wire.unmasking.CopyFrom(
-                pb.UnmaskingShares(
-                    seed_shares=message.seed_shares,
-                    key_shares=message.key_shares,
-                    surplus_shares=message.surplus_shares,
-                )
-            )
+    if isinstance(message, MaskedInput):  # the only one that is not a message of its own
+        wire.masked_input = message.elements
+    else:
+        name = _FROM_MEMBER[type(message)]
+        getattr(wire, name).CopyFrom(_encode(message))
     return wire
 
 
@@ -179,21 +169,65 @@ def decode_from_member(data: bytes) -> FromMembers:
     """
     wire = _parsed(pb.FromMember.FromString, data)
     round_id, member = decode_round_id(wire.round_id), wire.member
-    match wire.WhichOneof("message"):
-        case "advertisement":
-            return _decode_advertisement(wire.advertisement, round_id, member)
-        case "shares":
-            return SealedShares(round_id, member, wire.shares.transcript, dict(wire.shares.sealed))
-        case "masked_input":
-            return MaskedInput(round_id, member, wire.masked_input)
-        case "signature":
-            return SurvivorSignature(round_id, member, wire.signature.set_digest, wire.signature.signature)
-        case "unmasking":
-            shares = wire.unmasking
-            return UnmaskingShares(
-                round_id, member, dict(shares.seed_shares), dict(shares.key_shares), dict(shares.surplus_shares)
-            )
+    name = wire.WhichOneof("message")
+    if name == "masked_input":
+        return MaskedInput(round_id, member, wire.masked_input)
+    for kind, its_name in _FROM_MEMBER.items():
+        if name == its_name:
+            message: FromMembers = _decode(kind, getattr(wire, name), round_id, member)
+            return message
     raise InvalidRequestError("an answer of a member holds no message of any stage")
+
+
+_FROM_MEMBER: Mapping[type, str] = {
+    Advertisement: "advertisement",
+    SealedShares: "shares",
+    SurvivorSignature: "signature",
+    UnmaskingShares: "unmasking",
+}
+_TO_MEMBER: Mapping[type, str] = {
+    MemberList: "members",
+    ShareDelivery: "shares",
+    SurvivorList: "survivors",
+    SignedSurvivors: "signatures",
+}
+"""Class of messages to the name of the field of `FromMember` or `ToMember` that holds it."""
+
+
+def _encode(message: Any) -> Any:
+    """Return the wire form of a message of a round: what its class declares, under the same names."""
+    wire_type = getattr(pb, type(message).__name__)
+    known = wire_type.DESCRIPTOR.fields_by_name
+    values: dict[str, Any] = {}
+    if "round_id" in known:
+        values["round_id"] = encode_round_id(message.round_id)
+    if "member" in known:
+        values["member"] = message.member
+    for name, part in parts_of(type(message)).items():
+        value = getattr(message, name)
+        if isinstance(part, MessagePerMember):
+            value = [_encode(one) for one in value]
+        values[name] = value
+    return wire_type(**values)
+
+
+def _decode(kind: type, wire: Any, round_id: RoundId, member: int) -> Any:
+    """Return the message of a round that `_encode` wrote; what the wire does not say of whose it is, is given."""
+    values: dict[str, Any] = {"round_id": round_id}
+    if kind in _FROM_MEMBER:
+        values["member"] = member
+    for name, part in parts_of(kind).items():
+        value = getattr(wire, name)
+        match part:
+            case MessagePerMember(of):
+                values[name] = tuple(_decode(of, one, round_id, one.member) for one in value)
+            case Members():
+                values[name] = tuple(value)
+            case StringPerMember():
+                values[name] = dict(value)
+            case OneString():
+                values[name] = value
+    return kind(**values)
 
 
 def encode_to_member(message: ToMembers) -> pb.ToMember:
@@ -202,31 +236,11 @@ def encode_to_member(message: ToMembers) -> pb.ToMember:
     match message:
         case Invitation():
             wire.invitation.CopyFrom(_encode_invitation(message))
-        case MemberList():
-            advertisements = [_encode_advertisement(one) for one in message.advertisements]
-            wire.members.CopyFrom(
-                pb.MemberList(round_id=encode_round_id(message.round_id), advertisements=advertisements)
-            )
-        case ShareDelivery():
-            wire.shares.CopyFrom(
-                pb.ShareDelivery(
-                    round_id=encode_round_id(message.round_id),
-                    sharers=message.sharers,
-                    transcripts=message.transcripts,
-                    sealed=message.sealed,
-                )
-            )
-        case SurvivorList():
-            wire.survivors.CopyFrom(
-                pb.SurvivorList(round_id=encode_round_id(message.round_id), survivors=message.survivors)
-            )
-        case SignedSurvivors():
-            signatures = [_encode_signature(one) for one in message.signatures]
-            wire.signatures.CopyFrom(
-                pb.SignedSurvivors(round_id=encode_round_id(message.round_id), signatures=signatures)
-            )
         case Ended():
             wire.ended.CopyFrom(pb.Ended(opened=not message.reason, reason=message.reason))
+        case _:
+            name = _TO_MEMBER[type(message)]
+            getattr(wire, name).CopyFrom(_encode(message))
     return wire
 
 
@@ -241,7 +255,8 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
         RefusedInvitationError: an invitation to what cannot be a round, or is too large for the policy.
         InvalidRequestError: it is no message.
     """
-    match wire.WhichOneof("message"):
+    name = wire.WhichOneof("message")
+    match name:
         case "invitation":
             try:
                 if policy is not None:
@@ -250,29 +265,13 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
             except (ProtocolError, ValueError) as error:
                 reason = f"the coordinator proposes what cannot be a round here: {error}"
                 raise RefusedInvitationError(decode_round_id(wire.invitation.round_id), reason) from error
-        case "members":
-            round_id = decode_round_id(wire.members.round_id)
-            return MemberList(
-                round_id, tuple(_decode_advertisement(one, round_id, one.member) for one in wire.members.advertisements)
-            )
-        case "shares":
-            shares = wire.shares
-            return ShareDelivery(
-                decode_round_id(shares.round_id), tuple(shares.sharers), dict(shares.transcripts), dict(shares.sealed)
-            )
-        case "survivors":
-            return SurvivorList(decode_round_id(wire.survivors.round_id), tuple(wire.survivors.survivors))
-        case "signatures":
-            round_id = decode_round_id(wire.signatures.round_id)
-            return SignedSurvivors(
-                round_id,
-                tuple(
-                    SurvivorSignature(round_id, one.member, one.set_digest, one.signature)
-                    for one in wire.signatures.signatures
-                ),
-            )
         case "ended":
             return Ended("" if wire.ended.opened else public(wire.ended.reason) or "no reason was given")
+    for kind, its_name in _TO_MEMBER.items():
+        if name == its_name:
+            part = getattr(wire, name)
+            message: ToMembers = _decode(kind, part, decode_round_id(part.round_id), 0)
+            return message
     raise InvalidRequestError("the coordinator sent no message of any stage")
 
 
@@ -291,37 +290,6 @@ def _parsed(read: Callable[[bytes], W], data: bytes) -> W:
         return read(data)
     except DecodeError as error:
         raise InvalidRequestError("a message of a masked sum cannot be read") from error
-
-
-def _encode_advertisement(message: Advertisement) -> pb.Advertisement:
-    return pb.Advertisement(
-        member=message.member,
-        mask_public=message.mask_public,
-        channel_public=message.channel_public,
-        seed_digest=message.seed_digest,
-        surplus_anchor=message.surplus_anchor,
-        config_digest=message.config_digest,
-        input_digest=message.input_digest,
-        signature=message.signature,
-    )
-
-
-def _decode_advertisement(wire: pb.Advertisement, round_id: RoundId, member: int) -> Advertisement:
-    return Advertisement(
-        round_id=round_id,
-        member=member,
-        mask_public=wire.mask_public,
-        channel_public=wire.channel_public,
-        seed_digest=wire.seed_digest,
-        surplus_anchor=wire.surplus_anchor,
-        config_digest=wire.config_digest,
-        input_digest=wire.input_digest,
-        signature=wire.signature,
-    )
-
-
-def _encode_signature(message: SurvivorSignature) -> pb.SurvivorSignature:
-    return pb.SurvivorSignature(member=message.member, set_digest=message.set_digest, signature=message.signature)
 
 
 def _encode_invitation(invitation: Invitation) -> pb.Invitation:

@@ -4,23 +4,31 @@ Every owner clusters its own columns privately and releases k' centres. What is 
 owners meet: a counting (`analyses.clustering.estimators.membership`) tells the coordinator, with noise, how many rows
 each cell of the grid of all combinations has. The coordinator clusters the weighted grid.
 
+    the paper's part                                 function
+    LocCluster, each party's private centres         `LocalClustering.release`
+    MemEnc, each party's memberships, encoded        `LocalClustering.memberships`, `Counting.party`
+    WeightEst, the server weighs the grid            `Counting.coordinator`, `valid_weights`
+    the server clusters the weighted grid            `cluster_grid`
+
+MemEnc and WeightEst belong together, and each counting has its own: `SketchCounting` is the paper's DPFMPS,
+`LdpCounting` its LDP-AGG, `IndependentCounting` its IND-LAP; `PatternCounting` is of another paper, `MpcCounting` of
+none.
+
 Differences from the paper (docs/analyses/clustering.md): memberships are counted inside MPC unless a job asks for
 another counting; the cost of centres and counts is composed once, tightly, in both views; domains are public bounds;
 nobody asks for the number of rows.
 """
 
-from collections.abc import Sequence
-from functools import reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.membership import GridWeights
-from analyses.clustering.local_clustering import WIDTH, Floats, Integers
+from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
+from analyses.clustering.local_clustering import WIDTH, Integers
 from analyses.clustering.plan import COUNTINGS, ClusteringParams, ClusteringPlan, plan
-from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
+from analyses.clustering.reference import reference, scaled_rows
+from analyses.clustering.weighted_clustering import Choices
 from analyses.job.analysis import Analysis
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
@@ -30,7 +38,21 @@ from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 
-__all__ = ["ANALYSIS", "COUNTINGS", "ClusteringParams", "ClusteringPlan", "coordinator", "party", "plan", "reference"]
+__all__ = [
+    "ANALYSIS",
+    "COUNTINGS",
+    "ClusteringParams",
+    "ClusteringPlan",
+    "cluster_grid",
+    "coordinator",
+    "in_column_units",
+    "in_scaled_units",
+    "party",
+    "plan",
+    "reference",
+    "scaled_rows",
+]
+
 
 CENTRES_STAGE = "centres"
 """Messages of owners to the coordinator: the gate lets them pass once the cost is committed."""
@@ -107,60 +129,6 @@ async def _centres_of(session: Session, plan: ClusteringPlan, owner: int) -> Int
         what = f"{session.names[owner]} sent a centre outside the public bounds"
         raise PeerViolationError(owner, CENTRES_STAGE, what)
     return centres.astype(np.int64)
-
-
-def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: ClusteringPlan, choices: Choices) -> Clusters:
-    """Return the clusters of the weighted grid, columns scaled to [-1, 1]; of the bare grid if no cell has weight."""
-    cells = np.argwhere(weights > 0) if weights.any() else np.argwhere(np.ones(weights.shape))
-    scaled = [2 * own / WIDTH - 1 for own in centres]
-    points = np.hstack([own[cells[:, axis]] for axis, own in enumerate(scaled)])
-    mass = weights[tuple(cells.T)] if weights.any() else np.ones(len(cells))
-    return cluster(points, mass, plan.params.k, plan.params.p, choices)
-
-
-def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:
-    """Return centres scaled to [-1, 1] in the units of the joint table's columns."""
-    lower, upper = _bounds(plan)
-    return lower + (upper - lower) * ((centres + 1) / 2)  # at most the range: twice of it may be infinite
-
-
-def in_scaled_units(values: Floats, plan: ClusteringPlan) -> Floats:
-    """Return rows or centres of the joint table, in the units of its columns, clipped and scaled to [-1, 1]."""
-    lower, upper = _bounds(plan)
-    scaled: Floats = 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
-    return scaled
-
-
-def scaled_rows(tables: Sequence[Table], plan: ClusteringPlan) -> Floats:
-    """Return the joint table with columns clipped and scaled to [-1, 1]: what the analysis is about.
-
-    Needs all tables in one place.
-    """
-    return in_scaled_units(np.hstack([table.values for table in tables]), plan)
-
-
-def _bounds(plan: ClusteringPlan) -> tuple[Floats, Floats]:
-    columns = list(chain.from_iterable(one.block.columns for one in plan.local))
-    return np.array([c.lower for c in columns]), np.array([c.upper for c in columns])
-
-
-def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices) -> Clusters:
-    """Return the clustering of the exact grid of exact local centres: the same method without privacy [Ding16].
-
-    Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
-        choices: of starting centres.
-    """
-    centres, memberships = [], []
-    for local, table in zip(plan.local, tables, strict=True):
-        rows, _ = local.quantise(table.values)
-        found = cluster(rows.astype(np.float64), np.ones(len(rows)), local.k, local.p, choices)
-        centres.append(np.rint(found.centres).astype(np.int64))
-        memberships.append(local.memberships(rows, centres[-1]))
-    cells = reduce(lambda cell, at: cell * plan.k_local + at, memberships)
-    counts = np.bincount(cells, minlength=plan.counting.grid.n_cells).astype(np.float64)
-    return cluster_grid(centres, counts.reshape(plan.counting.grid.shape), plan, choices)
 
 
 ANALYSIS = Analysis(

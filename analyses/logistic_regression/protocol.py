@@ -4,6 +4,15 @@ Every party holds some columns of the same rows, one of them the label. All rows
 the parties draw a Poisson batch that the coordinator does not know, multiply locally, add noise that nobody knows, and
 open only the noisy gradient of the batch to the coordinator, who follows it and sends the new weights back.
 
+    appendix B                                       function
+    the clients quantise and share their columns     `LabelledRows.quantise`, `JointComputation.hold_rows`
+    all draw the same Poisson batch                  `BoundedPoisson.samples`, from a key of the parties
+    equation 22, the sigmoid's Taylor polynomial     `TaylorGradient.factors`
+    the sums over a batch, multiplied under shares   `noiseless_sums`
+    each client adds its noise                       `JointComputation.draw`, `JointComputation.noise`
+    the server obtains the noisy sums                `JointComputation.open_noisy`, `TaylorGradient.gradient_of`
+    the server's step, and the new weights           `Descent.follow`; at the parties `receive_weights`
+
 Differences from the paper (docs/analyses/logistic-regression.md): one gradient is opened instead of three sums (the
 paper's three are a choice); rows are rounded toward zero and clipped to public bounds by party; the noise of N - t
 parties suffices; what a coalition sees is bounded by the largest number of batches that a record can enter, not by the
@@ -11,7 +20,7 @@ mean; batch sizes stay hidden; the third order of the Taylor polynomial is a cho
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,20 +32,20 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed
 from analyses.logistic_regression.descent import Descent, on_lattice
+from analyses.logistic_regression.labelled_rows import LabelledRows
 from analyses.logistic_regression.plan import LogisticRegressionParams, LogisticRegressionPlan, plan
+from analyses.logistic_regression.reference import reference, scaled_rows
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.logistic_regression.text import weight_lines
-from analyses.rows.held import share_rows
-from analyses.rows.integer_column import nearest_places
-from analyses.rows.meeting import meet
-from analyses.rows.surplus import n_surplus, rows_that_count
-from mpc.arithmetic.field import ResidueField
+from analyses.logistic_regression.weights import in_own_units
+from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
+from analyses.rows.own_rows import report_of
 from mpc.arithmetic.opening import survivable
 from mpc.errors import PeerViolationError
 from mpc.protocol.computation import Computation
 from mpc.protocol.echo import receive_alike
-from mpc.protocol.exchange import ShareExchange, Words
 from mpc.protocol.hashkey import HashKeys
+from mpc.protocol.operations.noise import NoisySum
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import SharedArray, concatenate
 
@@ -45,10 +54,13 @@ __all__ = [
     "LogisticRegressionParams",
     "LogisticRegressionPlan",
     "coordinator",
+    "in_own_units",
     "party",
     "plan",
     "reference",
+    "scaled_rows",
 ]
+
 
 WEIGHTS_STAGE = "weights"
 BATCHES = "batches"
@@ -76,133 +88,93 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
     which the surplus shows whether a party multiplied wrong shares); per element of the table at most
     8 * n_words * (N - t) bytes sent by its owner, per step and compute party 8 * n_words * (N - 2t) per opened entry.
     """
-    exchange, n_rows = await meet(session, plan, table)
-    counting = await rows_that_count(exchange, plan, table)
-    session.progress("table", 0, 1)
-    rows_of = None if table is None else _OwnRows(plan, session.me, table, counting)
-    held = await share_rows(exchange, plan.widths, n_rows, rows_of)
-    if held is not None:
-        key = await HashKeys(session, range(1, plan.n_parties + 1), exchange.secrets).agree(BATCHES)
-        batches = plan.sampling.samples(key.stream(BATCHES), n_rows)
-        session.progress(OPENING_STAGE, 0, 1)
-        await _open_gradients(exchange, plan, held, batches)
-    session.progress(OPENING_STAGE, 1, 1)
-    return LocalReport(n_rows, {}, 0) if rows_of is None else rows_of.report()
+    async with joined(session, plan, table) as (c, n_rows, counting):
+        mine = None if table is None else LabelledRows(plan, session.me, table, counting)
+        session.progress("table", 0, 1)
+        held = await c.hold_rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK)
+        if c.holds_shares:
+            key = await HashKeys(session, range(1, plan.n_parties + 1), c.exchange.secrets).agree(BATCHES)
+            batches = plan.sampling.samples(key.stream(BATCHES), n_rows)
+            session.progress(OPENING_STAGE, 0, 1)
+            await open_gradients(c, plan, held, batches)
+        session.progress(OPENING_STAGE, 1, 1)
+    return report_of(mine, n_rows)
 
 
-class _OwnRows:
-    """My rows as integers, block by block: quantised features, then the label if it is mine, then a shared constant.
-
-    Rows that do not count are zero, the constant too: then their gradient is, whatever the weights are.
-    """
-
-    def __init__(self, plan: LogisticRegressionPlan, me: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
-        names = [c.name for c in table.schema.columns]
-        label = plan.params.label_column if table.schema.party == plan.params.label_party else None
-        self._table, self._counting = table, counting
-        self._constant = plan.intercept_units if plan.shares_constant and me == plan.owners[-1] else None
-        self._features = [i for i, name in enumerate(names) if name != label]
-        self._labels = {name: i for i, name in enumerate(names) if name == label}
-        self._quantiser = plan.quantiser_of(me)
-        self._outside = np.zeros(len(self._features), dtype=np.int64)
-        self._clipped_rows = 0
-        self._mapped = dict.fromkeys(self._labels, 0)
-
-    def __call__(self, rows: slice) -> NDArray[np.int64]:
-        values = self._table.values[rows]
-        features, outside, clipped = self._quantiser.quantise(values[:, self._features])
-        self._outside += outside
-        self._clipped_rows += clipped
-        columns = [features]
-        for name, place in self._labels.items():
-            labels, n_mapped = nearest_places(values[:, place], 0, 1)
-            self._mapped[name] += n_mapped
-            columns.append(labels[:, None])
-        if self._constant is not None:
-            columns.append(np.full((len(values), 1), self._constant))
-        integers = np.hstack(columns)
-        if self._counting is not None:
-            integers[~self._counting[rows]] = 0
-        return integers
-
-    def report(self) -> LocalReport:
-        """Return my private counts."""
-        names = (c.name for c in self._quantiser.schema.columns)
-        counts = dict(zip(names, self._outside.tolist(), strict=True))
-        surplus = n_surplus(self._counting)
-        return LocalReport(self._table.n_rows, counts, self._clipped_rows, self._mapped, surplus)
-
-
-async def _open_gradients(
-    exchange: ShareExchange, plan: LogisticRegressionPlan, held: Words, batches: Iterator[NDArray[np.intp]]
+async def open_gradients(
+    c: JointComputation, plan: LogisticRegressionPlan, held: SharedArray, batches: Iterator[NDArray[np.intp]]
 ) -> None:
     """Open the noisy sums of one batch after the other; the next batch and its noise are made ready meanwhile."""
-    session, field, gradient = exchange.session, exchange.field, plan.gradient
-    n_steps, degree = plan.params.iterations, 2 * plan.job.t
+    session, gradient, n_steps = c.session, plan.gradient, plan.params.iterations
     shape = (gradient.n_columns, gradient.n_sums)
-    is_public = plan.params.intercept and not plan.shares_constant
-    constant = field.encode(np.full(1, plan.intercept_units)) if is_public else None
-    circuit = Computation(exchange, "cubes")
+    cubes = c.beside("cubes")
 
-    def batch_share(rows: NDArray[np.intp]) -> tuple[SharedArray, SharedArray]:
-        chosen = held[:, rows]
-        features = [chosen[:, :, : plan.label_index], chosen[:, :, plan.label_index + 1 :]]
-        if constant is not None:
-            features.append(np.broadcast_to(constant[:, :, None], (field.n_words, len(rows), 1)))
-        x = np.concatenate(features, axis=2)
-        y = np.ascontiguousarray(chosen[:, :, plan.label_index])
-        t = exchange.t
-        return (
-            SharedArray(field, x.shape[1:], t, None, x),
-            SharedArray(field, y.shape[1:], t, None, y),
-        )
-
-    async def prepare(step: int) -> tuple[SharedArray, SharedArray, Words]:
+    async def prepare() -> tuple[SharedArray, SharedArray, NoisySum]:
         rows = await session.compute(next, batches)
-        x, y = await session.compute(batch_share, rows)
-        noise = await session.compute(plan.mechanism.sample_party_noise, session.entropy)
-        words = await session.compute(field.encode, noise.values.reshape(shape))
-        return x, y, await exchange.deal_and_sum("noise", words, degree, step)
+        x, y = await session.compute(batch_of, plan, held, rows)
+        noise = await c.draw(plan.mechanism)
+        return x, y, await c.noise(shape, None if noise is None else noise.reshape(shape))
 
-    coming = asyncio.ensure_future(prepare(0))
-    try:
-        weights = np.zeros(gradient.n_columns, dtype=np.int64)
-        for step in range(n_steps):
-            if step > 0:
-                weights = await _receive_weights(exchange, plan)
-            x, y, hidden = await coming
-            products = await session.compute(lambda x=x, weights=weights: x @ weights)  # type: ignore[misc]
-            cubes = None
-            if plan.params.order == 3:
-                cubes = await circuit.multiply(await circuit.multiply(products, products), products)
-                await circuit.check_products()
-            share = await session.compute(_sums, gradient, x, y, products, cubes)
-            field.accumulate(hidden, share)
-            await exchange.open(OPENING_STAGE, hidden, shape, degree, (COORDINATOR,))
-            session.progress("iterations", step + 1, n_steps)
-            if step + 1 < n_steps:
-                coming = asyncio.ensure_future(prepare(step + 1))
-    finally:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
+    coming = c.ahead(prepare())
+    weights = np.zeros(gradient.n_columns, dtype=np.int64)
+    for step in range(n_steps):
+        if step > 0:
+            weights = await receive_weights(c, plan)
+        x, y, total = await coming
+        total += await noiseless_sums(cubes, plan, x, y, weights)
+        await c.open_noisy(total)
+        session.progress("iterations", step + 1, n_steps)
+        if step + 1 < n_steps:
+            coming = c.ahead(prepare())
+
+
+def batch_of(
+    plan: LogisticRegressionPlan, held: SharedArray, rows: NDArray[np.intp]
+) -> tuple[SharedArray, SharedArray]:
+    """Return the shared features of some rows, a public constant appended, and their labels."""
+    assert held.share is not None, "a compute party holds a share of every row"
+    chosen, field, place = held.share[:, rows], held.field, plan.label_index
+    features = [chosen[:, :, :place], chosen[:, :, place + 1 :]]
+    if plan.params.intercept and not plan.shares_constant:
+        constant = field.encode(np.full(1, plan.intercept_units))
+        features.append(np.broadcast_to(constant[:, :, None], (field.n_words, len(rows), 1)))
+    x, y = np.concatenate(features, axis=2), np.ascontiguousarray(chosen[:, :, place])
+    return (
+        SharedArray(field, x.shape[1:], held.degree, None, x),
+        SharedArray(field, y.shape[1:], held.degree, None, y),
+    )
+
+
+async def noiseless_sums(
+    c: Computation, plan: LogisticRegressionPlan, x: SharedArray, y: SharedArray, weights: NDArray[np.int64]
+) -> SharedArray:
+    """Return the sums over a batch of x times its factors, degree 2t, for public weights.
+
+    Surplus shares tell here whether a party has multiplied wrong ones, before anything of it is opened.
+    """
+    compute = c.exchange.session.compute
+    products = await compute(lambda: x @ weights)
+    cubes = None
+    if plan.params.order == 3:
+        cubes = await c.multiply(await c.multiply(products, products), products)
+        await c.check_products()
+    return await compute(_sums, plan.gradient, x, y, products, cubes)
 
 
 def _sums(
     gradient: TaylorGradient, x: SharedArray, y: SharedArray, products: SharedArray, cubes: SharedArray | None
-) -> Words:
+) -> SharedArray:
     factors = concatenate([factor.reshape(-1, 1) for factor in gradient.factors(products, y, cubes)], axis=1)
-    share = (x.T @ factors).share
-    assert share is not None, "a compute party holds a share of every batch"
-    return share
+    return x.T @ factors
 
 
-async def _receive_weights(exchange: ShareExchange, plan: LogisticRegressionPlan) -> NDArray[np.int64]:
+async def receive_weights(c: JointComputation, plan: LogisticRegressionPlan) -> NDArray[np.int64]:
     """Return the coordinator's weights, once they are known to be short enough and the same for all parties.
 
     Raises:
         PeerViolationError: they are not: the noise was made for other ones.
     """
-    session, gradient = exchange.session, plan.gradient
+    session, gradient = c.session, plan.gradient
     receivers = range(1, plan.n_parties + 1)
     words = await receive_alike(session, COORDINATOR, WEIGHTS_STAGE, (gradient.n_columns,), receivers)
     weights = words.view(np.int64)
@@ -225,8 +197,7 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
         InconsistentSharesError: wrong shares that cannot be corrected.
     """
     params, gradient = plan.params, plan.gradient
-    field = ResidueField(plan.n_primes)
-    exchange = ShareExchange(session, field, plan.n_parties, plan.job.t, {})
+    c = JointComputation.of_coordinator(session, plan)
     descent = Descent(gradient.n_columns, params.optimiser, params.learning_rate, params.weight_norm)
     shape, wrong = (gradient.n_columns, gradient.n_sums), set[int]()
     for step in range(params.iterations):
@@ -234,11 +205,10 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
             lattice = on_lattice(descent.weights, params.weight_units, gradient.squared_weight_bound)
             words = lattice.view(np.uint64)
             await asyncio.gather(*(session.send(p, WEIGHTS_STAGE, words) for p in range(1, plan.n_parties + 1)))
-        opening = await exchange.open(OPENING_STAGE, None, shape, 2 * plan.job.t, (COORDINATOR,))
-        assert opening is not None
-        wrong.update(opening.wrong)
-        sums = field.decode(opening.words).astype(np.float64)
-        descent.follow(gradient.gradient_of(sums) / plan.expected_batch)
+        opened = await c.open_noisy(c.noisy_outline(shape))
+        assert opened is not None, "the coordinator is the receiver"
+        wrong.update(opened.wrong)
+        descent.follow(gradient.gradient_of(opened.values.astype(np.float64)) / plan.expected_batch)
         session.progress("iterations", step + 1, params.iterations)
     weights, intercept = in_own_units(plan, descent.weights)
     return {
@@ -248,61 +218,9 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
         "weights": weights.tolist(),
         "intercept": intercept,
         "iterations": params.iterations,
-        "wrong_shares_from": [session.names[member] for member in sorted(wrong)],
+        "wrong_shares_from": c.names_of(wrong),
         "privacy": plan.privacy_report(),
     }
-
-
-def in_own_units(plan: LogisticRegressionPlan, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return weights per unit of each column and the intercept, from those of scaled rows.
-
-    A column of bounds [l, u] enters as (value - l) / (u - l) / row_norm, the constant as its integer over gamma.
-    """
-    columns = [c for owner in plan.owners for c in plan.features_of(owner).columns]
-    lower = np.array([c.lower for c in columns])
-    width = np.array([c.upper for c in columns]) - lower
-    per_unit = weights[: len(columns)] / (plan.row_norm * width)
-    constant = float(weights[-1]) * plan.intercept_units / plan.params.row_units if plan.params.intercept else 0.0
-    return per_unit, constant - float(per_unit @ lower)
-
-
-def scaled_rows(
-    tables: Sequence[Table], plan: LogisticRegressionPlan
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows as the analysis sees them, before rounding, and the labels. Needs all tables in one place.
-
-    Returns:
-        shape (rows, n): scaled by public bounds, clipped, of norm at most 1, the constant last; and shape (rows,).
-    """
-    blocks, labels = [], np.zeros(0)
-    for owner, table in zip(plan.owners, tables, strict=True):
-        names = [c.name for c in table.schema.columns]
-        features = [names.index(c.name) for c in plan.features_of(owner).columns]
-        blocks.append(plan.quantiser_of(owner).scale_and_clip(table.values[:, features])[0])
-        if table.schema.party == plan.params.label_party:
-            nearest, _ = nearest_places(table.values[:, names.index(plan.params.label_column)], 0, 1)
-            labels = nearest.astype(np.float64)
-    if plan.params.intercept:
-        blocks.append(np.full((len(labels), 1), float(plan.intercept_units)))
-    return np.hstack(blocks) / plan.params.row_units, labels
-
-
-def reference(tables: Sequence[Table], plan: LogisticRegressionPlan) -> tuple[NDArray[np.float64], float]:
-    """Return weights and intercept in the columns' own units: every record in every step, no privacy, no rounding.
-
-    For tests and comparisons where somebody holds all tables. The same Taylor polynomial, optimiser, ball and divisor.
-
-    Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
-    """
-    x, y = scaled_rows(tables, plan)
-    descent = Descent(x.shape[1], plan.params.optimiser, plan.params.learning_rate, plan.params.weight_norm)
-    for _ in range(plan.params.iterations):
-        u = x @ descent.weights
-        residual = 0.5 - y + u / 4 - (u**3 / 48 if plan.params.order == 3 else 0.0)
-        descent.follow(x.T @ residual / plan.params.max_rows)
-    return in_own_units(plan, descent.weights)
 
 
 def survival(job: Job) -> Survival:

@@ -2,83 +2,50 @@
 
 Two methods. `sketch` is the paper's: the top right singular vectors of a noisy sketch G X + N. `mpc`, which no paper
 has, takes the top eigenvectors of X^T X, counted under shares and noised once.
+
+    source                                              function
+    algorithm 4, each party's noisy sketch G X + N      `release_sketch`
+    algorithm 4, the server puts them side by side      `gather_sketches`
+    algorithm 4, the top right singular vectors         `open_moments`, `leading_components`
+    no paper: X^T X under shares, noised once           `party` of `analyses/pca/protocol.py`, `open_noisy_gram`
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
 from analyses.job.analysis import Analysis
-from analyses.job.declared_rows import parameters_of
-from analyses.job.job import Job, JobError
-from analyses.job.plan import check_roster, check_schemas
-from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.low_rank.plan import LowRankGramPlan, LowRankParams, LowRankPlan, LowRankSketchPlan, plan
+from analyses.low_rank.reference import reference, residual
 from analyses.pca.protocol import leading_components
+from analyses.pca.protocol import party as count_second_moments
 from analyses.pca.text import component_lines
-from analyses.rows.row_plan import clipped_rows, plan_rows
 from analyses.second_moments.noisy_gram import GramPlan
-from analyses.second_moments.noisy_moments import open_moments, plan_moments, share_moments
-from analyses.second_moments.noisy_sketch import MomentParams, SketchPlan
+from analyses.second_moments.noisy_moments import open_moments
+from analyses.second_moments.noisy_sketch import release_sketch
 from mpc.protocol.session import Session
 
-SKETCH_ROWS_PER_RANK = 8
-
-
-class LowRankParams(MomentParams):
-    """Parameters of the analysis, besides those of the rows and of the method.
-
-    Attributes:
-        rank: k, dimensions of the subspace, below the number of columns.
-    """
-
-    rank: Annotated[int, Field(ge=1)]
-
-
-class LowRankGramPlan(GramPlan):
-    """What all participants agree on, method `mpc`."""
-
-    params: LowRankParams
-
-
-class LowRankSketchPlan(SketchPlan):
-    """What all participants agree on, method `sketch`."""
-
-    params: LowRankParams
-
-
-LowRankPlan = LowRankGramPlan | LowRankSketchPlan
-
-
-def plan(job: Job, schemas: Sequence[BlockSchema]) -> LowRankPlan:
-    """Fix everything public: bounds, noise, field or sketch.
-
-    A sketch has 8 k rows by default: its error falls with 1 / sqrt(rows), its noise grows with them.
-
-    Raises:
-        JobError: names the field of the job that cannot be met.
-    """
-    check_roster(job)
-    check_schemas(job, tuple(schemas))
-    params = parameters_of(job, schemas, LowRankParams)
-    rows = plan_rows(job, schemas, params)
-    if params.rank >= rows.n_columns:
-        raise JobError(
-            f"parameters.rank: a subspace of {params.rank} dimensions approximates nothing in a table of "
-            f"{rows.n_columns} columns; the rank must be smaller"
-        )
-    if params.sketch_rows is not None and params.sketch_rows < params.rank:
-        raise JobError(f"parameters.sketch_rows: {params.sketch_rows} rows do not span {params.rank} dimensions")
-    default = SKETCH_ROWS_PER_RANK * params.rank
-    return plan_moments(LowRankGramPlan, LowRankSketchPlan, job, schemas, params, rows, default_sketch_rows=default)
+__all__ = [
+    "ANALYSIS",
+    "LowRankGramPlan",
+    "LowRankParams",
+    "LowRankPlan",
+    "LowRankSketchPlan",
+    "coordinator",
+    "party",
+    "plan",
+    "reference",
+    "residual",
+]
 
 
 async def party(session: Session, plan: LowRankPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: `analyses.second_moments.noisy_moments.share_moments`."""
-    return await share_moments(session, plan, table)
+    """Run a party's part; see `analyses.pca.protocol.party` for method `mpc`, and `release_sketch` for `sketch`."""
+    if isinstance(plan, GramPlan):
+        return await count_second_moments(session, plan, table)
+    return await release_sketch(session, plan, table)
 
 
 async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
@@ -114,23 +81,6 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
         "wrong_shares_from": moments.wrong_shares_from,
         "privacy": plan.privacy_report(),
     }
-
-
-def residual(rows: NDArray[np.float64], components: NDArray[np.float64]) -> float:
-    """Return ||X - X V V^T||_F / ||X||_F for rows X and orthonormal rows V^T: what the approximation loses."""
-    lost = rows - rows @ components.T @ components
-    return float(np.linalg.norm(lost) / np.linalg.norm(rows))
-
-
-def reference(tables: Sequence[Table], plan: LowRankPlan) -> NDArray[np.float64]:
-    """Return the top k right singular vectors of the clipped table, in plain NumPy, as rows; no privacy.
-
-    Args:
-        tables: all parties' tables, in the order of the joint table.
-        plan: as for the job.
-    """
-    rows = clipped_rows(tables, plan)
-    return leading_components(rows.T @ rows, plan.params.rank)[1]
 
 
 ANALYSIS = Analysis(

@@ -14,9 +14,9 @@ from analyses.matrix_factorization.ratings import Ratings
 from analyses.sums.noise import SumNoise
 from dp.draw.skellam import sample_skellam
 from entropy import Entropy
-from mpc.secagg.group import RingGroup
 from mpc.secagg.opened_sum import OpenedSum
-from mpc.secagg.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.vector.group import RingGroup
 
 Integers = NDArray[np.int64]
 

@@ -7,16 +7,15 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, tell_multiplied
 from mpc.protocol.computation import Computation
-from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.operations.rows import RowsOf
 from mpc.protocol.shared import SharedArray, concatenate
 
-_MOST_PRODUCTS = 1 << 20  # elements of a block of rows: bounds the memory
+MAX_PRODUCTS = 1 << 20
+"""Elements of a block of rows: bounds the memory."""
 
 
 async def count_patterns(
-    exchange: ShareExchange,
     c: Computation,
     owners: Sequence[int],
     n_categories: Sequence[int],
@@ -33,9 +32,7 @@ async def count_patterns(
     all, three or four one layer.
 
     Args:
-        exchange: dealing and taking of shares; `c` stands on it.
-        c: the computation of all members of the job. All other input is dealt: with the last row the cost is committed
-            (`commit_after_input`).
+        c: the computation of all members of the job. All other input is dealt: with the last row the cost is committed.
         owners: member numbers of the v parties, at least two.
         n_categories: M_j of each.
         categories: mine, shape (n_rows,), 0 .. M_j - 1; None if I am no owner.
@@ -52,31 +49,25 @@ async def count_patterns(
     """
     n_left = min(range(1, len(owners)), key=lambda n: prod(n_categories[:n]) + prod(n_categories[n:]))
     width = prod(n_categories[:n_left]) + prod(n_categories[n_left:])
-    height = max(1, _MOST_PRODUCTS // width)
+    height = max(1, MAX_PRODUCTS // width)
     total = c.public(np.zeros((prod(n_categories[:n_left]), prod(n_categories[n_left:])), dtype=np.int64))
-    mine = None if categories is None else owners.index(c.me)
-    session = exchange.session
-    for start in range(0, n_rows, height):
-        n_block = min(height, n_rows - start)
-        shapes = {owner: (n_block, m - 1) for owner, m in zip(owners, n_categories, strict=True)}
-        indicators = None
-        if categories is not None and mine is not None:
-            block = categories[start : start + n_block]
-            indicators = (block[:, None] == np.arange(n_categories[mine] - 1)).astype(np.int64)
-        shared = await c.inputs(shapes, indicators, bound=1)
-        if start + n_block == n_rows:
-            await commit_after_input(exchange)
+    widths = {owner: (m - 1,) for owner, m in zip(owners, n_categories, strict=True)}
+    mine = None if categories is None else indicators_of(categories, widths[c.me][0])
+    async for shared in c.rows_in_step(widths, n_rows, mine, height=height, bound=1):
         left = await _row_products(c, [shared[owner] for owner in owners[:n_left]])
         right = await _row_products(c, [shared[owner] for owner in owners[n_left:]])
-        total = total + await session.compute(_summed_products, left, right)
-        tell_multiplied(exchange, start + n_block, n_rows)
-    session.progress(MULTIPLY_STAGE, 1, 1)
+        total = total + await c.exchange.session.compute(_summed_products, left, right)
     counts = total.reshape(*n_categories)
     for axis in range(len(n_categories)):
         first, others = _split_first(counts, axis)
         last = first - _kept_sum(others, axis)
         counts = concatenate([others, last], axis)
     return replace(counts.reshape(-1), degree=2 * c.t, bound=max_rows)
+
+
+def indicators_of(categories: NDArray[np.int64], n_indicators: int) -> RowsOf:
+    """Return what makes rows of indicators, shape (rows, n_indicators); further categories and -1 have none."""
+    return lambda rows: (categories[rows, None] == np.arange(n_indicators)).astype(np.int64)
 
 
 async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> SharedArray:

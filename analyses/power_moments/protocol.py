@@ -11,10 +11,19 @@ Each of v parties brings one column of counts, integers from 0 on. Four methods:
 Differences from the paper (docs/analyses/moments.md): all estimates are unbiased; noise is discrete; the cost is that
 of a record of the joint table, or of an event in it; values beyond what a method takes are clipped and their owner is
 told.
+
+    source                                           function
+    no paper: powers and their sum under shares      `sum_of_powers`
+    appendix C, a noisy sum of each column           `release_sum`, `take_sums`
+    appendix E.3, a noisy sketch of each column      `release_sketch`, `MomentSketch.estimate`
+    algorithm 2, noisy values, then the large ones   `release_reports`
+    again and the small ones in bits
+    algorithm 2, what the server makes of them       `estimate_from_reports`
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from math import exp, sqrt
 from typing import Any
 
@@ -26,22 +35,21 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
-from analyses.rows.meeting import meet
-from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, tell_multiplied
+from analyses.power_moments.reference import reference
+from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import owners_key, place_rows
-from analyses.rows.surplus import n_surplus, rows_that_count
+from analyses.rows.surplus import n_surplus
 from dp.draw.noise import sample_discrete_laplace
-from mpc.arithmetic.field import ResidueField
-from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import SharedArray
 
 __all__ = ["ANALYSIS", "coordinator", "party", "plan", "reference"]
 
+
 COMPUTATION = "moment"
 LARGE_STAGE = "large slots"
-_BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 16
 
 Integers = NDArray[np.int64]
 
@@ -67,62 +75,51 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
     if table is not None:
         mine = plan.owners.index(session.me)
         values, n_clipped, n_rounded = await session.compute(plan.columns[mine].clipped, table, plan.largest[mine])
-    exchange, n_rows = await meet(session, plan, table)
-    counting = await rows_that_count(exchange, plan, table)
-    if values is not None and counting is not None:
-        values = np.where(counting, values, 0)
-    if plan.params.method == "mpc":
-        await _power_under_shares(exchange, plan, values, n_rows)
-    elif values is not None:
-        session.progress(OPENING_STAGE, 0, 1)
-        n_lowered = await _RELEASES[plan.params.method](exchange, plan, values)
-        session.progress(OPENING_STAGE, 1, 1)
+    async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting):
+        if values is not None and counting is not None:
+            values = np.where(counting, values, 0)
+        if plan.params.method == "mpc":
+            await sum_of_powers(c, plan, values, n_rows)
+        elif values is not None:
+            session.progress(OPENING_STAGE, 0, 1)
+            n_lowered = await _RELEASES[plan.params.method](c.exchange, plan, values)
+            session.progress(OPENING_STAGE, 1, 1)
     names = () if table is None else tuple(c.name for c in table.schema.columns)
     mapped = dict.fromkeys(names, n_rounded)
     return LocalReport(n_rows, dict.fromkeys(names, n_clipped), n_lowered, mapped, n_surplus(counting))
 
 
-async def _power_under_shares(exchange: ShareExchange, plan: MomentsPlan, values: Integers | None, n_rows: int) -> None:
+async def sum_of_powers(c: JointComputation, plan: MomentsPlan, values: Integers | None, n_rows: int) -> None:
     """Sum noise and x^p block by block: x^a and x^b are reduced, a + b = p, and their inner product is only summed."""
-    session, c, p = exchange.session, Computation(exchange, COMPUTATION), plan.params.order
-    session.progress("noise", 0, 1)
-    mine = None
-    if exchange.am_receiver:
-        mine = (await session.compute(plan.shared_noise.sample_party_noise, session.entropy)).values
-    noise = await c.inputs(dict.fromkeys(range(1, plan.n_parties + 1), (1,)), mine, bound=plan.noise_bound)
-    total = sum(noise.values(), start=c.public(np.zeros(1, dtype=np.int64)))
-    for start in range(0, n_rows, _BLOCK_ROWS):
-        n_block = min(_BLOCK_ROWS, n_rows - start)
-        block = None if values is None else values[start : start + n_block]
-        shared = await c.inputs(dict.fromkeys(plan.owners, (n_block,)), block, bound=max(plan.largest))
-        if start + n_block == n_rows:
-            await commit_after_input(exchange)
-        powers = {1: sum(list(shared.values())[1:], start=shared[plan.owners[0]])}
+    p, mine = plan.params.order, None if values is None else values.__getitem__
+    total = await c.shared_noise_of(plan.shared_noise, (1,), bound=plan.noise_bound)
+    scalars = dict.fromkeys(plan.owners, ())
+    async for counts in c.rows_in_step(scalars, n_rows, mine, height=BLOCK_ROWS, bound=max(plan.largest)):
+        first, *others = counts.values()
+        powers = {1: sum(others, start=first)}
         for exponent in range(2, p - p // 2 + 1):
             powers[exponent] = await c.multiply(powers[exponent - 1], powers[1])
         if p == 1:
-            total = total + powers[1].sum()
+            total += powers[1].sum()
         else:
-            total = total + await session.compute(_inner_product, powers[p - p // 2], powers[p // 2])
-        tell_multiplied(exchange, start + n_block, n_rows)
-    session.progress(MULTIPLY_STAGE, 1, 1)
-    session.progress(OPENING_STAGE, 0, 1)
-    await c.open(SharedArray(total.field, (1,), plan.opened_degree, plan.opened_bound, total.share))
-    session.progress(OPENING_STAGE, 1, 1)
+            total += await c.session.compute(_inner_product, powers[p - p // 2], powers[p // 2])
+    await c.release(replace(total, degree=plan.opened_degree, bound=plan.opened_bound))
 
 
 def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
     return x @ y
 
 
-async def _release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    """Release the sum of my column with noise of mine."""
     session = exchange.session
     noise = await session.compute(sample_discrete_laplace, session.entropy, plan.scale, 1)
     await _send(session, OPENING_STAGE, values.sum() + noise)
     return 0
 
 
-async def _release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    """Release a sketch of my column with noise of mine; the owners draw the same signs."""
     session, sketch = exchange.session, plan.sketch
     key = await owners_key(exchange, plan.owners, "signs")
     noise = await session.compute(sketch.noise, session.entropy, plan.owners.index(session.me))
@@ -130,7 +127,12 @@ async def _release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: In
     return 0
 
 
-async def _release_reports(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_reports(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+    """Release my values with noise, the large ones again, the small ones in bits.
+
+    Returns:
+        How many values lay above what bits can tell. Private.
+    """
     session, reports, n_slots = exchange.session, plan.reports, plan.params.max_rows
     mine = plan.owners.index(session.me)
     rows = await place_rows(exchange, plan.owners, len(values), n_slots, n_slots)
@@ -145,9 +147,9 @@ async def _release_reports(exchange: ShareExchange, plan: MomentsPlan, values: I
 
 
 _RELEASES: dict[str, Callable[..., Any]] = {
-    "laplace": _release_sum,
-    "sketch": _release_sketch,
-    "threshold": _release_reports,
+    "laplace": release_sum,
+    "sketch": release_sketch,
+    "threshold": release_reports,
 }
 
 
@@ -155,7 +157,7 @@ async def _send(session: Session, stage: str, integers: Integers) -> None:
     await session.send(COORDINATOR, stage, integers.astype(np.int64).view(np.uint64))
 
 
-async def _take_sums(session: Session, plan: MomentsPlan, length: int) -> Integers:
+async def take_sums(session: Session, plan: MomentsPlan, length: int) -> Integers:
     """Return the sum over the owners of a vector that each sent."""
     coming = [session.receive(owner, OPENING_STAGE, (length,)) for owner in plan.owners]
     parts: list[Integers] = [words.view(np.int64) for words in await asyncio.gather(*coming)]
@@ -179,22 +181,20 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
     wrong: tuple[int, ...] = ()
     match plan.params.method:
         case "mpc":
-            field = ResidueField(plan.n_primes)
-            exchange = ShareExchange(session, field, plan.n_parties, plan.job.t, {})
-            outline = SharedArray(field, (1,), plan.opened_degree, plan.opened_bound, None)
-            opened = await Computation(exchange, COMPUTATION).open(outline)
-            assert opened is not None
+            c = JointComputation.of_coordinator(session, plan, COMPUTATION)
+            opened = await c.open(c.outline((1,), plan.opened_degree, plan.opened_bound))
+            assert opened is not None, "the coordinator is the receiver"
             moment, wrong = float(opened.values[0]), opened.wrong
             error = plan.shared_noise.standard_deviation("coordinator")
         case "laplace":
-            moment = float((await _take_sums(session, plan, 1))[0])
+            moment = float((await take_sums(session, plan, 1))[0])
             r = exp(-1 / float(plan.scale))
             error = sqrt(2 * len(plan.owners) * r) / (1 - r)
         case "sketch":
-            noisy = await _take_sums(session, plan, plan.params.sketch_rows)
+            noisy = await take_sums(session, plan, plan.params.sketch_rows)
             moment, error = plan.sketch.estimate(noisy)
         case _:
-            moment, error = await _estimate_from_reports(session, plan)
+            moment, error = await estimate_from_reports(session, plan)
     return {
         "analysis": "moments",
         "method": plan.params.method,
@@ -208,12 +208,13 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
     }
 
 
-async def _estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[float, float]:
+async def estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[float, float]:
+    """Tell the owners which slots are large, and return the moment and a bound of its standard error."""
     reports, n_slots = plan.reports, plan.params.max_rows
-    is_large = reports.is_large(await _take_sums(session, plan, n_slots))
+    is_large = reports.is_large(await take_sums(session, plan, n_slots))
     for owner in plan.owners:
         await session.send(owner, LARGE_STAGE, np.packbits(is_large))
-    large = reports.large_powers(await _take_sums(session, plan, int(is_large.sum())))
+    large = reports.large_powers(await take_sums(session, plan, int(is_large.sum())))
     n_small = n_slots - len(large)
     coming = [
         session.receive(owner, OPENING_STAGE, (reports.report_bytes(j, n_small),), np.uint8)
@@ -223,18 +224,6 @@ async def _estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[f
     # The parts of the slots are independent; their spread about the mean is at least that about their own means.
     error = sqrt(sum(len(part) * float(part.var()) for part in (large, small) if len(part)))
     return float(large.sum() + small.sum()), error
-
-
-def reference(tables: Sequence[Table], plan: MomentsPlan) -> float:
-    """Return the exact moment of the clipped columns: no privacy.
-
-    Args:
-        tables: of the owners, in the order of the inputs.
-        plan: as for the job.
-    """
-    clipped = [c.clipped(t, most)[0] for c, t, most in zip(plan.columns, tables, plan.largest, strict=True)]
-    rows = np.sum(clipped, axis=0, dtype=np.int64).astype(object)
-    return float((rows**plan.params.order).sum())
 
 
 ANALYSIS = Analysis(

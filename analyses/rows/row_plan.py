@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt, sqrt
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from analyses.job.declared_rows import JointRowsParams
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
+from analyses.rows.own_rows import OwnRows
 from analyses.rows.quantise import FURTHEST, BlockQuantiser, Origin, check_scale, squared_norm_bound
 
 MAX_GAMMA = 1 << 30
@@ -111,6 +112,11 @@ class RowPlan(Plan):
         """Return how many integers an owner brings per row."""
         return len(self.schema_of(member).columns) + (self.constant > 0 and member == self.owners[-1])
 
+    @property
+    def widths(self) -> dict[int, int]:
+        """Owner to the number of integers that it brings per row, in the order of the joint table."""
+        return {owner: self.width_of(owner) for owner in self.owners}
+
     def quantiser_of(self, member: int) -> BlockQuantiser:
         """Return what an owner does to its columns."""
         bound = self.squared_norm_bounds[self.owners.index(member)]
@@ -192,7 +198,20 @@ def clipped_rows(tables: Sequence[Table], plan: RowPlan) -> NDArray[np.float64]:
     return np.hstack(blocks)
 
 
-def clipping_counts(table: Table | None, outside: NDArray[np.int64], clipped: int) -> dict[str, Any]:
-    """Return what a party learns of its own clipped values, as `LocalReport` takes it."""
-    names = () if table is None else tuple(c.name for c in table.schema.columns)
-    return {"clipped_values": dict(zip(names, outside.tolist(), strict=True)), "clipped_rows": clipped}
+class QuantisedRows(OwnRows):
+    """An owner's rows as `RowPlan.quantise` makes them.
+
+    Args:
+        plan: of the job.
+        member: the owner.
+        table: its rows.
+        counting: which of them count, shape (rows,); None where all do.
+    """
+
+    def __init__(self, plan: RowPlan, member: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
+        super().__init__(table, counting, [column.name for column in table.schema.columns])
+        self._plan, self._member = plan, member
+
+    def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """See `RowPlan.quantise`."""
+        return self._plan.quantise(self._member, values)

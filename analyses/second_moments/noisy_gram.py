@@ -1,10 +1,8 @@
-"""The noisy matrix X^T X of the joint table's rows: counted under shares, opened once. What several analyses stand on.
+"""The noisy matrix X^T X of the joint table's rows: its plan, its noise, its opening. What several analyses stand on.
 
-The parties share their quantised columns, multiply locally, add noise that nobody knows, and open only the noisy
-second-moment matrix to the coordinator.
+The parties' part, which counts it under shares, is `analyses.pca.protocol.party`.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,27 +12,21 @@ from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
-from analyses.job.plan import OPENING_STAGE, protected_of
-from analyses.job.schema import BlockSchema, LocalReport, Table
-from analyses.rows.meeting import meet
-from analyses.rows.opening import MULTIPLY_STAGE, commit_after_input, share_noise, tell_multiplied
-from analyses.rows.row_plan import RowBounds, RowPlan, clipping_counts
-from analyses.rows.surplus import n_surplus, rows_that_count
+from analyses.job.plan import protected_of
+from analyses.job.schema import BlockSchema
+from analyses.rows.joint_computation import JointComputation
+from analyses.rows.row_plan import RowBounds, RowPlan
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
 from dp.mechanism.gram import NoisyGram
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.gram import GramAccumulator, expand_triangle
+from mpc.arithmetic.gram import expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
-from mpc.protocol.concurrency import run_together
-from mpc.protocol.exchange import ShareExchange, Words
-from mpc.protocol.session import COORDINATOR, Session
+from mpc.protocol.session import Session
 
 LOG2_WRAP_PROBABILITY = -40
 """The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
 it."""
-
-ROWS_PER_BLOCK = 4096
 
 
 class GramPlan(RowPlan):
@@ -100,107 +92,6 @@ def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, ma
         raise JobError(f"parameters.max_rows, parameters.gamma: {error}") from error
 
 
-async def share_noisy_gram(
-    session: Session, plan: GramPlan, table: Table | None, rows_per_block: int = ROWS_PER_BLOCK
-) -> LocalReport:
-    """Run a party's part: agree on keys, check that rows match, share noise and rows, multiply, send the noisy share.
-
-    Args:
-        session: my end of the job.
-        plan: computed by this party itself.
-        table: my rows, columns as in my schema; None for a compute party without columns.
-        rows_per_block: so many rows are in memory at once; the same at all parties.
-
-    Raises:
-        UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
-
-    Noise is dealt before the rows, so that N - 2t - 1 parties may vanish once all have dealt their rows.
-
-    Privacy: at most t colluding parties learn nothing but the released matrix; see `NoisyGram` for what it costs.
-    Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
-    """
-    exchange, n_rows = await meet(session, plan, table)
-    counting = await rows_that_count(exchange, plan, table)
-    noisy: Words | None = None
-    if exchange.am_receiver:
-        session.progress("noise", 0, 1)
-        noise = await session.compute(plan.mechanism.sample_party_noise, session.entropy)
-        noisy = await share_noise(exchange, noise.values, 2 * plan.job.t)
-    counts, gram = await _share_and_multiply(exchange, plan, table, counting, range(0, n_rows, rows_per_block), n_rows)
-    if noisy is not None and gram is not None:
-        exchange.field.accumulate(noisy, gram)
-    session.progress(OPENING_STAGE, 0, 1)
-    await exchange.open(OPENING_STAGE, noisy, _triangle_shape(plan), 2 * plan.job.t, (COORDINATOR,))
-    session.progress(OPENING_STAGE, 1, 1)
-    return counts
-
-
-async def _share_and_multiply(
-    exchange: ShareExchange,
-    plan: GramPlan,
-    table: Table | None,
-    counting: NDArray[np.bool_] | None,
-    starts: range,
-    n_rows: int,
-) -> tuple[LocalReport, Words | None]:
-    """Deal my rows and multiply everybody's, block by block, both at once.
-
-    Returns my private counts and my share of the upper triangle of X^T X (degree 2t), None for an input-only party.
-    """
-    session, field, t = exchange.session, exchange.field, exchange.t
-    own_shares: asyncio.Queue[Words] = asyncio.Queue(maxsize=2)
-    outside = np.zeros(0 if table is None else table.values.shape[1], dtype=np.int64)
-    clipped_rows = 0
-
-    async def deal_rows(table: Table) -> None:
-        nonlocal clipped_rows
-        for block, start in enumerate(starts):
-            rows = table.values[start : start + starts.step]
-            integers, outside_here, clipped_here = await session.compute(plan.quantise, session.me, rows)
-            outside[:] += outside_here
-            clipped_rows += clipped_here
-            if counting is not None:
-                integers[~counting[start : start + starts.step]] = 0
-            share = await exchange.deal("table", block, await session.compute(field.encode, integers), t)
-            if share is not None:
-                await own_shares.put(share)
-        await commit_after_input(exchange)
-
-    async def shares_of_block(block: int) -> list[Words]:
-        height = min(starts.step, n_rows - starts[block])
-
-        async def share_of(owner: int) -> Words:
-            if owner == session.me:
-                return await own_shares.get()
-            return await exchange.take(owner, "table", block, (height, plan.width_of(owner)), t)
-
-        return await asyncio.gather(*map(share_of, plan.owners))
-
-    async def multiply_rows() -> Words:
-        product = GramAccumulator(field, plan.n_row_columns)
-        coming = asyncio.ensure_future(shares_of_block(0))
-        try:
-            for block in range(len(starts)):
-                shares = await coming
-                if block + 1 < len(starts):
-                    coming = asyncio.ensure_future(shares_of_block(block + 1))
-                await session.compute(product.add_rows, shares)
-                tell_multiplied(exchange, block + 1, len(starts))
-        finally:
-            coming.cancel()
-        return product.upper_triangle()
-
-    dealing = [] if table is None else [deal_rows(table)]
-    multiplying = [multiply_rows()] if exchange.am_receiver else []
-    *_, last = await run_together(*dealing, *multiplying)
-    if exchange.am_receiver:
-        session.progress(MULTIPLY_STAGE, 1, 1)
-    clipping = clipping_counts(table, outside, clipped_rows)
-    counts = LocalReport(n_rows, **clipping, surplus_rows=n_surplus(counting))
-    return counts, last if exchange.am_receiver else None
-
-
 @dataclass(frozen=True)
 class OpenedGram:
     """What the coordinator opened.
@@ -221,13 +112,13 @@ async def open_noisy_gram(session: Session, plan: GramPlan) -> OpenedGram:
         PeerError: fewer than 2t + 1 parties sent their share.
         InconsistentSharesError: wrong shares that cannot be corrected.
     """
-    field = ResidueField(plan.n_primes)
-    exchange = ShareExchange(session, field, plan.n_parties, plan.job.t, {})
-    opening = await exchange.open(OPENING_STAGE, None, _triangle_shape(plan), 2 * plan.job.t, (COORDINATOR,))
-    assert opening is not None
-    matrix = expand_triangle(field.decode(opening.words).astype(np.float64), plan.n_row_columns)
-    return OpenedGram(matrix * plan.unit**2, [session.names[member] for member in opening.wrong])
+    c = JointComputation.of_coordinator(session, plan)
+    opened = await c.open_noisy(c.noisy_outline(triangle_shape(plan)))
+    assert opened is not None, "the coordinator is the receiver"
+    matrix = expand_triangle(opened.values.astype(np.float64), plan.n_row_columns)
+    return OpenedGram(matrix * plan.unit**2, c.names_of(opened.wrong))
 
 
-def _triangle_shape(plan: GramPlan) -> tuple[int]:
+def triangle_shape(plan: GramPlan) -> tuple[int]:
+    """Return the shape of what is released: the entries on and above the diagonal."""
     return (plan.mechanism.n_entries,)

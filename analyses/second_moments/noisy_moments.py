@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
-from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import RowBounds, RowPlan
-from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram, share_noisy_gram
+from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram
 from analyses.second_moments.noisy_sketch import (
     N_PRIMES,
     MomentParams,
     SketchPlan,
     calibrate_sketch,
     gather_sketches,
-    release_sketch,
 )
 from mpc.protocol.session import Session
 
@@ -110,13 +109,6 @@ class NoisyMoments:
     matrix: NDArray[np.float64] = field(repr=False)
     noise_level: float
     wrong_shares_from: list[str]
-
-
-async def share_moments(session: Session, plan: MomentPlan, table: Table | None) -> LocalReport:
-    """Run a party's part; see `share_noisy_gram` and `release_sketch`."""
-    if isinstance(plan, GramPlan):
-        return await share_noisy_gram(session, plan, table)
-    return await release_sketch(session, plan, table)
 
 
 async def open_moments(session: Session, plan: MomentPlan) -> NoisyMoments:

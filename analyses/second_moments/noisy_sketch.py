@@ -24,8 +24,8 @@ from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, protected_of
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
-from analyses.rows.row_plan import RowBounds, RowParams, RowPlan, clipping_counts
-from analyses.rows.surplus import n_surplus, rows_that_count
+from analyses.rows.row_plan import QuantisedRows, RowBounds, RowParams, RowPlan
+from analyses.rows.surplus import rows_that_count
 from analyses.second_moments.sketch_matrix import Entries, SketchMatrix
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
@@ -180,7 +180,8 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
         return LocalReport(n_rows, {}, 0)
     counting = await rows_that_count(exchange, plan, table)
     key = await HashKeys(session, plan.owners, exchange.secrets).agree(KEY_NAME)
-    sketch = _BlockSketch(plan, session.me, table, counting)
+    mine = QuantisedRows(plan, session.me, table, counting)
+    sketch = _BlockSketch(plan, session.me, mine, n_rows)
     stream, step = key.stream("columns"), plan.matrix.block_columns
     for start in range(0, plan.params.max_rows, step):
         await session.compute(sketch.add_columns, stream, start, min(step, plan.params.max_rows - start))
@@ -193,20 +194,15 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
     message = np.concatenate([np.array([longest], dtype=np.int64), noisy_block]).view(np.uint64)
     await session.send(COORDINATOR, OPENING_STAGE, message)
     session.progress(OPENING_STAGE, 1, 1)
-    return LocalReport(
-        n_rows, **clipping_counts(table, sketch.outside, sketch.clipped_rows), surplus_rows=n_surplus(counting)
-    )
+    return mine.report()
 
 
 class _BlockSketch:
     """G X for one party's block, as the columns of G come in."""
 
-    def __init__(self, plan: SketchPlan, member: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
-        self._plan, self._member, self._table, self._counting = plan, member, table, counting
-        self._matrix = plan.matrix
+    def __init__(self, plan: SketchPlan, member: int, mine: QuantisedRows, n_rows: int) -> None:
+        self._matrix, self._mine, self._n_rows = plan.matrix, mine, n_rows
         self.product = np.zeros((plan.sketch_rows, plan.width_of(member)), dtype=np.int64)
-        self.outside = np.zeros(table.values.shape[1], dtype=np.int64)
-        self.clipped_rows = 0
         self.largest_squared_column = 0
 
     def add_columns(self, stream: KeyStream, start: int, n_columns: int) -> None:
@@ -217,15 +213,10 @@ class _BlockSketch:
         columns = self._matrix.draw(stream, n_columns)
         longest = self._matrix.largest_squared_norm(columns)
         self.largest_squared_column = max(self.largest_squared_column, longest)
-        rows = self._table.values[start : start + n_columns]
-        if len(rows):
-            integers, outside, clipped = self._plan.quantise(self._member, rows)
-            if self._counting is not None:
-                integers[~self._counting[start : start + n_columns]] = 0
-            product = columns[: len(rows)].T.astype(np.float64) @ integers.astype(np.float64)
+        if start < self._n_rows:
+            integers = self._mine(slice(start, start + n_columns))
+            product = columns[: len(integers)].T.astype(np.float64) @ integers.astype(np.float64)
             self.product += product.astype(np.int64)
-            self.outside += outside
-            self.clipped_rows += clipped
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ survive, and *removable components*, one for each step down to the fewest. Once 
 members open the seeds of the components in excess, and only of those. They are independent of what stays, so whoever
 sees sum and seeds sees one release with the intended noise.
 
-The seeds are those of `mpc.secagg.surplus`: shared among the holders before the vectors are sent, so a loss during the
-removal does not matter. What the sampler returns depends on nothing but its arguments and the bytes that it reads, so
-the coordinator can draw the excess again.
+The seeds are those of `mpc.secagg.secret.surplus`: shared among the holders before the vectors are sent, so a loss
+during the removal does not matter. What the sampler returns depends on nothing but its arguments and the bytes that it
+reads, so the coordinator can draw the excess again.
 """
 
 import math
@@ -31,7 +31,7 @@ from dp.mechanism.vector import PartyNoise, shifts_of
 from entropy import Entropy, KeyStream, derive_key
 from mpc.errors import LocalFaultError
 from mpc.secagg.opened_sum import OpenedSum
-from mpc.secagg.surplus import n_opened_by
+from mpc.secagg.secret.surplus import n_opened_by
 
 Integers = NDArray[np.int64]
 

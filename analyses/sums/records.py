@@ -5,7 +5,7 @@ holds, it then contributes one vector within the question's bounds: the record's
 declared, else zeros. Nobody but its owner learns which.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import JobError
+from analyses.sums.round import MEAN
 from analyses.sums.secure_sum import SumParams
 
 
@@ -87,12 +88,14 @@ class Contribution:
         weight: 0 .. the question's largest; None where the question has no weights. Secret.
         weight_was_clipped: whether the record's was outside of what was declared. Private.
         not_used_because: why the record counts as zeros; empty where it is used. Private.
+        n_left_out: numbers that lie in a bin and are more than the question counts. Private.
     """
 
     vector: NDArray[np.float64] = field(repr=False)
     weight: int | None = field(repr=False)
     weight_was_clipped: bool = field(default=False, repr=False)
     not_used_because: str = field(default="", repr=False)
+    n_left_out: int = field(default=0, repr=False)
 
 
 def no_contribution(params: SumParams, why: str) -> Contribution:
@@ -108,7 +111,8 @@ def contribution(params: SumParams, declared: DeclaredRecord, record: Record) ->
     with W' <= W, the largest weights of declaration and question. So the integers w (x, 1) have a squared norm of at
     most W^2 (B + 1), B the bound of x. A vector of zeros has norm 0. Every record, whatever it holds, is thus mapped
     into the ball that `SumParams.sensitivities` is stated for, and one record's vector in the place of another's, zeros
-    included, moves the sum by at most its diameter.
+    included, moves the sum by at most its diameter. Where a histogram counts `values` numbers of a member, its counts
+    are whole numbers 0 .. `largest` whose sum is at most `values` (`counts_within`).
 
     Raises:
         JobError: the declaration does not fit the question; the record was not looked at.
@@ -117,6 +121,9 @@ def contribution(params: SumParams, declared: DeclaredRecord, record: Record) ->
     if why := declared.why_unusable(record):
         return no_contribution(params, why)
     vector = record.values
+    if params.values is not None:
+        counts, n_left_out = counts_within(record.values, params.edges, int(params.largest), params.values)
+        return Contribution(counts.astype(np.float64), None, n_left_out=n_left_out)
     if params.edges:
         counts, _ = np.histogram(record.values, bins=np.array(params.edges))
         vector = counts.astype(np.float64)
@@ -124,6 +131,33 @@ def contribution(params: SumParams, declared: DeclaredRecord, record: Record) ->
         return Contribution(vector, None)
     weight = max(0, min(record.weight, declared.largest_weight))
     return Contribution(vector, weight, weight_was_clipped=weight != record.weight)
+
+
+def counts_within(
+    values: NDArray[np.float64], edges: Sequence[float], most_in_bin: int, most_in_all: int
+) -> tuple[NDArray[np.int64], int]:
+    """Return how many numbers lie in each bin, no more than may count, and how many were left out.
+
+    In the record's order a number counts where fewer than `most_in_bin` before it count in its bin and fewer than
+    `most_in_all` in all. Nothing else decides: neither other members' records nor any randomness.
+
+    Args:
+        values: of one member, finite.
+        edges: of the bins, ascending; each bin includes its lower edge, the last its upper edge too.
+        most_in_bin: L, at least 1.
+        most_in_all: K, at least 1.
+
+    Returns:
+        Counts, shape (bins,), each 0 .. L and K in all at most; and the numbers in some bin that do not count.
+    """
+    within = values[(values >= edges[0]) & (values <= edges[-1])]
+    n_bins = len(edges) - 1
+    bins = np.minimum(np.searchsorted(np.array(edges), within, side="right") - 1, n_bins - 1)
+    by_bin = np.argsort(bins, kind="stable")
+    before_in_bin = np.empty(len(bins), dtype=np.int64)
+    before_in_bin[by_bin] = np.arange(len(bins)) - np.searchsorted(bins[by_bin], bins[by_bin])
+    counting = bins[before_in_bin < most_in_bin][:most_in_all]
+    return np.bincount(counting, minlength=n_bins).astype(np.int64), len(bins) - len(counting)
 
 
 def reference(params: SumParams, records: Mapping[str, Record]) -> list[float] | None:
@@ -139,6 +173,6 @@ def reference(params: SumParams, records: Mapping[str, Record]) -> list[float] |
         units = np.array([max(-most, min(most, int(v * encoding.units))) for v in clipped], dtype=object)
         total += units * (1 if found.weight is None else found.weight)
         total_weight += found.weight or 0
-    if params.analysis == "secure-mean":
+    if params.analysis == MEAN:
         return [float(v) / encoding.units / total_weight for v in total] if total_weight else None
     return [float(v) / encoding.units for v in total]

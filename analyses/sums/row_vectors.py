@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import BlockSchema, LocalReport, Table
-from analyses.sums.noise import SumSensitivity
-from dp.cost.accounting import Adjacency
-from dp.cost.views import ADJACENCY, View
+from analyses.sums.vector_bound import VectorBound
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,48 +30,6 @@ CLIPPED_TOTALS = "the totals, as the table has more rows than the job allows for
 """Under this name the owner's report counts clipped entries of the total."""
 
 _SHRINK = 1.0 - 2.0**-40
-
-
-@dataclass(frozen=True)
-class VectorBound:
-    """How large an integer vector is, at most, that one protected unit contributes to a sum.
-
-    Attributes:
-        spans: per entry, its largest value minus its least; 0 lies between the two.
-        squared_norm: B, of the sum of squares.
-        is_non_negative: whether no entry is ever below zero.
-    """
-
-    spans: tuple[int, ...]
-    squared_norm: int
-    is_non_negative: bool
-
-    def sensitivity(self, view: View, unit: str) -> SumSensitivity:
-        """Return how far one unit moves the sum.
-
-        With x and y vectors within the bound, n their length:
-
-        * Adding or removing x moves the sum by x: |x|^2 <= B, |x|_1 <= sqrt(n B), and |x|_1 <= B, since an integer is
-          at most its square.
-        * Replacing x by y moves it by x - y. |x - y|^2 <= (|x| + |y|)^2 <= 4 B; if no entry is negative,
-          |x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> <= 2 B; and no entry moves by more than its span. Likewise |x - y|_1 is
-          at most twice the bound of |x|_1, the sum of the spans, and what follows from |x - y|^2.
-
-        The bound for replacing is never below the one for adding, as 0 lies within every span. So the coalition, which
-        here does not know how many rows another party has, can tell an added row no better than a replaced one.
-
-        Args:
-            view: decides about the neighbours, see `dp.cost.views.ADJACENCY`.
-            unit: what is protected, in words.
-        """
-        n, norm = len(self.spans), self.squared_norm
-        l1 = min(math.isqrt(n * norm), norm)
-        if ADJACENCY[view] is Adjacency.ADD_OR_REMOVE_ONE:
-            return SumSensitivity(norm, l1, ADJACENCY[view], unit)
-        squared = min((2 if self.is_non_negative else 4) * norm, sum(span**2 for span in self.spans))
-        return SumSensitivity(
-            squared, min(2 * l1, sum(self.spans), math.isqrt(n * squared), squared), ADJACENCY[view], unit
-        )
 
 
 class RowVectors(ABC):

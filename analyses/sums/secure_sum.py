@@ -5,45 +5,46 @@ one. With a target, members add noise of which exactly the intended amount is le
 (`analyses.sums.noise`). What members contribute: `analyses.sums.records`.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
-from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from dp.cost.accounting import CalibrationError
+from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain
+from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.round import (
+    HISTOGRAM,
+    MEAN,
+    SumFields,
+    calibrated,
+    configure,
+    participation,
+    ring_for,
+)
+from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, View
 from mpc.errors import ProtocolError
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
+from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.transcript import RoundId
 
 Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
 
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the group was chosen with probability below 2^-40; privacy does not depend on
-it."""
-
 LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52
-"""The longest vector and the largest weight that a question or a declaration may state."""
+MAX_VALUES = 1 << 26
+"""The longest vector, the largest weight and the most values that a question or a declaration may state."""
 
 UNIT = "member's vector (that it took part is public)"
 """What the noise protects, as reports call it."""
 
-RING_EXCESS = Fraction(1, 20)
-"""Above 128 members up to a twentieth more noise than intended may be left: it saves shares."""
 
-
-class SumParams(PublicModel):
+class SumParams(SumFields):
     """What an analyst asks for. All members read the same text; it is bound into every key of the round.
 
     Attributes:
@@ -53,6 +54,9 @@ class SumParams(PublicModel):
         length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
         largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
             count in each bin at most.
+        values: for histograms, so many numbers of one member count in all at most, and at least `largest`: the first
+            ones of its record that lie in a bin, others are left out. Absent: only `largest` bounds them, and a noisy
+            answer over many bins has far more noise.
         units: integer units per 1.0; entries are rounded toward zero to whole units. 1 for integers.
         edges: of the bins of a histogram, ascending; the last bin includes its upper edge.
         largest_weight: of a member, for means; at least what members declare for the record.
@@ -69,29 +73,38 @@ class SumParams(PublicModel):
     record: Name
     length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
+    values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
-    edges: tuple[Finite, ...] = ()
     largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
     members: tuple[Name, ...] = ()
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
     stage_s: Annotated[Finite, Field(gt=0, le=3600)] = 30.0
-    attempts: Annotated[int, Field(ge=1, le=8)] = 2
     privacy: PrivacyTarget | None = None
 
     @model_validator(mode="after")
     def _fields_belong_to_the_analysis(self) -> Self:
-        if (self.analysis == "secure-mean") != (self.largest_weight is not None):
+        if (self.analysis == MEAN) != (self.largest_weight is not None):
             raise ValueError("largest_weight: a mean needs it, and only a mean")
-        if self.analysis != "secure-histogram":
+        if self.analysis != HISTOGRAM:
             if self.edges:
                 raise ValueError("edges: only a histogram has them")
+            if self.values is not None:
+                raise ValueError("values: only a histogram counts values")
             return self
-        if len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges)):
-            raise ValueError("edges: a histogram needs at least two, ascending")
+        self.check_edges()
         if self.length != 1 or self.units != 1 or self.largest != int(self.largest):
             raise ValueError("length, units, largest: a histogram counts whole numbers in the bins between its edges")
+        if self.values is not None and self.largest > self.values:
+            raise ValueError("largest, values: no more numbers of a member can count in one bin than count in all")
         return self
+
+    def canonical_json(self) -> str:
+        """Return the one JSON text; without `values` where there are none, as before there was such a field."""
+        tree = self.model_dump(mode="json", by_alias=True)
+        if self.values is None:
+            del tree["values"]
+        return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -133,7 +146,16 @@ class SumParams(PublicModel):
         W^2 (B + 1). A member whose record cannot be used contributes zeros, which are within every bound. Who took part
         is public, and does not depend on any record (`analyses.sums.records`), so what is protected is the vector of
         one that did: against a vector of zeros, or, in the coalition's view, against any other.
+
+        With `values` K, `analyses.sums.records.contribution` counts at most K numbers of a member, in integers and
+        whatever the record holds, at most L = `largest` of them in one bin. So the vector h of a member has entries
+        0 .. L and |h|_1 <= K. Two such vectors h and h' have |h - h'|_1 <= 2 K and, as <h, h'> >= 0,
+        |h - h'|^2 <= |h|^2 + |h'|^2 <= 2 max |h|^2 <= 2 K^2: see `VectorBound.of_counts` and `VectorBound.sensitivity`.
+        Without `values` all n bins may be full, and the noise covers |h - h'|^2 <= 4 n L^2.
         """
+        if self.values is not None:
+            counts = VectorBound.of_counts(self.encoding.length, int(self.largest), self.values)
+            return {view: counts.sensitivity(view, UNIT) for view in ADJACENCY}
         squared, n_elements = self.encoding.squared_norm_bound, self.encoding.n_elements
         if self.largest_weight is not None:
             squared = self.largest_weight**2 * (squared + 1)
@@ -153,19 +175,7 @@ class SumParams(PublicModel):
 
 @lru_cache(maxsize=16)  # a member asks for the same noise several times in each round
 def _calibrated(params: SumParams, target: PrivacyTarget, topology: Topology) -> SumNoise:
-    excess = Fraction(0) if topology.is_complete else RING_EXCESS
-    try:
-        return SumNoise.calibrate(
-            params.sensitivities,
-            target.view,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            length=params.encoding.n_elements,
-            levels=survivor_levels(topology.fewest_survivors, topology.n_members, excess),
-            n_corrupt=topology.n_corrupt,
-        )
-    except CalibrationError as error:
-        raise JobError(f"privacy: {error}") from error
+    return calibrated(params.sensitivities, target, params.encoding.n_elements, topology)
 
 
 def round_config(params: SumParams, session: str, identities: Mapping[str, bytes], attempt: int = 0) -> RoundConfig:
@@ -197,18 +207,9 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             else Topology.ring(len(names), params.colluding, params.vanishing)
         )
         noise = params.noise(topology)
-        noise_bound = 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)
-        n_bits = (len(names) * encoding.largest_element + noise_bound).bit_length() + 1
-        return RoundConfig(
-            round_id=RoundId(session, 0, attempt),
-            roster=tuple(RosterEntry(i, name, identities[name]) for i, name in enumerate(names, start=1)),
-            topology=topology,
-            group=RingGroup(min(LARGEST_RING_BITS, max(SMALLEST_RING_BITS, n_bits))),
-            vector=params.record,
-            encoding=encoding,
-            noise_bound=noise_bound,
-            surplus_levels=() if noise is None or len(noise.levels) < 2 else noise.levels,
-        )
+        members = [(name, identities[name]) for name in names]
+        ring = ring_for(len(names), encoding, noise)
+        return configure(RoundId(session, 0, attempt), members, topology, ring, params.record, encoding, noise)
     except ProtocolError as error:
         raise JobError(f"members, colluding, largest, units: {error}") from error
 
@@ -231,26 +232,21 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
         opened: what the round came to; noise in excess still in it.
         config: of the round.
     """
-    names = {entry.number: entry.name for entry in config.roster}
     noise = params.noise(config.topology)
     if noise is not None:
         opened = noise.remove_surplus(opened)
     integers, encoding = opened.integers(), params.encoding
     total = encoding.decode_sum(integers)
     result: dict[str, Any] = {"analysis": params.analysis, "record": params.record}
-    if params.analysis == "secure-mean":
+    if params.analysis == MEAN:
         weight = encoding.total_weight(integers)
         result |= {"mean": (total / weight).tolist() if weight > 0 else None, "total_weight": weight}
-    elif params.analysis == "secure-histogram":
+    elif params.analysis == HISTOGRAM:
         result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
     return result | {
-        "survivors": [names[member] for member in opened.survivors],
-        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.vanished.items())},
-        "silent_after": {names[member]: str(stage) for member, stage in opened.silent_after.items()},
-        "attempt": config.round_id.attempt,
-        "wrong_shares_from": [names[member] for member in opened.liars],
+        **participation(opened, config),
         "privacy": privacy_report(params, config.topology, len(opened.survivors)),
     }
 

@@ -1,6 +1,6 @@
 """Masked sums over a job's session: the parties are the members, and all that they say passes their gates.
 
-The rounds are those of `mpc.secagg`; this module carries their messages and keeps their deadlines. Every message to the
+The rounds are those of `mpc.secagg.drive`, over the links of `session_link`. Every message to the
 coordinator goes through the session of the job, so none leaves a party before every party has committed the cost of
 the job (`party.gate`); from then on parties may vanish.
 
@@ -14,63 +14,38 @@ party releases shares in one attempt only, and two attempts would need 2 n_requi
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.plan import OPENING_STAGE
-from mpc.errors import OutOfRangeError, PeerError, PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
+from analyses.sums.session_link import SessionHost, SessionMember
+from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.greeting import exchange_public_keys
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.coordinator import FromMembers, SumCoordinator
-from mpc.secagg.errors import TooFewMembersError
+from mpc.secagg.coordinator import SumCoordinator
+from mpc.secagg.drive import host, take_part
+from mpc.secagg.errors import AttemptOverError, TooFewMembersError
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import KEY_BYTES, IdentityKey
 from mpc.secagg.member import SumMember
-from mpc.secagg.messages import (
-    Advertisement,
-    MaskedInput,
-    MemberList,
-    SealedShares,
-    ShareDelivery,
-    SignedSurvivors,
-    SurvivorList,
-    SurvivorSignature,
-    UnmaskingShares,
-)
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
-from mpc.secagg.round_arrays import Bytes, RoundArrays
+from mpc.secagg.round_arrays import Bytes
+from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
 from mpc.secagg.stage import Stage
 
 Integers = NDArray[np.int64]
 ConfigOf = Callable[[int, Mapping[int, bytes]], RoundConfig]
 """The configuration of an attempt, given its number and the parties' identity keys: the same for all participants."""
 
+NoiseOf = Callable[[Sequence[bytes]], Awaitable[Integers]]
+"""A member's surplus seeds to the noise that it adds, drawn anew for each attempt."""
+
 IDENTITY_STAGE = "signing key"
 _LARGEST_ATTEMPT = 8
-
-M = TypeVar("M")
-
-
-class _Verdict(IntEnum):
-    """What the coordinator says before each of its messages."""
-
-    GOES_ON = 1
-    IS_OVER = 2
-    LEFT_BEHIND = 3
-
-
-class LeftBehindError(ProtocolError):
-    """The round goes on without us: we answered too late. Nobody else is at fault."""
-
-
-class _AttemptOverError(Exception):
-    """Too few answered in time; there may be another attempt."""
 
 
 async def exchange_identities(session: Session, identity: IdentityKey, n_parties: int) -> dict[int, bytes]:
@@ -99,7 +74,7 @@ async def contribute(
     n_parties: int,
     public_input: bytes,
     values: Integers,
-    noise_of: Callable[[Sequence[bytes]], Integers] | None,
+    noise_of: NoiseOf | None,
 ) -> None:
     """Do a party's part: rounds until one is opened or the coordinator gives up.
 
@@ -115,6 +90,10 @@ async def contribute(
         LeftBehindError: we answered too late.
         ProtocolError: somebody violates the protocol, or is lost.
     """
+
+    async def contribute_to(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+        return values, None if noise_of is None else await noise_of(seeds)
+
     identity, journal = IdentityKey(session.entropy), MemoryJournal()
     identities = await exchange_identities(session, identity, n_parties)
     for attempt in range(_LARGEST_ATTEMPT + 1):
@@ -123,66 +102,28 @@ async def contribute(
             config,
             session.me,
             identity=identity,
-            policy=_policy_of(config),
+            policy=policy_of(config),
             journal=journal,
             public_input=public_input,
             entropy=session.entropy,
         )
         try:
-            await _Member(session, config, member).run(values, noise_of)
-            return
-        except _AttemptOverError:
+            await take_part(member, SessionMember(session, config), contribute_to)
+        except AttemptOverError:
             session.progress("retry", 0, 1)
+        else:
+            session.progress(OPENING_STAGE, 1, 1)
+            return
     raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, "the coordinator began more attempts than a sum may have")
 
 
-def _policy_of(config: RoundConfig) -> MemberPolicy:
+def policy_of(config: RoundConfig) -> MemberPolicy:
     """Return the floor of a party: it made the configuration itself, from the plan and the keys that it was told."""
     return MemberPolicy(
         pinned={entry.name: entry.identity_public for entry in config.roster},
         smallest_cohort=2,
         largest_attempt=_LARGEST_ATTEMPT,
     )
-
-
-class _Member:
-    """A party's half of one attempt."""
-
-    def __init__(self, session: Session, config: RoundConfig, member: SumMember) -> None:
-        self._session = session
-        self._attempt = config.round_id.attempt
-        self._arrays = RoundArrays(config)
-        self._member = member
-
-    async def run(self, values: Integers, noise_of: Callable[[Sequence[bytes]], Integers] | None) -> None:
-        session, arrays, member, compute = self._session, self._arrays, self._member, self._session.compute
-        await self._answer(Stage.ADVERTISE, arrays.of_advertisement(member.advertise()))
-        members = arrays.members(await self._due(Stage.SHARE, MemberList))
-        await self._answer(Stage.SHARE, arrays.of_sealed(await compute(member.share_keys, members)))
-        delivery = arrays.delivery(session.me, await self._due(Stage.MASK, ShareDelivery))
-        noise = None if noise_of is None else await compute(noise_of, member.surplus_seeds)
-        masked = await compute(member.mask_input, delivery, values, noise)
-        await self._answer(Stage.MASK, arrays.of_masked(masked))
-        survivors = arrays.survivors(await self._due(Stage.AGREE, SurvivorList))
-        await self._answer(Stage.AGREE, arrays.of_signature(await compute(member.sign_survivors, survivors)))
-        signed = arrays.signatures(await self._due(Stage.UNMASK, SignedSurvivors))
-        await self._answer(Stage.UNMASK, arrays.of_unmasking(await compute(member.unmask, signed)))
-        session.progress(OPENING_STAGE, 1, 1)
-
-    async def _answer(self, stage: Stage, array: Bytes) -> None:
-        self._session.progress(OPENING_STAGE if stage is Stage.UNMASK else str(stage), 0, 1)
-        await self._session.send(COORDINATOR, _stage_name(stage, self._attempt), array)
-
-    async def _due(self, stage: Stage, kind: type) -> Bytes:
-        """Return what the coordinator sends for a stage."""
-        name = _stage_name(stage, self._attempt)
-        verdict = int((await self._session.receive(COORDINATOR, name, (1,), np.uint8))[0])
-        if verdict == _Verdict.LEFT_BEHIND:
-            raise LeftBehindError(f"we answered too late: the round goes on without us from the stage {stage!s}")
-        if verdict == _Verdict.IS_OVER:
-            raise _AttemptOverError
-        array: Bytes = await self._session.receive(COORDINATOR, name, self._arrays.shape(kind), np.uint8)
-        return array
 
 
 async def conduct(
@@ -206,20 +147,21 @@ async def conduct(
         ProtocolError: the sum cannot be opened.
     """
     gone: set[int] = set()
-    identities = await _hear_identities(session, n_parties, stage_s, gone)
+    identities = await receive_identities(session, n_parties, stage_s, gone)
     for attempt in range(attempts):
         config = await session.compute(config_of, attempt, identities)
-        hosting = _Coordinator(session, config, public_input, stage_s, gone)
+        machine = SumCoordinator(config, public_input)
+        link = SessionHost(session, machine, stage_s, gone)
         try:
-            return await hosting.run(), config
+            return await host(machine, link), config
         except TooFewMembersError:
             if attempt + 1 == attempts or n_parties - len(gone) < config.topology.fewest_survivors:
                 raise
-            await hosting.end()
+            await link.end()
     raise AssertionError("there is at least one attempt")
 
 
-async def _hear_identities(session: Session, n_parties: int, stage_s: float, gone: set[int]) -> dict[int, bytes]:
+async def receive_identities(session: Session, n_parties: int, stage_s: float, gone: set[int]) -> dict[int, bytes]:
     """Return all parties' keys, also of those that have vanished since the others heard theirs.
 
     Before the first answer nobody is hurried: parties read their tables, and each waits for all others' commits. From
@@ -262,115 +204,3 @@ async def _hear_identities(session: Session, n_parties: int, stage_s: float, gon
 
 def _keys_of(table: Bytes) -> dict[int, bytes]:
     return {party: row.tobytes() for party, row in enumerate(table, start=1)}
-
-
-class _Coordinator:
-    """The coordinator's half of one attempt.
-
-    Args:
-        gone: parties that are lost for good; grows.
-    """
-
-    def __init__(
-        self, session: Session, config: RoundConfig, public_input: bytes, stage_s: float, gone: set[int]
-    ) -> None:
-        self._session = session
-        self._attempt = config.round_id.attempt
-        self._arrays = RoundArrays(config)
-        self._machine = SumCoordinator(config, public_input)
-        self._stage_s = stage_s
-        self._gone = gone
-        self._awaiting = dict.fromkeys(range(1, config.n_members + 1), Stage.SHARE)
-        """Party to the stage for which it waits to hear from us."""
-
-    async def run(self) -> OpenedSum:
-        arrays, machine, compute = self._arrays, self._machine, self._session.compute
-        await self._collect(Stage.ADVERTISE, Advertisement, arrays.advertisement)
-        members = await compute(machine.close_advertising)
-        present = [ad.member for ad in members.advertisements]
-        await self._hand_out(Stage.SHARE, dict.fromkeys(present, arrays.of_members(members)))
-        await self._collect(Stage.SHARE, SealedShares, arrays.sealed)
-        deliveries = await compute(machine.close_sharing)
-        await self._hand_out(Stage.MASK, {to: arrays.of_delivery(due) for to, due in deliveries.items()})
-        await self._collect(Stage.MASK, MaskedInput, arrays.masked)
-        survivors = await compute(machine.close_inputs)
-        await self._hand_out(Stage.AGREE, dict.fromkeys(survivors.survivors, arrays.of_survivors(survivors)))
-        await self._collect(Stage.AGREE, SurvivorSignature, arrays.signature)
-        signed = await compute(machine.close_signatures)
-        signers = [one.member for one in signed.signatures]
-        await self._hand_out(Stage.UNMASK, dict.fromkeys(signers, arrays.of_signatures(signed)))
-        await self._collect(Stage.UNMASK, UnmaskingShares, arrays.unmasking)
-        return await compute(machine.open_sum)
-
-    async def end(self) -> None:
-        """Tell all who are still there that this attempt is over."""
-        await self._tell_all({party: (stage, _verdict(_Verdict.IS_OVER)) for party, stage in self._awaiting.items()})
-
-    async def _collect(self, stage: Stage, kind: type, read: Callable[[int, Bytes], FromMembers]) -> None:
-        """Take the answers of a stage until all are there that can come, or the deadline has passed."""
-        self._session.progress(OPENING_STAGE if stage is Stage.UNMASK else str(stage), 0, 1)
-        loop = asyncio.get_running_loop()
-        end_s = loop.time() + self._stage_s
-        name, shape = _stage_name(stage, self._attempt), self._arrays.shape(kind)
-        coming: dict[asyncio.Future[Any], int] = {
-            asyncio.ensure_future(self._session.receive(party, name, shape, np.uint8)): party
-            for party in self._machine.waiting_for() - self._gone
-        }
-        pending: set[asyncio.Future[Any]] = set(coming)
-        try:
-            while pending:
-                left_s = max(0.0, end_s - loop.time())
-                done, pending = await asyncio.wait(pending, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-                if not done:
-                    break
-                for answer in done:
-                    await self._take(coming[answer], stage, answer, read)
-        finally:
-            for answer in pending:
-                answer.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
-
-    async def _take(
-        self, party: int, stage: Stage, answer: asyncio.Future[Any], read: Callable[[int, Bytes], FromMembers]
-    ) -> None:
-        """Take in one answer; what the protocol does not allow counts as silence."""
-        try:
-            await self._session.compute(self._machine.receive, read(party, answer.result()))
-        except (PeerLostError, PeerSilentError):
-            self._gone.add(party)
-        except (PeerError, OutOfRangeError):
-            self._session.progress(f"{stage!s}: what {self._session.names[party]} sent is not used", 0, 1)
-
-    async def _hand_out(self, stage: Stage, messages: Mapping[int, Bytes]) -> None:
-        """Send what the stage before came to; who is not in it, and still there, hears that it is left behind."""
-        told: dict[int, tuple[Stage, Sequence[Bytes]]] = {}
-        for party, awaited in list(self._awaiting.items()):
-            if party in messages:
-                told[party] = (stage, (*_verdict(_Verdict.GOES_ON), messages[party]))
-                self._awaiting[party] = _AFTER[stage]
-            else:
-                told[party] = (awaited, _verdict(_Verdict.LEFT_BEHIND))
-                del self._awaiting[party]
-        await self._tell_all(told)
-
-    async def _tell_all(self, messages: Mapping[int, tuple[Stage, Iterable[Bytes]]]) -> None:
-        await asyncio.gather(*(self._tell(to, *what) for to, what in messages.items() if to not in self._gone))
-
-    async def _tell(self, party: int, stage: Stage, arrays: Iterable[Bytes]) -> None:
-        try:
-            async with asyncio.timeout(self._stage_s):
-                for array in arrays:
-                    await self._session.send(party, _stage_name(stage, self._attempt), array)
-        except (PeerLostError, PeerSilentError, TimeoutError):
-            self._gone.add(party)
-
-
-_AFTER = {Stage.SHARE: Stage.MASK, Stage.MASK: Stage.AGREE, Stage.AGREE: Stage.UNMASK, Stage.UNMASK: Stage.DONE}
-
-
-def _verdict(verdict: _Verdict) -> tuple[Bytes]:
-    return (np.array([verdict], dtype=np.uint8),)
-
-
-def _stage_name(stage: Stage, attempt: int) -> str:
-    return OPENING_STAGE if stage is Stage.UNMASK else f"{stage!s}, attempt {attempt}"

@@ -17,7 +17,7 @@ from analyses.low_rank import protocol as low_rank
 from analyses.pca.baseline import captured_variance
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses.table import Row
-from bench.moment_runs import QUICK_ROWS, plan_of, run_in_process
+from bench.utility.moment_runs import QUICK_ROWS, plan_of, run_in_process
 
 LOW_RANK, LEAST_SQUARES = "low-rank, additive error", "least-squares, additive error"
 LEAST_ROWS, MAX_ROWS = 500, 40_000

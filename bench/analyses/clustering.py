@@ -16,9 +16,9 @@ from analyses.clustering.weighted_clustering import Choices, Floats, Power, clus
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, Table
 from bench.analyses.table import Row, Spent
-from bench.clustering_tables import BUNDLED, ClusterTable, home_credit, mixed_gaussian
-from bench.datasets import is_available
-from bench.moment_runs import (
+from bench.datasets.bundled import is_available
+from bench.datasets.clustering_tables import BUNDLED, ClusterTable, home_credit, mixed_gaussian
+from bench.utility.moment_runs import (
     QUICK_ROWS,
     example_over_services,
     run_in_process,

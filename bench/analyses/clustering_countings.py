@@ -20,8 +20,8 @@ from analyses.clustering.estimators.membership import Counting, GridWeights, Mem
 from analyses.clustering.protocol import COUNTINGS
 from analyses.job.job import PrivacyTarget
 from bench.analyses.table import Row, Spent
-from bench.clustering_tables import ClusterTable, mixed_gaussian
-from bench.moment_runs import QUICK_ROWS, typical
+from bench.datasets.clustering_tables import ClusterTable, mixed_gaussian
+from bench.utility.moment_runs import QUICK_ROWS, typical
 from dp.cost.accounting import Adjacency
 from dp.cost.compose import Unit
 from dp.mechanism.cardinality import Levels

@@ -12,7 +12,8 @@ from analyses.least_squares import protocol as least_squares
 from analyses.pca.baseline import central_moment
 from bench.analyses import additive_error
 from bench.analyses.table import Row
-from bench.moment_runs import (
+from bench.datasets.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
+from bench.utility.moment_runs import (
     METHODS,
     QUICK_ROWS,
     LocalRun,
@@ -23,7 +24,6 @@ from bench.moment_runs import (
     tables_of_example,
     typical,
 )
-from bench.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
 from demo.job import example_job
 
 METRIC = "R^2, more is better"

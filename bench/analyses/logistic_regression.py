@@ -23,10 +23,10 @@ from analyses.logistic_regression.descent import Descent, on_lattice
 from analyses.logistic_regression.plan import LogisticRegressionPlan, plan
 from analyses.logistic_regression.protocol import scaled_rows
 from bench.analyses.table import Row, Spent
-from bench.labelled_tables import LabelledTables, adult, nsl_kdd
-from bench.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
-from bench.moment_runs import spent_by
-from bench.slr import BATCH, ORDERS, step_seconds
+from bench.datasets.labelled_tables import LabelledTables, adult, nsl_kdd
+from bench.utility.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
+from bench.utility.moment_runs import spent_by
+from bench.utility.slr import BATCH, ORDERS, step_seconds
 from entropy import KeyStream, SystemEntropy
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -16,7 +16,8 @@ from analyses.pca.protocol import leading_components
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses import additive_error
 from bench.analyses.table import Row
-from bench.moment_runs import (
+from bench.datasets.vertical_tables import earnings, housing
+from bench.utility.moment_runs import (
     DELTA,
     METHODS,
     QUICK_ROWS,
@@ -27,7 +28,6 @@ from bench.moment_runs import (
     tables_of_example,
     typical,
 )
-from bench.vertical_tables import earnings, housing
 from demo.job import example_job
 from demo.kdd import write_kdd_parties
 

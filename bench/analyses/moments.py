@@ -10,8 +10,8 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pattern_count.baseline import central_release
 from analyses.power_moments import protocol as moments
 from bench.analyses.table import Row
-from bench.datasets import read
-from bench.moment_runs import (
+from bench.datasets.bundled import read
+from bench.utility.moment_runs import (
     DELTA,
     QUICK_ROWS,
     example_over_services,

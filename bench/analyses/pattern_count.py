@@ -15,9 +15,9 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pattern_count.baseline import central_release
 from bench.analyses.table import Row, Spent
-from bench.datasets import read
+from bench.datasets.bundled import read
 from bench.machine import ONE_THREAD
-from bench.moment_runs import (
+from bench.utility.moment_runs import (
     DELTA,
     QUICK_ROWS,
     example_over_services,
@@ -162,9 +162,9 @@ def _seconds(measured: dict[str, Any]) -> float:
 
 
 def _program(*arguments: str) -> dict[str, Any]:
-    """Run `bench.pattern_count` in a process of its own, whose memory is then nobody else's."""
+    """Run `bench.utility.pattern_count` in a process of its own, whose memory is then nobody else's."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.pattern_count", *arguments, "--format", "json"],
+        [sys.executable, "-m", "bench.utility.pattern_count", *arguments, "--format", "json"],
         check=True,
         stdout=subprocess.PIPE,
         env={**os.environ, **ONE_THREAD},

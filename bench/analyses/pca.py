@@ -11,9 +11,9 @@ from analyses.pca import protocol as pca
 from analyses.pca.baseline import captured_variance
 from analyses.pca.protocol import leading_components
 from bench.analyses.table import Row
-from bench.moment_runs import QUICK_ROWS, example_over_services, spent_by, tables_of_example
-from bench.pca_utility import EXAMPLE, measure, without_norm_bounds
-from bench.tables import kdd_tables
+from bench.datasets.tables import kdd_tables
+from bench.utility.moment_runs import QUICK_ROWS, example_over_services, spent_by, tables_of_example
+from bench.utility.pca_utility import EXAMPLE, measure, without_norm_bounds
 from demo.job import example_job
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -62,7 +62,9 @@ def _verdict(claim: str) -> Callable[[Sequence[Row]], Measured | None]:
 _ONLY = "python -m bench.analyses --only"
 _MILLION = "pattern counts, v = 3, M = 8, 1e6 users: "
 TARGETS = (
-    Target("SLR on Adult, about 300 records: one step over three services", "50 ms", _step, "python -m bench.slr"),
+    Target(
+        "SLR on Adult, about 300 records: one step over three services", "50 ms", _step, "python -m bench.utility.slr"
+    ),
     Target(
         "weights of a grid of 4096 cells from sketches, k' = 8, S = 4, M = 4096 (the paper: 101 s)",
         "1 s",
@@ -73,16 +75,19 @@ TARGETS = (
         f"{_MILLION}randomized response, reports and estimate",
         "5 s, 1 GB",
         _million("randomized-response"),
-        "python -m bench.pattern_count --methods randomized-response",
+        "python -m bench.utility.pattern_count --methods randomized-response",
     ),
     Target(
         f"{_MILLION}`mpc`, the default, all members one after another in one process",
         "5 s, 1 GB",
         _million("mpc"),
-        "python -m bench.pattern_count --methods mpc",
+        "python -m bench.utility.pattern_count --methods mpc",
     ),
     Target(
-        "slope of a count's error in the rows", "0.5 within 0.05", _verdict("sqrt(m)"), "python -m bench.pattern_count"
+        "slope of a count's error in the rows",
+        "0.5 within 0.05",
+        _verdict("sqrt(m)"),
+        "python -m bench.utility.pattern_count",
     ),
     Target(
         "clustering `mpc`, mixed Gaussian, S = 2 and 4, epsilon 0.5, 1, 2, 4",

@@ -1,4 +1,4 @@
-"""The Gram matrix of secret columns with MPyC: the program that `bench/gram.py --peer mpyc` runs beside ours.
+"""The Gram matrix of secret columns with MPyC: the program that `bench/jobs/gram.py --peer mpyc` runs beside ours.
 
 It runs in an environment of its own (`bench/peers/mpyc_environment.py`), so it imports nothing of this repository.
 Party j brings the columns of `block_j.npy`; all learn X^T X, without noise. The clock runs from before the inputs until

@@ -1,4 +1,4 @@
-"""Element-wise products of secret arrays with MPyC: the program that `bench/products.py --peer mpyc` runs beside ours.
+"""Element-wise products of secret arrays with MPyC: `bench/protocols/products.py --peer mpyc` runs it beside ours.
 
 It runs in an environment of its own (`bench/peers/mpyc_environment.py`), so it imports nothing of this repository.
 Parties 0 and 1 bring `block_0.npy` and `block_1.npy`, whole numbers of one shape; the clock runs from when both are

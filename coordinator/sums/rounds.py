@@ -18,12 +18,13 @@ from mpc.errors import ProtocolError
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers, SumCoordinator
+from mpc.secagg.drive import ToMember, host
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
 from service.errors import NotAllowedError, NotFoundError, TooMuchError
 from service.identity import Identity
-from transport.aggregation import RoundStep, longest_answer_bytes
+from transport.aggregation import STEP_OF, RoundStep, longest_answer_bytes
 from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
 
 MOST_ROUNDS = 16
@@ -41,7 +42,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class HostedRound:
-    """One round: collects answers, closes stages, hands out what they came to.
+    """One round: the coordinator's link (`mpc.secagg.drive`) to members that only dial out.
 
     A stage is over when all have answered or its deadline has passed; with fewer answers than its quorum (see
     `Topology`) the round ends then, for all.
@@ -80,21 +81,8 @@ class HostedRound:
         Raises:
             ProtocolError: it cannot be brought to an end; the text says why, and members are told.
         """
-        machine = self._coordinator
         try:
-            await self._collect(Stage.ADVERTISE)
-            members = await self._step(machine.close_advertising)
-            self._hand_out(RoundStep.MEMBERS, dict.fromkeys((ad.member for ad in members.advertisements), members))
-            await self._collect(Stage.SHARE)
-            self._hand_out(RoundStep.SHARES, await self._step(machine.close_sharing))
-            await self._collect(Stage.MASK)
-            survivors = await self._step(machine.close_inputs)
-            self._hand_out(RoundStep.SURVIVORS, dict.fromkeys(survivors.survivors, survivors))
-            await self._collect(Stage.AGREE)
-            signed = await self._step(machine.close_signatures)
-            self._hand_out(RoundStep.SIGNATURES, dict.fromkeys((one.member for one in signed.signatures), signed))
-            await self._collect(Stage.UNMASK)
-            opened = await self._step(machine.open_sum)
+            opened = await host(self._coordinator, self)
         except ProtocolError as error:
             self.end(str(error))
             raise
@@ -126,7 +114,7 @@ class HostedRound:
         if self._numbers.get(name) != message.member:
             raise NotAllowedError(f"{name} is not member {message.member} of {self.config.round_id}")
         try:
-            await self._step(self._coordinator.receive, message)
+            await self.compute(self._coordinator.receive, message)
         finally:  # also when the caller has gone: what it sent was taken all the same
             self._notify()
 
@@ -152,12 +140,13 @@ class HostedRound:
         """Wait until something has happened."""
         await self._changed.wait()
 
-    async def _step(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `mpc.secagg.drive.CoordinatorLink`: in a thread, one call at a time."""
         async with self._turn:
             return await run_to_its_end(work, *args, **kwargs)
 
-    async def _collect(self, stage: Stage) -> None:
-        """Wait until all have answered or the deadline of the stage has passed."""
+    async def collect(self, stage: Stage) -> None:
+        """See `mpc.secagg.drive.CoordinatorLink`: until all have answered or the deadline of the stage has passed."""
         expected, started_s = self._coordinator.waiting_for(), time.monotonic()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.stage_s):
@@ -169,8 +158,9 @@ class HostedRound:
         _log.info("stage is over", round=str(self.config.round_id), stage=str(stage), n_missing=len(names))
         self.on_stage(StageReport(str(stage), seconds, len(expected) - len(missing), names))
 
-    def _hand_out(self, step: RoundStep, messages: Mapping[int, ToMembers]) -> None:
-        self._due[step] = messages
+    async def hand_out(self, stage: Stage, messages: Mapping[int, ToMember]) -> None:
+        """See `mpc.secagg.drive.CoordinatorLink`: members fetch what is due to them."""
+        self._due[STEP_OF[stage]] = messages
         self._notify()
 
     def _notify(self) -> None:

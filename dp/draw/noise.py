@@ -178,6 +178,25 @@ def sample_categorical(entropy: Entropy, weights: Sequence[int], size: int) -> I
     return np.searchsorted(cumulative, _uniform(total, _size(size), _stream(entropy)), side="right").astype(np.int64)
 
 
+def sample_uniform(entropy: Entropy, bound: int, size: int) -> Integers:
+    """Draw independent uniform integers 0 .. bound - 1.
+
+    Args:
+        entropy: gives the key of the stream.
+        bound: 1 .. MAX_WEIGHT.
+        size: how many.
+
+    Returns:
+        shape (size,).
+
+    Raises:
+        ValueError: bound or size is out of range.
+    """
+    if not 1 <= bound <= MAX_WEIGHT:
+        raise ValueError(f"uniform integers are drawn below 1..2^63 - 1, not below {bound}")
+    return _uniform(bound, _size(size), _stream(entropy)).astype(np.int64)
+
+
 def _uniform(bound: int, size: int, stream: KeyStream) -> NDArray[np.uint64]:
     """Draw uniform integers 0 .. bound - 1: words below the largest multiple of `bound`, reduced. Not biased."""
     usable = (1 << 64) // bound * bound

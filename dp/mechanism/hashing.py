@@ -12,6 +12,7 @@ of support by chance belong to that g.
 import hashlib
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -54,6 +55,19 @@ class LocalHashing:
         n_buckets = round(min(math.exp(binary.pure_epsilon), MAX_BUCKETS - 1)) + 1
         response = RandomizedResponse.calibrate(n_buckets, n_reports=n_reports, epsilon=epsilon, delta=delta)
         return cls(n_options, response, label)
+
+    @classmethod
+    def of_odds(cls, n_options: int, label: str, favoured: int, other: int) -> Self:
+        """Return the hashing to g = round(A / B) + 1 buckets whose response has the odds A to B.
+
+        Args:
+            n_options: k.
+            label: see the class.
+            favoured: A.
+            other: B; the epsilon of one report is ln(A / B).
+        """
+        n_buckets = min(round(Fraction(favoured, other)), MAX_BUCKETS - 1) + 1
+        return cls(n_options, RandomizedResponse.of_odds(n_buckets, favoured, other), label)
 
     def __post_init__(self) -> None:
         if self.n_options < 2 or self.response.n_options > MAX_BUCKETS:

@@ -83,6 +83,17 @@ class RandomizedResponse:
             )
         return response(enough)
 
+    @staticmethod
+    def of_odds(n_options: int, favoured: int, other: int) -> "RandomizedResponse":
+        """Return the response that tells the truth with weight A of A + (k - 1) B, and each lie with weight B.
+
+        Args:
+            n_options: k.
+            favoured: A.
+            other: B; the epsilon of one report is ln(A / B).
+        """
+        return RandomizedResponse(n_options, Fraction(favoured, favoured + (n_options - 1) * other))
+
     @property
     def other(self) -> Fraction:
         """Probability of each option that is not the truth."""

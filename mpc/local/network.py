@@ -80,6 +80,7 @@ class LocalNetwork:
         self.sent_bytes: dict[int, int] = dict.fromkeys(self.names, 0)
         self.transcript: list[Message] = []
         self.accusations: list[tuple[int, int, str, str]] = []
+        self.progress_log: list[tuple[int, str, int, int]] = []
         self._queues: dict[tuple[int, int, str], asyncio.Queue[Message]] = {}
         self._lost_changed = asyncio.Event()
 
@@ -238,6 +239,7 @@ class LocalSession:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Record the progress."""
         self.progress_log.append((stage, done, total))
+        self._network.progress_log.append((self.me, stage, done, total))
 
 
 def local_names(n_parties: int, n_owners: int = 0) -> dict[int, str]:

@@ -46,7 +46,7 @@ async def run_program(
     return await network.run(dict.fromkeys(network.names, member))
 
 
-def run_locally(
+def run_program_locally(
     program: Program,
     values: Mapping[int, ArrayLike],
     *,

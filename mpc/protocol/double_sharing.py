@@ -39,14 +39,16 @@ N_FOLDS = 32
 LINK_NS_PER_BYTE = 8.0
 EXTRA_ROUNDS_S = 3e-3
 EXTRA_FIXED_S = 2.5e-3
-"""What the rule assumes of the network, one gigabit and one millisecond per round, and what `bench.reduction` measured:
-processor time per call beyond that of resharing. docs/decisions/007 has the figures."""
+"""What the rule assumes of the network, one gigabit and one millisecond per round, and what
+`bench.protocols.reduction` measured: processor time per call beyond that of resharing. docs/decisions/007 has the
+figures."""
 
 
 def double_sharings_win(n_parties: int, t: int, n_elements: int, n_words: int) -> bool:
     """Whether a reduction of so many products takes less time this way than by resharing: public, the same for all.
 
-    Per word of a product and party, in processor time, measured for N = 3 .. 11 by `bench.reduction`, and words sent:
+    Per word of a product and party, in processor time, measured for N = 3 .. 11 by `bench.protocols.reduction`, and
+    words sent:
 
         resharing           (5 + 20 t) ns     t
         double sharings    (48 +  8 t) ns     t / (t + 1) + 3 t / N

@@ -1,7 +1,7 @@
 """What one member holds while it runs a job: numbered peers, ordered messages, a deadline.
 
 Protocols are straight-line asynchronous code against this interface. `mpc.local.network` implements it in one process,
-`transport.session` over gRPC; a protocol cannot tell which.
+`transport.messages.session` over gRPC; a protocol cannot tell which.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Self
 
 from mpc.errors import LocalFaultError, TooFewPartiesError
-from mpc.secagg.encoding import VectorEncoding
 from mpc.secagg.graph_parameters import find_graph_parameters, required_shares
-from mpc.secagg.group import SumGroup
-from mpc.secagg.keys import KEY_BYTES
+from mpc.secagg.secret.keys import KEY_BYTES
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import SumGroup
 from mpc.transcript import RoundId, digest, encode_fields
 
 LARGEST_COMPLETE_GRAPH = 128

@@ -18,6 +18,14 @@ class RoundAbortedError(LocalFaultError):
     """The round has been aborted before; its secrets are forgotten."""
 
 
+class LeftBehindError(ProtocolError):
+    """The round goes on without us: we answered too late. Nobody else is at fault."""
+
+
+class AttemptOverError(ProtocolError):
+    """Too few members answered in time, so this attempt of the round is over. There may be another one."""
+
+
 class PolicyRefusalError(PeerViolationError):
     """What the coordinator proposes is below the floor that this member has set."""
 

@@ -1,14 +1,38 @@
-"""The messages of a round: one type per meaning, five from a member and four to it.
+"""The messages of a round: one type per meaning, five from a member and four to it, and what each holds on the wire.
+
+Each class is the one definition of its message: both forms on the wire follow from its fields (`message_form`).
 
 They hold public or sealed bytes only, but for `UnmaskingShares`. None is trusted before the state that receives it has
 checked it. Numbers are positive integers below 2^20; maps are keyed by member number.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from mpc.transcript import RoundId, context, digest, encode_fields
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.message_form import members, message_per_member, one_string, string_per_member
+from mpc.secagg.secret.keys import KEY_BYTES, SIGNATURE_BYTES
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES
+from mpc.transcript import DIGEST_BYTES, RoundId, context, digest, encode_fields
+
+SEAL_BYTES = 16
+"""So much longer than its plaintext is a sealed message."""
+
+
+def sealed_bytes(config: RoundConfig) -> int:
+    """Return the size of what one member seals for another: shares of two secrets and of each surplus seed."""
+    return (2 + config.n_surplus_seeds) * SHARE_BYTES + SEAL_BYTES
+
+
+def anchor_bytes(config: RoundConfig) -> int:
+    """Return the size of the commitment to surplus seeds: 0 where a round has none."""
+    return DIGEST_BYTES if config.n_surplus_seeds else 0
+
+
+def vector_bytes(config: RoundConfig) -> int:
+    """Return the size of a masked vector, packed."""
+    return config.group.wire_bytes(config.n_elements)
 
 
 @dataclass(frozen=True)
@@ -29,13 +53,13 @@ class Advertisement:
 
     round_id: RoundId
     member: int
-    mask_public: bytes
-    channel_public: bytes
-    seed_digest: bytes
-    surplus_anchor: bytes
-    config_digest: bytes
-    input_digest: bytes
-    signature: bytes
+    mask_public: bytes = one_string(KEY_BYTES)
+    channel_public: bytes = one_string(KEY_BYTES)
+    seed_digest: bytes = one_string(DIGEST_BYTES)
+    surplus_anchor: bytes = one_string(anchor_bytes)
+    config_digest: bytes = one_string(DIGEST_BYTES)
+    input_digest: bytes = one_string(DIGEST_BYTES)
+    signature: bytes = one_string(SIGNATURE_BYTES)
 
     def signed_bytes(self) -> bytes:
         """Return what the signature is over."""
@@ -61,7 +85,7 @@ class MemberList:
     """Coordinator to members: who takes part."""
 
     round_id: RoundId
-    advertisements: tuple[Advertisement, ...]
+    advertisements: tuple[Advertisement, ...] = message_per_member(Advertisement)
 
 
 @dataclass(frozen=True)
@@ -77,8 +101,8 @@ class SealedShares:
 
     round_id: RoundId
     member: int
-    transcript: bytes
-    sealed: Mapping[int, bytes] = field(repr=False)
+    transcript: bytes = one_string(DIGEST_BYTES)
+    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,9 +117,9 @@ class ShareDelivery:
     """
 
     round_id: RoundId
-    sharers: tuple[int, ...]
-    transcripts: Mapping[int, bytes]
-    sealed: Mapping[int, bytes] = field(repr=False)
+    sharers: tuple[int, ...] = members()
+    transcripts: Mapping[int, bytes] = string_per_member(DIGEST_BYTES)
+    sealed: Mapping[int, bytes] = string_per_member(sealed_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -104,7 +128,7 @@ class MaskedInput:
 
     round_id: RoundId
     member: int
-    elements: bytes = field(repr=False)
+    elements: bytes = one_string(vector_bytes, repr=False)
 
 
 @dataclass(frozen=True)
@@ -112,7 +136,7 @@ class SurvivorList:
     """Coordinator to members: whose masked input has arrived, ascending."""
 
     round_id: RoundId
-    survivors: tuple[int, ...]
+    survivors: tuple[int, ...] = members()
 
 
 @dataclass(frozen=True)
@@ -128,8 +152,8 @@ class SurvivorSignature:
 
     round_id: RoundId
     member: int
-    set_digest: bytes
-    signature: bytes
+    set_digest: bytes = one_string(DIGEST_BYTES)
+    signature: bytes = one_string(SIGNATURE_BYTES)
 
     def signed_bytes(self) -> bytes:
         """Return what the signature is over."""
@@ -141,7 +165,7 @@ class SignedSurvivors:
     """Coordinator to survivors: the signatures of those that have signed."""
 
     round_id: RoundId
-    signatures: tuple[SurvivorSignature, ...]
+    signatures: tuple[SurvivorSignature, ...] = message_per_member(SurvivorSignature)
 
 
 @dataclass(frozen=True)
@@ -158,9 +182,9 @@ class UnmaskingShares:
 
     round_id: RoundId
     member: int
-    seed_shares: Mapping[int, bytes] = field(repr=False)
-    key_shares: Mapping[int, bytes] = field(repr=False)
-    surplus_shares: Mapping[int, bytes] = field(repr=False)
+    seed_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
+    key_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
+    surplus_shares: Mapping[int, bytes] = string_per_member(SHARE_BYTES, repr=False)
 
 
 def member_transcript(config_digest: bytes, input_digest: bytes, advertisements: tuple[Advertisement, ...]) -> bytes:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.secagg.group import Elements, SumGroup
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.group import Elements, SumGroup
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.encoding import Rounding
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import Rounding
 
 ENCODING_KINDS = frozenset({*map(str, Rounding), *(f"rotated-{rounding}" for rounding in Rounding)})
 """All values of `VectorEncoding.kind`."""

@@ -1,39 +1,34 @@
 """Messages of a round as byte arrays whose shape everybody knows beforehand, for rounds over a `Session`.
 
-In the complete graph the size of every message follows from the configuration, if there is one row per member of the
-roster and a first byte that says whether the row is there. So nothing has to be announced, and what has another shape
-is refused before it is looked at. Members' own messages carry no number: the session says who sent them.
+In the complete graph the size of every message follows from the configuration and from what its class declares
+(`message_form`), if there is one row per member of the roster and a first byte that says whether the row is there. So
+nothing has to be announced, and what has another shape is refused before it is looked at. Members' own messages carry
+no number: the session says who sent them.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc.errors import LocalFaultError, OutOfRangeError
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.keys import SIGNATURE_BYTES
-from mpc.secagg.messages import (
-    Advertisement,
-    MaskedInput,
-    MemberList,
-    SealedShares,
-    ShareDelivery,
-    SignedSurvivors,
-    SurvivorList,
-    SurvivorSignature,
-    UnmaskingShares,
-)
-from mpc.secagg.secret_sharing import SHARE_BYTES
-from mpc.transcript import DIGEST_BYTES
+from mpc.secagg.message_form import HEADER, Members, MessagePerMember, OneString, StringPerMember, parts_of
 
 Bytes = NDArray[np.uint8]
 
-_TAG_BYTES = 16
+K = TypeVar("K")
 
 
 class RoundArrays:
     """Turns the messages of one round into arrays and back.
+
+    The parts of a message stand one after the other: a byte string as it is, and a table of one row per member for all
+    else. Maps that follow a list of members are columns of its table; a listed member that is in none of them has a
+    row of zeros, and the receiver's own row is never in a map. A message that is one table has an array of shape
+    (n_members, 1 + width), any other message one of shape (bytes,).
 
     Args:
         config: of the round.
@@ -47,161 +42,126 @@ class RoundArrays:
             raise LocalFaultError("only rounds of a complete graph have messages of fixed shape")
         self._config = config
         self._n = config.n_members
-        self._has_surplus = config.n_surplus_seeds > 0
-        sealed = (2 + config.n_surplus_seeds) * SHARE_BYTES + _TAG_BYTES
-        advertised = (5 + self._has_surplus) * DIGEST_BYTES + SIGNATURE_BYTES
-        masked = config.group.wire_bytes(config.n_elements)
-        self._widths: dict[type, int] = {
-            MemberList: advertised,
-            ShareDelivery: DIGEST_BYTES + sealed,
-            SurvivorList: 0,
-            SignedSurvivors: DIGEST_BYTES + SIGNATURE_BYTES,
-        }
-        self._lengths: dict[type, int] = {
-            Advertisement: advertised,
-            SealedShares: DIGEST_BYTES + self._n * (1 + sealed),
-            MaskedInput: masked,
-            SurvivorSignature: DIGEST_BYTES + SIGNATURE_BYTES,
-            UnmaskingShares: 3 * self._n * (1 + SHARE_BYTES),
-        }
 
     def shape(self, kind: type) -> tuple[int, ...]:
-        """Return the shape of the array of a kind of message; its type is uint8."""
-        if kind in self._widths:
-            return (self._n, 1 + self._widths[kind])
-        return (self._lengths[kind],)
+        """Return the shape of the array of a class of messages; its type is uint8."""
+        blocks = _blocks_of(kind)
+        shapes = [self._shape_of(kind, block) for block in blocks]
+        return shapes[0] if len(blocks) == 1 else (sum(int(np.prod(shape)) for shape in shapes),)
 
-    # -- from a member ---------------------------------------------------------------------------------------------
-
-    def of_advertisement(self, ad: Advertisement) -> Bytes:
-        """Return the array of an advertisement."""
-        return _bytes(_advertised(ad))
-
-    def advertisement(self, member: int, array: Bytes) -> Advertisement:
-        """Read what `of_advertisement` wrote."""
-        return self._advertisement(member, array.tobytes())
-
-    def of_sealed(self, message: SealedShares) -> Bytes:
-        """Return the array of sealed shares."""
-        width = self._widths[ShareDelivery] - DIGEST_BYTES
-        return np.concatenate([_bytes(message.transcript), self._table(message.sealed, width).reshape(-1)])
-
-    def sealed(self, member: int, array: Bytes) -> SealedShares:
-        """Read what `of_sealed` wrote.
+    def write(self, message: Any) -> Bytes:
+        """Return the array of a message.
 
         Raises:
-            OutOfRangeError: not such an array. Also for the other messages.
+            LocalFaultError: it has a row of another length than its class declares, or of a stranger.
         """
-        table = array[DIGEST_BYTES:].reshape(self._n, -1)
-        return SealedShares(self._config.round_id, member, array[:DIGEST_BYTES].tobytes(), _rows(table))
+        kind = type(message)
+        arrays = []
+        for block in _blocks_of(kind):
+            if isinstance(parts_of(kind)[block[0]], OneString):
+                arrays.append(np.frombuffer(getattr(message, block[0]), dtype=np.uint8))
+            else:
+                shape = self._shape_of(kind, block)
+                arrays.append(_table(self._rows_of(message, block, shape[1] - 1), shape))
+        return arrays[0] if len(arrays) == 1 else np.concatenate([array.reshape(-1) for array in arrays])
 
-    def of_masked(self, message: MaskedInput) -> Bytes:
-        """Return the array of a masked vector."""
-        return _bytes(message.elements)
+    def read(self, kind: type[K], member: int, array: Bytes) -> K:
+        """Read what `write` wrote.
 
-    def masked(self, member: int, array: Bytes) -> MaskedInput:
-        """Read what `of_masked` wrote."""
-        return MaskedInput(self._config.round_id, member, array.tobytes())
+        Args:
+            kind: class of the message.
+            member: who sent it; of a message of the coordinator, who received it.
+            array: of the shape that belongs to the class.
 
-    def of_signature(self, message: SurvivorSignature) -> Bytes:
-        """Return the array of a signature of the survivors."""
-        return _bytes(message.set_digest + message.signature)
+        Raises:
+            OutOfRangeError: not such an array.
+        """
+        data, start, found = array.reshape(-1), 0, dict[str, Any]()
+        for block in _blocks_of(kind):
+            shape = self._shape_of(kind, block)
+            end = start + int(np.prod(shape))
+            if len(shape) == 1:
+                found[block[0]] = data[start:end].tobytes()
+            else:
+                found |= self._fields_of(kind, block, member, _rows(data[start:end].reshape(shape)))
+            start = end
+        return self._message(kind, member, found)
 
-    def signature(self, member: int, array: Bytes) -> SurvivorSignature:
-        """Read what `of_signature` wrote."""
-        data = array.tobytes()
-        return SurvivorSignature(self._config.round_id, member, data[:DIGEST_BYTES], data[DIGEST_BYTES:])
+    def _shape_of(self, kind: type, block: tuple[str, ...]) -> tuple[int, ...]:
+        if isinstance(parts_of(kind)[block[0]], OneString):
+            return (self._width(kind, block[0]),)
+        return (self._n, 1 + sum(self._width(kind, name) for name in block))
 
-    def of_unmasking(self, message: UnmaskingShares) -> Bytes:
-        """Return the array of unmasking shares."""
-        kinds = (message.seed_shares, message.key_shares, message.surplus_shares)
-        return np.concatenate([self._table(shares, SHARE_BYTES).reshape(-1) for shares in kinds])
+    def _width(self, kind: type, name: str) -> int:
+        """Return the bytes of a string, or of a row of a table, that a field holds."""
+        part = parts_of(kind)[name]
+        if isinstance(part, Members):
+            return 0
+        if isinstance(part, MessagePerMember):
+            return sum(self._width(part.of, inner) for inner in parts_of(part.of))
+        return part.width(self._config)
 
-    def unmasking(self, member: int, array: Bytes) -> UnmaskingShares:
-        """Read what `of_unmasking` wrote."""
-        seeds, keys, surplus = (_rows(table) for table in array.reshape(3, self._n, 1 + SHARE_BYTES))
-        return UnmaskingShares(self._config.round_id, member, seeds, keys, surplus)
+    def _rows_of(self, message: Any, block: tuple[str, ...], width: int) -> Mapping[int, bytes]:
+        """Return member to row of a table."""
+        part, first = parts_of(type(message))[block[0]], getattr(message, block[0])
+        if isinstance(part, MessagePerMember):
+            return {one.member: b"".join(getattr(one, name) for name in parts_of(part.of)) for one in first}
+        if isinstance(part, Members):
+            maps = [getattr(message, name) for name in block[1:]]
+            return {m: b"".join(of[m] for of in maps) if all(m in of for of in maps) else bytes(width) for m in first}
+        rows: Mapping[int, bytes] = first
+        return rows
 
-    # -- from the coordinator --------------------------------------------------------------------------------------
+    def _fields_of(self, kind: type, block: tuple[str, ...], me: int, rows: Mapping[int, bytes]) -> dict[str, Any]:
+        """Return the fields that a table holds; arguments as `read`."""
+        part = parts_of(kind)[block[0]]
+        if isinstance(part, MessagePerMember):
+            inner: Any = part.of
+            names = tuple(parts_of(inner))
+            return {block[0]: tuple(self._message(inner, m, self._split(inner, names, row)) for m, row in rows.items())}
+        if isinstance(part, Members):
+            split = {m: self._split(kind, block[1:], row) for m, row in rows.items() if m != me}
+            return {block[0]: tuple(rows)} | {name: {m: split[m][name] for m in split} for name in block[1:]}
+        return {block[0]: dict(rows)}
 
-    def of_members(self, message: MemberList) -> Bytes:
-        """Return the array of the list of members."""
-        rows = {ad.member: _advertised(ad) for ad in message.advertisements}
-        return self._table(rows, self._widths[MemberList])
+    def _split(self, kind: type, names: tuple[str, ...], row: bytes) -> dict[str, bytes]:
+        found, start = {}, 0
+        for name in names:
+            end = start + self._width(kind, name)
+            found[name] = row[start:end]
+            start = end
+        return found
 
-    def members(self, array: Bytes) -> MemberList:
-        """Read what `of_members` wrote."""
-        ads = tuple(self._advertisement(member, row) for member, row in _rows(array).items())
-        return MemberList(self._config.round_id, ads)
-
-    def of_delivery(self, message: ShareDelivery) -> Bytes:
-        """Return the array of a delivery: a row for each sharer; that of the receiver itself holds zeros."""
-        width = self._widths[ShareDelivery]
-        rows = {
-            member: message.transcripts[member] + message.sealed[member] if member in message.sealed else bytes(width)
-            for member in message.sharers
-        }
-        return self._table(rows, width)
-
-    def delivery(self, me: int, array: Bytes) -> ShareDelivery:
-        """Read what `of_delivery` wrote for me."""
-        rows = _rows(array)
-        others = {member: row for member, row in rows.items() if member != me}
-        return ShareDelivery(
-            self._config.round_id,
-            tuple(rows),
-            {member: row[:DIGEST_BYTES] for member, row in others.items()},
-            {member: row[DIGEST_BYTES:] for member, row in others.items()},
-        )
-
-    def of_survivors(self, message: SurvivorList) -> Bytes:
-        """Return the array of the survivors."""
-        return self._table(dict.fromkeys(message.survivors, b""), 0)
-
-    def survivors(self, array: Bytes) -> SurvivorList:
-        """Read what `of_survivors` wrote."""
-        return SurvivorList(self._config.round_id, tuple(_rows(array)))
-
-    def of_signatures(self, message: SignedSurvivors) -> Bytes:
-        """Return the array of all signatures."""
-        rows = {one.member: one.set_digest + one.signature for one in message.signatures}
-        return self._table(rows, self._widths[SignedSurvivors])
-
-    def signatures(self, array: Bytes) -> SignedSurvivors:
-        """Read what `of_signatures` wrote."""
-        return SignedSurvivors(
-            self._config.round_id,
-            tuple(
-                SurvivorSignature(self._config.round_id, member, row[:DIGEST_BYTES], row[DIGEST_BYTES:])
-                for member, row in _rows(array).items()
-            ),
-        )
-
-    def _advertisement(self, member: int, data: bytes) -> Advertisement:
-        fields = [data[i : i + DIGEST_BYTES] for i in range(0, len(data) - SIGNATURE_BYTES, DIGEST_BYTES)]
-        if not self._has_surplus:
-            fields.insert(3, b"")
-        mask, channel, seed, anchor, config, given = fields
-        signature = data[-SIGNATURE_BYTES:]
-        return Advertisement(self._config.round_id, member, mask, channel, seed, anchor, config, given, signature)
-
-    def _table(self, rows: Mapping[int, bytes], width: int) -> Bytes:
-        table = np.zeros((self._n, 1 + width), dtype=np.uint8)
-        for member, row in rows.items():
-            if not 1 <= member <= self._n or len(row) != width:
-                raise LocalFaultError("a message of the round has a row of another length, or of a stranger")
-            table[member - 1, 0] = 1
-            table[member - 1, 1:] = _bytes(row)
-        return table
+    def _message(self, kind: type[K], member: int, found: Mapping[str, Any]) -> K:
+        header: dict[str, Any] = {"round_id": self._config.round_id, "member": member}
+        return kind(**{name: header[name] for name in _header_of(kind)}, **found)
 
 
-def _advertised(ad: Advertisement) -> bytes:
-    keys = (ad.mask_public, ad.channel_public, ad.seed_digest, ad.surplus_anchor)
-    return b"".join((*keys, ad.config_digest, ad.input_digest, ad.signature))
+def _blocks_of(kind: type) -> tuple[tuple[str, ...], ...]:
+    """Return the names of fields that stand together: one string, or the fields of one table."""
+    blocks: list[tuple[str, ...]] = []
+    is_list_open = False
+    for name, part in parts_of(kind).items():
+        if is_list_open and isinstance(part, StringPerMember):
+            blocks[-1] += (name,)
+        else:
+            blocks.append((name,))
+            is_list_open = isinstance(part, Members)
+    return tuple(blocks)
 
 
-def _bytes(data: bytes) -> Bytes:
-    return np.frombuffer(data, dtype=np.uint8)
+def _header_of(kind: Any) -> tuple[str, ...]:
+    return tuple(declared.name for declared in fields(kind) if declared.name in HEADER)
+
+
+def _table(rows: Mapping[int, bytes], shape: tuple[int, ...]) -> Bytes:
+    table = np.zeros(shape, dtype=np.uint8)
+    for member, row in rows.items():
+        if not 1 <= member <= shape[0] or len(row) != shape[1] - 1:
+            raise LocalFaultError("a message of the round has a row of another length, or of a stranger")
+        table[member - 1, 0] = 1
+        table[member - 1, 1:] = np.frombuffer(row, dtype=np.uint8)
+    return table
 
 
 def _rows(table: Bytes) -> dict[int, bytes]:

@@ -1,22 +1,34 @@
-"""A whole round as one loop without a network: the real members and the real coordinator, called in turn."""
+"""Whole rounds without a network: the real members and the real coordinator under the one driver, in one process."""
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entropy import Entropy
+from mpc.errors import ProtocolError
+from mpc.protocol.concurrency import run_together
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers, SumCoordinator
+from mpc.secagg.drive import M, ToMember, host, take_part
+from mpc.secagg.errors import AttemptOverError, LeftBehindError
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
+from mpc.secagg.series import Announcement, Series, SeriesMember, host_series, take_part_in_series
 from mpc.secagg.stage import Stage
+from mpc.transcript import RoundId
 
 Integers = NDArray[np.int64]
+_ORDER = tuple(Stage)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def run_locally(
@@ -31,7 +43,7 @@ def run_locally(
     vanishing: Mapping[int, Stage] | None = None,
     meter: "Meter | None" = None,
 ) -> OpenedSum:
-    """Run one round.
+    """Run one round. It has an event loop of its own, so it cannot be called from a running one.
 
     Args:
         config: of the round.
@@ -47,69 +59,94 @@ def run_locally(
     Raises:
         ProtocolError: what a member or the coordinator raised.
     """
-    gone_from, watch = dict(vanishing or {}), meter or Meter()
-    policy = policy or MemberPolicy(
+    watch = meter or Meter()
+    policy = policy or pinning_policy(config)
+
+    async def run() -> OpenedSum:
+        with watch.coordinator():
+            machine = SumCoordinator(config, public_input)
+        link = LocalRound(machine, watch, vanishing or {})
+
+        async def member(me: int) -> None:
+            async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+                return values_of(me), None if noise_of is None else noise_of(me, seeds)
+
+            with watch.member(me):
+                entered = SumMember(
+                    config,
+                    me,
+                    identity=identities[me],
+                    policy=policy,
+                    journal=MemoryJournal(),
+                    public_input=public_input,
+                    entropy=entropy_of(me),
+                )
+            with suppress(LeftBehindError):
+                await take_part(entered, link.member(me), contribute)
+
+        ends = await run_together(host(machine, link), *map(member, link.present))
+        opened: OpenedSum = ends[0]
+        return opened
+
+    return asyncio.run(run())
+
+
+def run_series_locally(
+    series: Series,
+    contribute: Callable[[int, Announcement, tuple[bytes, ...]], tuple[Integers, Integers | None]],
+    identities: Mapping[int, IdentityKey],
+    entropy_of: Callable[[int], Entropy],
+    *,
+    first_input: bytes = b"",
+    after_round: Callable[[RoundConfig, OpenedSum], bytes | None] = lambda config, opened: b"",
+    vanishing_in: Callable[[RoundId], Mapping[int, Stage]] = lambda round_id: {},
+) -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
+    """Run a series of rounds; see `run_locally` for what is not said here.
+
+    Args:
+        series: of the rounds.
+        contribute: member, announcement of the attempt and surplus seeds to its values and noise.
+        identities: member to its identity key.
+        entropy_of: member to its randomness.
+        first_input: the public input of round 0.
+        after_round: to the next public input; None ends the series.
+        vanishing_in: of an attempt, member to the first stage at which it does not answer. It comes back after it.
+
+    Returns:
+        What each round came to, and member to the numbers of the rounds that it took part in to the end.
+    """
+
+    async def run() -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
+        link = LocalSeries(identities, vanishing_in)
+
+        async def member(me: int) -> tuple[int, ...]:
+            async def contribute_now(
+                announced: Announcement, seeds: tuple[bytes, ...]
+            ) -> tuple[Integers, Integers | None]:
+                return contribute(me, announced, seeds)
+
+            who = SeriesMember(me, identities[me], pinning_policy, MemoryJournal(), entropy_of(me))
+            return await take_part_in_series(series, who, link.member(me), contribute_now)
+
+        async def next_input(config: RoundConfig, opened: OpenedSum) -> bytes | None:
+            return after_round(config, opened)
+
+        numbers = sorted(identities)
+        ends = await run_together(host_series(series, link, first_input, next_input), *map(member, numbers))
+        return ends[0], dict(zip(numbers, ends[1:], strict=True))
+
+    return asyncio.run(run())
+
+
+def pinning_policy(config: RoundConfig) -> MemberPolicy:
+    """Return a policy that pins the roster of a round and asks for nothing else."""
+    return MemberPolicy(
         pinned={entry.name: entry.identity_public for entry in config.roster},
         smallest_cohort=2,
         largest_degree=config.n_members,
         smallest_degree=2,
         largest_attempt=config.round_id.attempt,
     )
-
-    def alive(members: Collection[int], stage: Stage) -> list[int]:
-        order = list(Stage)
-        return [m for m in sorted(members) if m not in gone_from or order.index(gone_from[m]) > order.index(stage)]
-
-    with watch.coordinator():
-        coordinator = SumCoordinator(config, public_input)
-
-    def deliver(message: FromMembers) -> None:
-        watch.sent(message)
-        with watch.coordinator():
-            coordinator.receive(message)
-
-    members: dict[int, SumMember] = {}
-    for me in alive(range(1, config.n_members + 1), Stage.ADVERTISE):
-        with watch.member(me):
-            members[me] = SumMember(
-                config,
-                me,
-                identity=identities[me],
-                policy=policy,
-                journal=MemoryJournal(),
-                public_input=public_input,
-                entropy=entropy_of(me),
-            )
-            advertisement = members[me].advertise()
-        deliver(advertisement)
-    with watch.coordinator():
-        member_list = coordinator.close_advertising()
-    for me in alive([ad.member for ad in member_list.advertisements], Stage.SHARE):
-        with watch.member(me):
-            shares = members[me].share_keys(member_list)
-        deliver(shares)
-    with watch.coordinator():
-        deliveries = coordinator.close_sharing()
-    for me in alive(deliveries, Stage.MASK):
-        values = values_of(me)
-        noise = None if noise_of is None else noise_of(me, members[me].surplus_seeds)
-        with watch.member(me):
-            masked = members[me].mask_input(deliveries[me], values, noise)
-        deliver(masked)
-    with watch.coordinator():
-        survivors = coordinator.close_inputs()
-    for me in alive(survivors.survivors, Stage.AGREE):
-        with watch.member(me):
-            signature = members[me].sign_survivors(survivors)
-        deliver(signature)
-    with watch.coordinator():
-        signed = coordinator.close_signatures()
-    for me in alive([signature.member for signature in signed.signatures], Stage.UNMASK):
-        with watch.member(me):
-            unmasking = members[me].unmask(signed)
-        deliver(unmasking)
-    with watch.coordinator():
-        return coordinator.open_sum()
 
 
 class Meter:
@@ -125,3 +162,158 @@ class Meter:
     def coordinator(self) -> AbstractContextManager[object]:
         """Return a context in which the coordinator works."""
         return nullcontext()
+
+
+class LocalRound:
+    """The coordinator's link in one process: a stage is over when all have answered that have not dropped out.
+
+    Members work one after the other, in their order, so a round with given randomness always runs alike.
+
+    Args:
+        machine: of the coordinator.
+        watch: told who works.
+        vanishing: member to the first stage at which it does not answer.
+    """
+
+    def __init__(self, machine: SumCoordinator, watch: Meter, vanishing: Mapping[int, Stage]) -> None:
+        self._machine = machine
+        self._watch = watch
+        self._vanishing = vanishing
+        self.present = [m for m in range(1, machine.config.n_members + 1) if self._stays(m, Stage.ADVERTISE)]
+        """Those that answer the first stage."""
+        self._due: dict[int, asyncio.Queue[ToMember | ProtocolError]] = {me: asyncio.Queue() for me in self.present}
+        self._waiting = set(self.present)
+        self._answers = {me: asyncio.get_running_loop().create_future() for me in self.present}
+        """Member to what resolves when it has answered the stage that runs."""
+
+    def member(self, me: int) -> "LocalMember":
+        """Return the link of one member."""
+        return LocalMember(self, me)
+
+    async def collect(self, stage: Stage) -> None:
+        """See `CoordinatorLink`."""
+        await asyncio.gather(*(self._answers[m] for m in sorted(self._machine.waiting_for()) if self._stays(m, stage)))
+
+    async def hand_out(self, stage: Stage, messages: Mapping[int, ToMember]) -> None:
+        """See `CoordinatorLink`. Who does not stay hears that it is left behind."""
+        staying = [me for me in messages if self._stays(me, stage)]
+        self._answers = {me: asyncio.get_running_loop().create_future() for me in staying}
+        for me in staying:
+            self._due[me].put_nowait(messages[me])
+        for me in self._waiting - set(staying):
+            self._due[me].put_nowait(LeftBehindError(f"member {me} has dropped out at the stage {stage!s}"))
+        self._waiting &= set(staying)
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `CoordinatorLink`."""
+        with self._watch.coordinator():
+            return work(*args, **kwargs)
+
+    def end(self) -> None:
+        """Tell all that are still in the round that it is over."""
+        for me in self._waiting:
+            self._due[me].put_nowait(AttemptOverError("too few members answered in time"))
+        self._waiting = set()
+
+    def deliver(self, me: int, message: FromMembers) -> None:
+        """Take in what a member sends."""
+        self._watch.sent(message)
+        with self._watch.coordinator():
+            self._machine.receive(message)
+        self._answers[me].set_result(None)
+
+    async def due(self, me: int) -> ToMember:
+        """Wait for what is handed out to a member.
+
+        Raises:
+            LeftBehindError, AttemptOverError: nothing is.
+        """
+        message = await self._due[me].get()
+        if isinstance(message, ProtocolError):
+            raise message
+        return message
+
+    def working(self, me: int) -> AbstractContextManager[object]:
+        """Return a context in which a member works."""
+        return self._watch.member(me)
+
+    def _stays(self, me: int, stage: Stage) -> bool:
+        return me not in self._vanishing or _ORDER.index(self._vanishing[me]) > _ORDER.index(stage)
+
+
+class LocalMember:
+    """A member's link in one process."""
+
+    def __init__(self, round_: LocalRound, me: int) -> None:
+        self._round = round_
+        self._me = me
+
+    async def answer(self, stage: Stage, message: FromMembers) -> None:
+        """See `MemberLink`."""
+        self._round.deliver(self._me, message)
+
+    async def receive(self, stage: Stage, kind: type[M]) -> M:
+        """See `MemberLink`."""
+        message = await self._round.due(self._me)
+        assert isinstance(message, kind)
+        return message
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `MemberLink`."""
+        with self._round.working(self._me):
+            return work(*args, **kwargs)
+
+
+class LocalSeries:
+    """The coordinator's link to all members of a series in one process.
+
+    Args:
+        members: their numbers.
+        vanishing_in: see `run_series_locally`.
+    """
+
+    def __init__(self, members: Iterable[int], vanishing_in: Callable[[RoundId], Mapping[int, Stage]]) -> None:
+        self._vanishing_in = vanishing_in
+        self._announced: dict[int, asyncio.Queue[Announcement | None]] = {me: asyncio.Queue() for me in members}
+        self.round: LocalRound | None = None
+
+    def member(self, me: int) -> "LocalSeriesMember":
+        """Return the link of one member."""
+        return LocalSeriesMember(self, me)
+
+    def enter(self, machine: SumCoordinator) -> LocalRound:
+        """See `CoordinatorSeriesLink`."""
+        self.round = LocalRound(machine, Meter(), self._vanishing_in(machine.config.round_id))
+        return self.round
+
+    async def announce(self, announcement: Announcement | None) -> None:
+        """See `CoordinatorSeriesLink`. Who is not there at the first stage misses it."""
+        there = self._announced if announcement is None or self.round is None else self.round.present
+        for me in there:
+            self._announced[me].put_nowait(announcement)
+
+    async def end_attempt(self) -> None:
+        """See `CoordinatorSeriesLink`."""
+        assert self.round is not None
+        self.round.end()
+
+    async def next_announcement(self, me: int) -> Announcement | None:
+        """Wait for the next announcement to a member."""
+        return await self._announced[me].get()
+
+
+class LocalSeriesMember:
+    """A member's link to the series in one process."""
+
+    def __init__(self, series: LocalSeries, me: int) -> None:
+        self._series = series
+        self._me = me
+
+    async def announced(self) -> Announcement | None:
+        """See `MemberSeriesLink`."""
+        return await self._series.next_announcement(self._me)
+
+    def enter(self, config: RoundConfig) -> LocalMember:
+        """See `MemberSeriesLink`."""
+        assert self._series.round is not None
+        return self._series.round.member(self._me)

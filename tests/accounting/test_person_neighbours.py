@@ -13,10 +13,10 @@ from scipy.stats import binom, skellam
 
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from analyses.pattern_count.protocol import CELL_SENSITIVITY
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.power_moments.plan import _power_sensitivity
+from analyses.sums.plan import PERSON, PERSON_AT_PARTY, TableSumParams, _sensitivities
 from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
-from analyses.sums.table_sum import PERSON, PERSON_AT_PARTY, TableSumParams, _sensitivities
 from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
 from dp.cost.event_record import rdp_of
 from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PoissonSampledDpEvent

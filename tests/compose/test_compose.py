@@ -13,7 +13,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pca import protocol as pca
 from cli.client import ClientConfig, connect
 from demo.kdd import LEAST_ROWS, MOST_ROWS, bounds_of, write_kdd_parties
-from transport.coordinator_client import JobView
+from transport.calls.coordinator_client import JobView
 
 pytestmark = pytest.mark.compose
 

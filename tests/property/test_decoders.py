@@ -10,7 +10,7 @@ from masked_sums import PUBLIC_INPUT, OpenRound, make_config
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 
 from service.errors import InvalidRequestError
-from transport.frames import (
+from transport.messages.frames import (
     Announcement,
     FrameError,
     StreamDecoder,

@@ -20,7 +20,7 @@ from mpc.errors import (
     TooFewPartiesError,
 )
 from mpc.local.network import LocalNetwork, local_names
-from mpc.local.simulation import run_locally, run_program
+from mpc.local.simulation import run_program, run_program_locally
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
@@ -62,7 +62,7 @@ def test_a_third_power_opens_directly_where_four_parties_are_there():
         x = await one_input(c, mine)
         return await c.open(x * x * x)
 
-    np.testing.assert_array_equal(run_locally(program, {1: circuits.X}, n_parties=4).values, circuits.X**3)
+    np.testing.assert_array_equal(run_program_locally(program, {1: circuits.X}, n_parties=4).values, circuits.X**3)
 
 
 def test_shapes_that_do_not_fit_are_refused_by_everybody():

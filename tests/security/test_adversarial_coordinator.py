@@ -23,7 +23,6 @@ from entropy import InsecureTestEntropy
 from mpc.errors import TooFewPartiesError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RosterEntry, Topology
-from mpc.secagg.encoding import VectorEncoding
 from mpc.secagg.errors import (
     ContradictoryMessageError,
     DeclaredDeadError,
@@ -45,10 +44,11 @@ from mpc.secagg.errors import (
     WrongRoundError,
 )
 from mpc.secagg.journal import ShareKind
-from mpc.secagg.keys import RoundKey
 from mpc.secagg.messages import MemberList, UnmaskingShares
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import VectorEncoding
 
 VICTIM, TARGET = 2, 4
 

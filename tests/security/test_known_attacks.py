@@ -10,9 +10,8 @@ import pytest
 from job_builders import make_job, make_table
 
 from analyses.pca import protocol as pca
+from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
-from mpc.local.network import LocalNetwork
-from mpc.protocol.session import COORDINATOR
 
 OWNERS = ("attacker", "bank", "hospital")
 N_ROWS, TARGET = 500, 137
@@ -47,19 +46,13 @@ def plan_for(tables, epsilon):
 
 async def read_row(tables, plan, plan_of_attacker):
     """Run the job; return what the attacker makes of the analyst's result, and the others' integers of the row."""
-    names = {COORDINATOR: "coordinator", **dict(enumerate(OWNERS, start=1))}
-    network = LocalNetwork(names, entropy_of=lambda member: InsecureTestEntropy(f"attack {member}"))
-    work = {
-        1: lambda session: pca.party(session, plan_of_attacker, tables["attacker"]),
-        2: lambda session: pca.party(session, plan, tables["bank"]),
-        3: lambda session: pca.party(session, plan, tables["hospital"]),
-        COORDINATOR: lambda session: pca.coordinator(session, plan),
-    }
-    result = (await network.run(work))[COORDINATOR]
+    network = local_network(plan, entropy_of=lambda member: InsecureTestEntropy(f"attack {member}"))
+    attack = {1: lambda session: pca.party(session, plan_of_attacker, tables["attacker"])}
+    result = (await run_plan(plan, tables, network, parts=attack)).result
     assert result["privacy"]["views"]["coalition"]["epsilon"] <= plan.job.privacy.epsilon
     components, eigenvalues = np.array(result["components"]), np.array(result["eigenvalues"])
     matrix = components.T @ np.diag(eigenvalues) @ components / plan.unit**2
-    row = [plan.quantise(n, tables[names[n]].values[TARGET : TARGET + 1])[0][0] for n in (2, 3)]
+    row = [plan.quantise(n, tables[network.names[n]].values[TARGET : TARGET + 1])[0][0] for n in (2, 3)]
     return np.rint(matrix[0, 2:] / AMPLIFIER).astype(int).tolist(), np.concatenate(row).tolist()
 
 

@@ -17,7 +17,7 @@ from dp.cost.views import UNIT
 from dp.mechanism.gram import NoisyGram
 from mpc.protocol.greeting import GREETING_STAGE, exchange_public_keys
 from mpc.protocol.session import COORDINATOR
-from party.jobs import FailedEvent, FinishedEvent
+from party.events import FailedEvent, FinishedEvent
 
 COST = NoisyGram(n_columns=2, squared_norm_bound=100, n_parties=3, colluding=1, party_mu=10**7)
 SECRET = np.arange(4, dtype=np.uint64)

@@ -28,7 +28,6 @@ from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import SumCoordinator
-from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.errors import (
     DifferentInputError,
     EncodingOverflowError,
@@ -39,13 +38,14 @@ from mpc.secagg.errors import (
     RoundReusedError,
     ShareKindError,
 )
-from mpc.secagg.group import ResidueGroup, RingGroup
 from mpc.secagg.journal import MemoryJournal, ShareKind
-from mpc.secagg.keys import IdentityKey, RoundKey, SealedChannel, pair_mask_key, self_mask_key
-from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.messages import Advertisement, UnmaskingShares
-from mpc.secagg.secret_sharing import SHARE_BYTES, recombine_secret
+from mpc.secagg.secret.keys import IdentityKey, RoundKey, SealedChannel, pair_mask_key, self_mask_key
+from mpc.secagg.secret.mask import Mask, apply_masks
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES, recombine_secret
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 from mpc.transcript import RoundId
 
 ROUND = RoundId("session", 3, 0)

@@ -8,9 +8,9 @@ from masked_sums import OpenRound, RecordingEntropy, all_bytes, entropy_of, iden
 
 from entropy import InsecureTestEntropy
 from mpc.errors import ProtocolError
-from mpc.secagg.keys import RoundKey, SealedChannel
 from mpc.secagg.messages import MemberList
-from mpc.secagg.surplus import SurplusSeeds
+from mpc.secagg.secret.keys import RoundKey, SealedChannel
+from mpc.secagg.secret.surplus import SurplusSeeds
 from mpc.transcript import RoundId
 
 LEVELS = (4, 5, 6)

@@ -13,11 +13,13 @@ from party_federation import Federation
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE
 from analyses.registry import ANALYSES, analysis_of
-from analyses.sums import table_sum
+from analyses.sums.plan import TableSumPlan
+from analyses.sums.plan import plan as make_plan
+from analyses.sums.reference import reference
 from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
-from party.jobs import FailedEvent, FinishedEvent
+from party.events import FailedEvent, FinishedEvent
 from party.ledger.entry import Committed, ExactRelease, Reserved
 from party.policy import Policy, Rules
 
@@ -107,7 +109,7 @@ async def test_an_allowed_exact_answer_is_written_down_before_anything_leaves_an
     events, result = await federation.run(job_of())
     assert [ends[-1] for ends in events.values()] == [FinishedEvent()] * 5
     plan = analysis_of(job_of()).plan(job_of(), [table.schema for table in federation.tables.values()])
-    assert result["sum"] == table_sum.reference(list(federation.tables.values()), plan)["sum"]
+    assert result["sum"] == reference(list(federation.tables.values()), plan)["sum"]
     assert result["privacy"]["guarantee"] == "none"
     for name in PARTIES:
         _, release = entries(federation, name)
@@ -175,13 +177,13 @@ async def test_a_job_that_protects_less_than_the_budget_counts_is_refused(tmp_pa
 
 
 async def test_an_analysis_that_adds_no_noise_though_the_job_asks_for_some_is_refused(tmp_path, monkeypatch):
-    class Liar(table_sum.TableSumPlan):
+    class Liar(TableSumPlan):
         @property
         def is_exact(self):
             return True
 
     def plan(job, schemas):
-        return Liar.model_validate(dict(table_sum.plan(job, schemas)))
+        return Liar.model_validate(dict(make_plan(job, schemas)))
 
     monkeypatch.setitem(ANALYSES, "secure-sum", replace(ANALYSES["secure-sum"], plan=plan))
     federation = federation_in(tmp_path, policy=EXACT)

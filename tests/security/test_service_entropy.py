@@ -7,7 +7,7 @@ from coordinator.sums.questions import Sums
 from entropy import InsecureTestEntropy, SystemEntropy
 from party.config import PartyConfig
 from party.server import JobSessions
-from transport.mailbox import Mailboxes
+from transport.messages.mailbox import Mailboxes
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from watched_services import watched_services
 from analyses.job.job import Job
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalTable
 from party.policy import Policy, Rules
-from transport.party_client import Failed, Progressed, Reserved
+from transport.calls.party_client import Failed, Progressed, Reserved
 
 PARTIES = ("bank", "hospital", "telco")
 BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0)}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from federation import Analyst, result_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
@@ -14,7 +15,7 @@ from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.registry import analysis_of
 from cli.main import app
-from demo.local_deployment import LocalDeployment, LocalTable
+from demo.local_deployment import LocalTable
 from dp.cost.accounting import epsilon_of_rdp
 from dp.cost.event_record import event_from, rdp_of
 from dp.cost.renyi_filter import RenyiFilter
@@ -39,7 +40,7 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     (folder / "run").mkdir()
     tables = {party: [table_in(folder, party)] for party in PARTIES}
-    with LocalDeployment(folder / "run", tables, budget=(EPSILON, DELTA)) as running:
+    with ForkedDeployment(folder / "run", tables, budget=(EPSILON, DELTA)) as running:
         yield running
 
 
@@ -75,17 +76,17 @@ def second_that_only_another_order_admits() -> Job:
     return job_of(SUM, low)
 
 
-def moiety(deployment: LocalDeployment, party: str, *arguments: str):
+def moiety(deployment: ForkedDeployment, party: str, *arguments: str):
     return CliRunner().invoke(app, [*arguments, "--config", str(deployment.config_path(party))])
 
 
-def begin(deployment: LocalDeployment, period: str) -> None:
+def begin(deployment: ForkedDeployment, period: str) -> None:
     for party in PARTIES:
         arguments = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--period", period, "--reason", "test"]
         assert moiety(deployment, party, "budget", "set", "people", *arguments).exit_code == 0
 
 
-def curve_in(deployment: LocalDeployment, party: str, period: str) -> tuple[np.ndarray, int]:
+def curve_in(deployment: ForkedDeployment, party: str, period: str) -> tuple[np.ndarray, int]:
     """What a ledger says was opened in a period, summed up here from the events that it holds, view by view."""
     history = json.loads(moiety(deployment, party, "budget", "history", "--format", "json").stdout)
     begun = next(e["sequence"] for e in history if e["kind"] == "budget" and e["budget"]["period"] == period)

@@ -15,7 +15,7 @@ from service.errors import NotAllowedError
 from service.identity import Role
 from transport import aggregation
 from transport.aggregation import RoundStep
-from transport.chunks import chunks_of
+from transport.calls.chunks import chunks_of
 from transport.sum_codec import encode_from_member
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from deadlines import SKIPPED_S
 from sum_federation import answer_of, sum_federation
 
 from analyses.sums.records import DeclaredRecord, Record
@@ -22,12 +23,6 @@ from transport import aggregation
 from transport.sum_codec import SumFailure, SumResult, encode_from_member
 
 TARGET = "walker-1"
-WAIT_S = 8.0
-"""Deadline of the stages where somebody is waited for in vain; nobody else needs as long on a busy machine."""
-
-REFUSED_S = 1.0
-"""The same for questions that nobody answers: no member has anything to do in time."""
-
 PRIVATE = {"privacy": {"epsilon": 0.5, "delta": 1e-6}, "colluding": 1}
 
 
@@ -92,11 +87,11 @@ async def test_a_search_by_length_weight_and_name_finds_the_declaration_whatever
         device = await start(federation, lambda: record, DeclaredRecord(length=3, largest_weight=10))
         told, paid = {}, {}
         for words, changes in {
-            "shorter": {"length": 2, "stage_s": REFUSED_S},
-            "longer": {"length": 4, "stage_s": REFUSED_S},
+            "shorter": {"length": 2, "stage_s": SKIPPED_S},
+            "longer": {"length": 4, "stage_s": SKIPPED_S},
             "as declared": {"length": 3},
-            "another name": {"record": "sleep", "stage_s": REFUSED_S},
-            "smaller weight": {"analysis": "secure-mean", "largest_weight": 9, "stage_s": REFUSED_S},
+            "another name": {"record": "sleep", "stage_s": SKIPPED_S},
+            "smaller weight": {"analysis": "secure-mean", "largest_weight": 9, "stage_s": SKIPPED_S},
             "larger weight": {"analysis": "secure-mean", "largest_weight": 11},
         }.items():
             before = charges(device)[0]
@@ -287,11 +282,12 @@ async def test_a_round_that_a_device_leaves_before_it_has_paid_reads_no_record(t
         return Record(np.ones(3))
 
     class Silent:
-        def __init__(self, client):
-            self.fetch, self._client = client.fetch, client
+        def __init__(self, name, client):
+            self.fetch, self._name, self._client = client.fetch, name, client
 
         async def answer(self, message):
             if isinstance(message, SealedShares):
+                federation.silent.add(self._name)
                 await asyncio.Event().wait()
             await self._client.answer(message)
 
@@ -299,8 +295,8 @@ async def test_a_round_that_a_device_leaves_before_it_has_paid_reads_no_record(t
         device = await federation.device(TARGET, records={"steps": KeptRecord(federation.declared, read)})
         federation.start(device)
         for name in federation.names[1:]:
-            federation.start(await federation.device(name, client=Silent(await federation.client(name))))
-        happening, _ = await federation.ask(stage_s=WAIT_S, **PRIVATE)
+            federation.start(await federation.device(name, client=Silent(name, await federation.client(name))))
+        happening, _ = await federation.ask(stage_s=SKIPPED_S, **PRIVATE)
         assert isinstance(happening, SumFailure)
         assert (await settled(device))[0] == n_read == 0
 
@@ -324,6 +320,6 @@ async def test_shares_that_do_not_open_cost_nothing_and_read_no_record(tmp_path,
 
     async with sum_federation(tmp_path, 4) as federation:
         device = await start(federation, read, federation.declared)
-        happening, _ = await federation.ask(stage_s=WAIT_S, **PRIVATE)
+        happening, _ = await federation.ask(stage_s=SKIPPED_S, **PRIVATE)
         assert isinstance(happening, SumFailure)
         assert (await settled(device))[0] == n_read == 0

@@ -6,19 +6,21 @@ import time
 
 import grpc
 import pytest
+from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
 from moiety.v1.party_pb2_grpc import PartyStub
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
+from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME
 from party.jobs import MAX_JOBS
 from service.errors import InvalidRequestError, error_from_call
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.chunks import chunks_of
+from transport.calls.channel import open_channel
+from transport.calls.chunks import chunks_of
 
 OWNERS = ("bank", "hospital", "telco")
 HELPER = "helper"
@@ -46,7 +48,7 @@ def deployment(tmp_path_factory):
     (folder / "run").mkdir()
     asking = {"policy.automatic": {"max_epsilon_per_job": 0.001, "analysts": [ANALYST_NAME]}}
     tables = {**tables_of(VALUES, folder), HELPER: []}
-    with LocalDeployment(folder / "run", tables, policy={"bank": asking}) as running:
+    with ForkedDeployment(folder / "run", tables, policy={"bank": asking}) as running:
         yield running
 
 
@@ -79,7 +81,7 @@ def answer(deployment, party, request) -> tuple[bool, str]:
 
     async def propose(stub):
         try:
-            reply = await stub.Propose(chunks_of(request), timeout=30)
+            reply = await stub.Propose(chunks_of(request), timeout=GENEROUS_S)
         except grpc.aio.AioRpcError as error:
             return False, str(error_from_call(error, peer=party, doing="propose"))
         return reply.accepted, reply.reason
@@ -93,7 +95,7 @@ def moiety(deployment, party, *arguments):
 
 def waiting_job(deployment, party) -> str:
     """Wait until the owner of a party is asked, and return what it is shown."""
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + GENEROUS_S
     while not (shown := moiety(deployment, party, "jobs").stdout):
         assert time.monotonic() < end_s, "nobody was asked"
         time.sleep(0.05)
@@ -164,9 +166,9 @@ def test_no_party_takes_an_id_that_is_none(deployment, party, job_id):
             (stub.Run, RunRequest(job_id=job_id)),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="job id"):
-                await call(request, timeout=30).read()
+                await call(request, timeout=GENEROUS_S).read()
         with pytest.raises(grpc.aio.AioRpcError, match="job id"):
-            await stub.Cancel(CancelRequest(job_id=job_id), timeout=30)
+            await stub.Cancel(CancelRequest(job_id=job_id), timeout=GENEROUS_S)
 
     calling(deployment, party, others)
     assert [p for p in sorted(deployment.folder.rglob("*")) if p not in before] == []
@@ -176,16 +178,20 @@ def test_a_proposal_with_an_ended_id_is_refused_and_leaves_nothing_behind(deploy
     compute = (*OWNERS[:2], HELPER)
 
     async def abuse(stub):
-        assert (await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=30)).accepted
-        await stub.Cancel(CancelRequest(job_id="ended", reason="over"), timeout=30)
+        assert (await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=GENEROUS_S)).accepted
+        await stub.Cancel(CancelRequest(job_id="ended", reason="over"), timeout=GENEROUS_S)
         for _ in range(MAX_JOBS):
-            again = await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=30)
+            again = await stub.Propose(chunks_of(proposal("ended", compute=compute)), timeout=GENEROUS_S)
             assert not again.accepted
             assert "ended" in again.reason
-            ends = [event.WhichOneof("event") async for event in stub.Run(RunRequest(job_id="ended"), timeout=30)]
+            ends = [
+                event.WhichOneof("event") async for event in stub.Run(RunRequest(job_id="ended"), timeout=GENEROUS_S)
+            ]
             assert ends == ["failed"]
-        fresh = await stub.Propose(chunks_of(proposal("fresh", compute=compute)), timeout=30)  # there is room for it
-        await stub.Cancel(CancelRequest(job_id="fresh"), timeout=30)
+        fresh = await stub.Propose(
+            chunks_of(proposal("fresh", compute=compute)), timeout=GENEROUS_S
+        )  # there is room for it
+        await stub.Cancel(CancelRequest(job_id="fresh"), timeout=GENEROUS_S)
         return fresh.accepted
 
     assert calling(deployment, HELPER, abuse)

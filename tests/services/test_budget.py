@@ -6,11 +6,12 @@ import threading
 import time
 
 import pytest
+from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 BUDGET = 3.0
@@ -23,12 +24,12 @@ def deployment(tmp_path_factory):
     (folder / "run").mkdir()
     policy = {
         "telco": {
-            "policy": {"approval_deadline_s": 20.0},
+            "policy": {"approval_deadline_s": GENEROUS_S},
             "policy.automatic": {"max_epsilon_per_job": 1.0},
             "policy.limits": {"max_epsilon_per_job": 2.5, "receivers": ["analyst", "coordinator"]},
         }
     }
-    running = LocalDeployment(folder / "run", tables_of(values, folder), budget=(BUDGET, 1e-6), policy=policy)
+    running = ForkedDeployment(folder / "run", tables_of(values, folder), budget=(BUDGET, 1e-6), policy=policy)
     with running:
         yield running
 
@@ -54,7 +55,7 @@ def budget_of(deployment, party):
 
 def settled_budget_of(deployment, party):
     """The budget once the party has heard that a failed job ended and has given back what it held."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + GENEROUS_S
     while (budget := budget_of(deployment, party))["reserved_jobs"] and time.monotonic() < deadline:
         time.sleep(0.05)
     return budget
@@ -62,7 +63,7 @@ def settled_budget_of(deployment, party):
 
 def approve(deployment, job_id, *command):
     """Wait until telco is asked about a job, then answer."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + GENEROUS_S
     while time.monotonic() < deadline:
         if job_id in moiety(deployment, "telco", "party", "jobs").stdout:
             break
@@ -169,7 +170,7 @@ def test_a_delta_that_is_too_large_is_refused_without_a_count(analyst, deploymen
 def test_a_party_killed_while_it_holds_a_reservation_gives_it_back_at_its_start(analyst, deployment):
     refill(deployment, "seventh")
     job_id = analyst.submit(job_of(2.0))  # the others hold budget while telco's owner thinks
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + GENEROUS_S
     while budget_of(deployment, "bank")["reserved_jobs"] == 0 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert budget_of(deployment, "bank")["reserved_jobs"] == 1

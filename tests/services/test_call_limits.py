@@ -4,6 +4,7 @@ import asyncio
 
 import grpc
 import pytest
+from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from mailbox_federation import running_federation
@@ -15,7 +16,7 @@ from service.errors import NotAllowedError
 from service.identity import Role
 from service.limits import LIMITS, UNLISTED
 from service.server import Server
-from transport.channel import open_channel
+from transport.calls.channel import open_channel
 
 SHOW, WATCH, WAIT = (f"/moiety.v1.Test/{name}" for name in ("Show", "Watch", "Wait"))
 
@@ -116,7 +117,7 @@ async def test_calls_in_flight_are_counted_by_identity_over_all_connections(serv
     most = UNLISTED.calls_each
     connections = [dial(Role.ANALYST, "ann") for _ in range(4)]
     calls = [connections[i % 4].unary_unary(WAIT)(b"") for i in range(most)]
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(GENEROUS_S):
         while len(service.decoded) < most:  # noqa: ASYNC110 - a service says so to nobody
             await asyncio.sleep(0.01)
     for connection in connections:
@@ -124,11 +125,11 @@ async def test_calls_in_flight_are_counted_by_identity_over_all_connections(serv
     assert len(service.decoded) == most
     assert await code_of(connections[0].unary_unary(SHOW)(b"")) is grpc.StatusCode.OK  # another method
     other = dial(Role.ANALYST, "ben").unary_unary(WAIT)(b"")  # another identity
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(GENEROUS_S):
         while len(service.decoded) < most + 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     calls.pop().cancel()
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(GENEROUS_S):
         again = connections[0].unary_unary(WAIT)
         while await code_of(again(b"", timeout=0.5)) is grpc.StatusCode.RESOURCE_EXHAUSTED:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.server import Server
 from service.tls import Credentials, CredentialsError, load_credentials
-from transport.channel import check_certificate, open_channel, wait_until_reachable
+from transport.calls.channel import check_certificate, open_channel, wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)

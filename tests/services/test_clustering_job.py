@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from federation import Analyst, all_text, memory_table, result_of, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from analyses.clustering import protocol as clustering
@@ -12,7 +13,6 @@ from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.clustering.weighted_clustering import loss
 from analyses.job.job import Job
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 from dp.cost.views import UNIT
 
 PARTIES = ("bank", "hospital", "telco")
@@ -40,7 +40,7 @@ def deployment(tmp_path_factory):
     tables = tables_of(VALUES, folder, ROWS)
     (folder / "run").mkdir()
     policy = {party: {"policy.limits": {"withstand_coalition": 0}} for party in tables}  # sketches are among the jobs
-    with LocalDeployment(folder / "run", tables, budget=(20.0, 1e-5), policy=policy) as running:
+    with ForkedDeployment(folder / "run", tables, budget=(20.0, 1e-5), policy=policy) as running:
         yield running
 
 

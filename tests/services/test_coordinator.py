@@ -16,16 +16,22 @@ from coordinator_setup import (
     failed,
     finished,
     job_for_all,
+    miss_at_once,
     progress,
+    propose_briefly,
+    reach_briefly,
     refused,
     reserved,
     running_coordinator,
     wait_forever,
     waiting,
 )
+from deadlines import GENEROUS_S, SKIPPED_S, skipped_deadlines, until
 from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.registry import ANALYSES
+from coordinator import asking
+from coordinator.evidence import Evidence
 from coordinator.scheduler import MOST_ASKING
 from service.errors import (
     AlreadyExistsError,
@@ -144,27 +150,33 @@ async def test_all_refusals_are_told_and_the_others_hear_of_the_end(setup: Coord
     assert view.reason == (
         "party south refused: no table\\x1b[31m 'visits'; party west refused: no table\\x1b[31m 'visits'"
     )
-    await asyncio.wait_for(setup.parties["north"].told_end.wait(), 60)
+    await asyncio.wait_for(setup.parties["north"].told_end.wait(), GENEROUS_S)
     assert setup.parties["north"].cancelled == [view.reason]
 
 
-async def test_a_party_that_is_not_there_is_named_with_its_address(tmp_path: Path) -> None:
+async def test_a_party_that_is_not_there_is_named_with_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach_briefly(monkeypatch, "west")
     async with running_coordinator(tmp_path, absent=["west"]) as setup:
-        view = await setup.run(job_for_all(deadline_s=1.0))
+        view = await setup.run(job_for_all())
         address = setup.config.roster["west"]
     assert (view.state, view.culprit) == ("FAILED", "west")
     assert f"west ({address})" in view.reason
     assert "nothing listens" in view.reason
 
 
-async def test_a_party_that_never_answers_a_proposal_is_named_within_the_deadline(setup: CoordinatorSetup) -> None:
+async def test_a_party_that_never_answers_a_proposal_is_named_within_the_deadline(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    propose_briefly(monkeypatch, "west")
+
     async def ponder() -> ProposalReply:
         await wait_forever()
         raise AssertionError
 
     setup.parties["west"].answer = ponder
-    async with asyncio.timeout(60):
-        view = await setup.run(job_for_all(deadline_s=1.0))
+    view = await setup.run(job_for_all())
     assert (view.state, view.culprit) == ("FAILED", "west")
     assert "no answer within the deadline" in view.reason
 
@@ -218,16 +230,20 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
         yield reserved()
 
     setup.parties["south"].reservation = ask
+    all_wait = False
+    with skipped_deadlines(asking, lambda running: all_wait):
+        async with setup.client() as client:
+            job_id = await client.submit(job_for_all(deadline_s=SKIPPED_S).canonical_json(), "key")
+            async for event in client.watch(job_id):
+                if event.stage == "approval":
+                    break
+            assert (event.state, event.member) == ("PROPOSED", "south")
+            assert event.text == "south waits for its owner's approval"
+            await until(lambda: all(setup.parties[name].holds == {job_id} for name in ("north", "west")))
+            all_wait = True
+            await asyncio.sleep(0.1)  # the deadlines pass
+            assert (await client.show(job_id)).state == "PROPOSED"
     async with setup.client() as client:
-        job_id = await client.submit(job_for_all(deadline_s=1.0).canonical_json(), "key")
-        async for event in client.watch(job_id):
-            if event.stage == "approval":
-                break
-        assert (event.state, event.member, event.text) == ("PROPOSED", "south", "south waits for its owner's approval")
-        await asyncio.sleep(1.5)
-        assert (await client.show(job_id)).state == "PROPOSED"
-        for name in ("north", "west"):
-            assert setup.parties[name].holds == {job_id}
         approved.set()
         await setup.until_running(job_id)
         await client.cancel(job_id)
@@ -258,7 +274,7 @@ async def test_the_first_refusal_ends_the_waiting_for_other_owners(setup: Coordi
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "reservation")
     assert view.reason == "party west refused: the privacy budget does not cover this job"
     for party in setup.parties.values():
-        await asyncio.wait_for(party.told_end.wait(), 60)
+        await asyncio.wait_for(party.told_end.wait(), GENEROUS_S)
 
 
 async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadline(setup: CoordinatorSetup) -> None:
@@ -267,10 +283,10 @@ async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadli
         yield reserved()
 
     setup.parties["west"].reservation = ponder
-    async with asyncio.timeout(60):
-        view = await setup.run(job_for_all(deadline_s=1.0))
+    with skipped_deadlines(asking, lambda running: len(running) == 1):  # those of north and south were lifted
+        view = await setup.run(job_for_all(deadline_s=SKIPPED_S))
     assert (view.state, view.culprit) == ("FAILED", "west")
-    assert "did not answer to the plan for 1 s" in view.reason
+    assert "did not answer to the plan for 600 s" in view.reason
 
 
 async def test_a_party_that_ends_the_stream_without_an_answer_is_named(setup: CoordinatorSetup) -> None:
@@ -300,7 +316,7 @@ async def test_jobs_that_wait_for_owners_do_not_keep_others_from_running(setup: 
     setup.parties["south"].reservation = ask_at_first
     async with setup.client() as client:
         waiting_jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(3)]
-        await asyncio.wait_for(all_wait.wait(), 120)
+        await asyncio.wait_for(all_wait.wait(), GENEROUS_S)
         job_id = await client.submit(job_for_all().canonical_json(), "another")  # two run at a time
         await setup.until_running(job_id)
         for other in waiting_jobs:
@@ -314,7 +330,7 @@ async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: Coordinator
         await wait_forever()
 
     async def until_proposed(n_jobs: int) -> None:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(GENEROUS_S):
             while len(setup.parties["west"].proposed) < n_jobs:  # noqa: ASYNC110 - what a party hears of
                 await asyncio.sleep(0.01)
 
@@ -383,7 +399,7 @@ async def test_a_cancelled_job_is_told_to_all_parties(setup: CoordinatorSetup) -
         assert (view.state, view.reason, view.culprit) == ("CANCELLED", "cancelled by ada", "")
         assert (await client.cancel(job_id)).state == "CANCELLED"
     for party in setup.parties.values():
-        await asyncio.wait_for(party.told_end.wait(), 60)
+        await asyncio.wait_for(party.told_end.wait(), GENEROUS_S)
         assert party.cancelled == ["cancelled by ada"]
 
 
@@ -394,11 +410,12 @@ async def test_a_failed_job_cannot_be_cancelled(setup: CoordinatorSetup) -> None
             await client.cancel(view.job_id)
 
 
-def others_suffer(setup: CoordinatorSetup, culprit: str, after_s: float = 10.0) -> None:
+def others_suffer(setup: CoordinatorSetup, culprit: str) -> None:
     """Let the other parties miss one and say so after a while, as real ones do."""
 
     async def suffer() -> AsyncIterator[PartyEvent]:
-        for _ in range(round(after_s / 0.2)):
+        end_s = asyncio.get_running_loop().time() + GENEROUS_S
+        while asyncio.get_running_loop().time() < end_s:
             yield progress("multiply", 25)
             await asyncio.sleep(0.2)
         yield failed("table", f"{culprit} is gone", culprit=culprit)
@@ -448,7 +465,7 @@ async def test_a_stream_that_ends_without_a_word_is_a_failure_of_its_party(setup
 
 
 async def test_a_party_that_dies_is_named_with_its_stage(setup: CoordinatorSetup) -> None:
-    others_suffer(setup, "west", after_s=60.0)
+    others_suffer(setup, "west")
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
         await setup.until_running(job_id)
@@ -458,27 +475,34 @@ async def test_a_party_that_dies_is_named_with_its_stage(setup: CoordinatorSetup
     assert view.reason.startswith("party west went away in stage multiply: ")
 
 
-async def test_a_party_without_a_sign_of_life_is_named_within_the_deadline(setup: CoordinatorSetup) -> None:
+async def test_a_party_without_a_sign_of_life_is_named_within_the_deadline(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    miss_at_once(monkeypatch, "west")
+
     async def stall() -> AsyncIterator[PartyEvent]:
         yield progress("multiply", 50)
         await wait_forever()
 
     setup.parties["west"].script = stall
-    others_suffer(setup, "west", after_s=60.0)
-    async with asyncio.timeout(60):
-        view = await setup.run(job_for_all(deadline_s=3.0))
+    others_suffer(setup, "west")
+    view = await setup.run(job_for_all(deadline_s=120.0))
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "multiply")
-    assert view.reason == "party west stalled in stage multiply: no sign of life for 3 s"
+    assert view.reason == "party west stalled in stage multiply: no sign of life for 120 s"
 
 
-async def test_parties_that_finish_without_sending_end_the_job(setup: CoordinatorSetup) -> None:
+async def test_parties_that_finish_without_sending_end_the_job(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_ended = Evidence.all_ended_before
+    monkeypatch.setattr(Evidence, "all_ended_before", lambda self, before_s: all_ended(self, before_s + 600.0))
+
     async def pretend() -> AsyncIterator[PartyEvent]:
         yield finished()
 
     for name in PARTIES:
         setup.parties[name].script = pretend
-    async with asyncio.timeout(60):
-        view = await setup.run(job_for_all(deadline_s=1.0))
+    view = await setup.run(job_for_all(deadline_s=120.0))
     assert view.state == "FAILED"
     assert "has finished, but what it had to send did not arrive" in view.reason
 
@@ -507,7 +531,7 @@ async def test_a_stop_ends_jobs_with_their_reason_and_tells_parties_and_watchers
             watching = asyncio.create_task(collect_last(client, ids[0]))
             await asyncio.sleep(0.1)
             await setup.process._scheduler.stop()
-            last = await asyncio.wait_for(watching, 60)
+            last = await asyncio.wait_for(watching, GENEROUS_S)
             assert (last.state, last.text) == ("FAILED", "the coordinator was stopped while the job was running")
             waiting = await client.show(ids[1])
             assert waiting.reason == "the coordinator was stopped before the job started"

@@ -11,10 +11,11 @@ import time
 import pytest
 from child_processes import child_environ
 from federation import pca_job, random_values, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+from demo.local_deployment import COORDINATOR_NAME
 from service.identity import Role
 from service.pki import create_authority, issue
 
@@ -26,7 +27,7 @@ VALUES = {name: random_values((200, 2), seed) for seed, name in enumerate(PARTIE
 def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job_command")
     (folder / "run").mkdir()
-    with LocalDeployment(folder / "run", tables_of(VALUES, folder)) as running:
+    with ForkedDeployment(folder / "run", tables_of(VALUES, folder)) as running:
         yield running
 
 

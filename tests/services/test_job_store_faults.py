@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from coordinator_setup import CoordinatorSetup, finished, job_for_all, progress, running_coordinator, wait_forever
+from coordinator_setup import (
+    CoordinatorSetup,
+    finished,
+    job_for_all,
+    miss_at_once,
+    progress,
+    running_coordinator,
+    wait_forever,
+)
+from deadlines import GENEROUS_S
 from moiety.v1.party_pb2 import PartyEvent
 
 from analyses.registry import ANALYSES
 from coordinator import runner
-from coordinator.store import JobStore
+from coordinator.sqlite_store import SqliteJobStore
 from service.errors import RemoteFailureError
 
 
@@ -27,15 +36,15 @@ async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
 @contextmanager
 def full(monkeypatch: pytest.MonkeyPatch, *, for_notes_only: bool = False) -> Iterator[None]:
     """Let writes fail as SQLite fails on a full disk."""
-    append = JobStore._append
+    append = SqliteJobStore._append
 
-    def fail(self: JobStore, *args: Any, **what: Any) -> None:
+    def fail(self: SqliteJobStore, *args: Any, **what: Any) -> None:
         if not for_notes_only or what.get("member"):
             raise sqlite3.OperationalError("database or disk is full")
         append(self, *args, **what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(JobStore, "_append", fail)
+        patch.setattr(SqliteJobStore, "_append", fail)
         yield
 
 
@@ -92,19 +101,22 @@ async def test_silent_parties_end_the_job_though_nothing_can_be_written(
         yield progress("table", 25)
         await wait_forever()
 
+    disk_is_full = False
+    miss_at_once(monkeypatch, *setup.parties, when=lambda: disk_is_full)
     for party in setup.parties.values():
         party.script = silence
     async with setup.client() as client:
-        job_id = await client.submit(job_for_all(deadline_s=1.0).canonical_json(), "key")
+        job_id = await client.submit(job_for_all().canonical_json(), "key")
         async for event in client.watch(job_id):
             if event.stage == "table":
                 break
         with full(monkeypatch):
+            disk_is_full = True
             for party in setup.parties.values():
-                await asyncio.wait_for(party.told_end.wait(), 120)
+                await asyncio.wait_for(party.told_end.wait(), GENEROUS_S)
         view = await setup.end_of(client, job_id)
     assert view.state == "FAILED"
-    assert "no sign of life for 1 s" in view.reason
+    assert "no sign of life for 120 s" in view.reason
 
 
 async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_its_place_until_it_can(
@@ -118,7 +130,7 @@ async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_
         with full(monkeypatch):
             for _ in range(2):
                 with pytest.raises(RemoteFailureError, match="the job has ended, but stays RUNNING until"):
-                    await asyncio.wait_for(client.cancel(job_id), 120)
+                    await asyncio.wait_for(client.cancel(job_id), GENEROUS_S)
             with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
                 await client.cancel(waiting)
             with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
@@ -137,6 +149,6 @@ async def test_a_coordinator_that_stops_tells_the_parties_though_it_can_write_no
         await client.submit(job_for_all(title="next").canonical_json(), "next")
         await setup.until_running(job_id)
     with full(monkeypatch):
-        await asyncio.wait_for(setup.process.stop(), 120)
+        await asyncio.wait_for(setup.process.stop(), GENEROUS_S)
     for party in setup.parties.values():
         assert party.cancelled == ["the coordinator was stopped while the job was running"]

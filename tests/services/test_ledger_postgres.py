@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from entry_store_contract import EntryStoreContract
 from ledgers import budget, event, reserve
 from postgres import throwaway_cluster
 
@@ -14,6 +15,7 @@ from dp.cost.accounting import epsilon
 from party.ledger.books import BudgetExhaustedError
 from party.ledger.entry import LedgerDamagedError, LedgerError
 from party.ledger.ledger import open_ledger
+from party.ledger.postgres_store import PostgresEntryStore
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,15 @@ def execute(url, statement, *, without_triggers=False):
         if without_triggers:
             database.execute("DROP TRIGGER entries_stay ON entries")
         database.execute(statement)
+
+
+class TestPostgresEntryStore(EntryStoreContract):
+    @pytest.fixture
+    def place(self, url):
+        return url
+
+    def open(self, place):
+        return PostgresEntryStore(place)
 
 
 def test_jobs_are_reserved_committed_and_there_after_another_start(ledger, url, tmp_path):

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from federation import Analyst, all_text, random_values, result_of, write_table
+from forked_services import ForkedDeployment
 from labelled_tables import PARTIES, logistic_job
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 
 BUDGET = 300.0
 
@@ -35,7 +35,7 @@ def deployment(values, tmp_path_factory):
     spoilt[17, 1] = 0.731942
     doubtful = write_table(folder / "doubtful.csv", spoilt, rows=ROWS)
     tables["telco"] = [replace(tables["telco"][0], bounds=label), replace(doubtful, name="doubtful", bounds=label)]
-    with LocalDeployment(folder / "run", tables, budget=(BUDGET, 1e-4)) as running:
+    with ForkedDeployment(folder / "run", tables, budget=(BUDGET, 1e-4)) as running:
         yield running
 
 

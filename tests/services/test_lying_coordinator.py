@@ -5,12 +5,13 @@ import sqlite3
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from lies import LIES, TARGET, VICTIM
 from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
 
 from analyses.job.job import PrivacyTarget
-from analyses.sums import session_sum
+from analyses.sums import session_link, session_sum
 from analyses.sums.secure_sum import SumParams, round_config
 from coordinator.sums import questions as sums
 from coordinator.sums import rounds
@@ -24,8 +25,7 @@ from mpc.secagg.errors import (
     SplitMembersError,
     SplitSurvivorsError,
 )
-from mpc.secagg.messages import Advertisement, MemberList, ShareDelivery, SignedSurvivors, SurvivorList
-from mpc.secagg.stage import Stage
+from mpc.secagg.messages import Advertisement
 from mpc.transcript import RoundId
 from transport.aggregation import RoundStep
 from transport.sum_codec import Invitation
@@ -50,8 +50,8 @@ def lying_round(lie):
                 self._coordinator._reached.signatures.expected -= {VICTIM}
                 self._notify()
 
-        def _hand_out(self, step, messages):
-            super()._hand_out(step, lie.told_to_all(messages))
+        async def hand_out(self, stage, messages):
+            await super().hand_out(stage, lie.told_to_all(messages))
 
     return LyingRound
 
@@ -72,7 +72,7 @@ async def test_a_device_that_is_lied_to_over_the_network_leaves_and_names_the_li
         asking = asyncio.create_task(federation.ask())
         devices = [await federation.device(member) for member in federation.names]
         taking_part = [asyncio.create_task(take_part(device)) for device in devices]
-        error = await asyncio.wait_for(taking_part[VICTIM - 1], 120)
+        error = await asyncio.wait_for(taking_part[VICTIM - 1], GENEROUS_S)
         for task in (asking, *taking_part):
             task.cancel()
         await asyncio.gather(asking, *taking_part, return_exceptions=True)
@@ -93,23 +93,9 @@ async def test_a_device_that_is_not_lied_to_stays(tmp_path, monkeypatch):
 def lying_conductor(lie):
     """The coordinator's own part in a job, but for what the victim is told."""
 
-    class LyingConductor(session_sum._Coordinator):
-        async def _hand_out(self, stage, messages):
-            arrays = self._arrays
-            read = {
-                Stage.SHARE: lambda to, array: arrays.members(array),
-                Stage.MASK: arrays.delivery,
-                Stage.AGREE: lambda to, array: arrays.survivors(array),
-                Stage.UNMASK: lambda to, array: arrays.signatures(array),
-            }[stage]
-            write = {
-                MemberList: arrays.of_members,
-                ShareDelivery: arrays.of_delivery,
-                SurvivorList: arrays.of_survivors,
-                SignedSurvivors: arrays.of_signatures,
-            }
-            told = lie.told_to_all({to: read(to, array) for to, array in messages.items()})
-            await super()._hand_out(stage, {to: write[type(message)](message) for to, message in told.items()})
+    class LyingConductor(session_link.SessionHost):
+        async def hand_out(self, stage, messages):
+            await super().hand_out(stage, lie.told_to_all(messages))
 
     return LyingConductor
 
@@ -121,8 +107,8 @@ def config_of(attempt, identities):
 
 async def job_session(monkeypatch, lie):
     """Member to the error that it left the session of a job with, or None; and the coordinator's sum."""
-    monkeypatch.setattr(session_sum, "_Coordinator", lying_conductor(lie))
-    network = LocalNetwork(local_names(N), deadline_s=20.0)
+    monkeypatch.setattr(session_sum, "SessionHost", lying_conductor(lie))
+    network = LocalNetwork(local_names(N), deadline_s=GENEROUS_S)
 
     async def party(session):
         try:
@@ -132,7 +118,7 @@ async def job_session(monkeypatch, lie):
             return error
 
     async def conductor(session):
-        return await session_sum.conduct(session, config_of, N, PUBLIC_INPUT, stage_s=20.0, attempts=1)
+        return await session_sum.conduct(session, config_of, N, PUBLIC_INPUT, stage_s=GENEROUS_S, attempts=1)
 
     return await network.run({COORDINATOR: conductor, **dict.fromkeys(range(1, N + 1), party)})
 
@@ -187,7 +173,7 @@ async def test_devices_that_are_asked_two_questions_part_before_any_masked_vecto
     async with sum_federation(tmp_path, N) as federation:
         asking = asyncio.create_task(federation.ask(privacy={"epsilon": 4.0, "delta": 1e-6}))
         devices = [await federation.device(member) for member in federation.names]
-        errors = await asyncio.wait_for(asyncio.gather(*map(take_part, devices)), 300)
+        errors = await asyncio.wait_for(asyncio.gather(*map(take_part, devices)), GENEROUS_S)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         assert all(device.budget.standing()["spent_epsilon"] == 0 for device in devices)

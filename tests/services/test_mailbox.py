@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from moiety.v1.mailbox_pb2_grpc import MailboxStub
@@ -17,8 +18,8 @@ from moiety.v1.mailbox_pb2_grpc import MailboxStub
 from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
 from service.tls import Credentials
-from transport.final_status import FinalStatus
-from transport.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
+from transport.calls.final_status import FinalStatus
+from transport.messages.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)
@@ -42,7 +43,7 @@ async def deliver(channel, frames):
         for frame in frames:
             yield frame
 
-    call = MailboxStub(channel).Deliver(stream(), timeout=10)
+    call = MailboxStub(channel).Deliver(stream(), timeout=GENEROUS_S)
     status, details = await FinalStatus(call).wait()
     return await call if status is grpc.StatusCode.OK else (status, details)
 

@@ -13,15 +13,16 @@ import grpc
 import numpy as np
 import pytest
 from child_processes import child_environ
+from deadlines import GENEROUS_S
+from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from process_memory import forget_peak, peak_mib
 
-from demo.local_deployment import LocalDeployment
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.frames import array_frames, envelope_frame
+from transport.calls.channel import open_channel
+from transport.messages.frames import array_frames, envelope_frame
 
 PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
 MIB = 1 << 20
@@ -34,7 +35,7 @@ def raw(channel, method):
 
 async def test_proposals_of_a_device_take_no_memory_of_a_party(tmp_path):
     members = [(Role.DEVICE, "phone"), (Role.COORDINATOR, "other")]
-    with LocalDeployment(tmp_path, {"bank": [], "telco": [], "insurer": []}, members=members) as deployment:
+    with ForkedDeployment(tmp_path, {"bank": [], "telco": [], "insurer": []}, members=members) as deployment:
         pid = deployment.processes["bank"].pid
         bank = Identity("local", Role.PARTY, "bank")
         await asyncio.sleep(0.5)
@@ -110,7 +111,7 @@ async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
         await asyncio.sleep(0.5)
         forget_peak(pid)
         before = peak_mib(pid)
-        calls = await flood(channels, messages, 900, seconds=15)
+        calls = await flood(channels, messages, 900, seconds=GENEROUS_S)
         assert peak_mib(pid) - before < STATED_MIB + SLACK_MIB
         assert peak_mib(pid) - before > 100  # it did hold what there is room for
         del calls
@@ -126,7 +127,7 @@ async def test_a_flood_of_long_messages_takes_no_memory(tmp_path):
         await asyncio.sleep(0.5)
         forget_peak(pid)
         before = peak_mib(pid)
-        calls = await flood(channels, messages, 300, seconds=15)
+        calls = await flood(channels, messages, 300, seconds=GENEROUS_S)
         assert peak_mib(pid) - before < 100 + SLACK_MIB
         del calls
 

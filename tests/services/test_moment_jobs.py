@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 from federation import BOUNDS, Analyst, all_text, memory_table, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
 from analyses.least_squares import protocol as least_squares
 from analyses.low_rank import protocol as low_rank
 from cli.main import app
-from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 METHODS = {"mpc": {}, "sketch": {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}}
@@ -32,7 +32,7 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     tables = tables_of(VALUES, folder)
     (folder / "run").mkdir()
-    with LocalDeployment(folder / "run", tables, budget=(1e7, 1e-6)) as running:
+    with ForkedDeployment(folder / "run", tables, budget=(1e7, 1e-6)) as running:
         yield running
 
 

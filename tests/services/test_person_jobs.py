@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from federation import BOUNDS, Analyst, all_text, memory_table, pca_job, random_values, result_of
+from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
 from analyses.pca import protocol as pca
 from cli.main import app
-from demo.local_deployment import LocalDeployment, LocalTable
+from demo.local_deployment import LocalTable
 
 PARTIES = ("bank", "hospital", "telco")
 N_PERSONS, MOST = 80, 2
@@ -52,7 +53,7 @@ def deployment(tmp_path_factory):
         others = replace(write(folder / f"{name}-others.csv", OF_PERSON[name], swapped), name="others")
         tables[name] = [people, by_record, silent, more, others]
     (folder / "run").mkdir()
-    with LocalDeployment(folder / "run", tables, budget=(1e7, 1e-6)) as running:
+    with ForkedDeployment(folder / "run", tables, budget=(1e7, 1e-6)) as running:
         yield running
 
 

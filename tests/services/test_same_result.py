@@ -3,23 +3,19 @@ same result, bit for bit. Methods of pattern counts and moments, and ways to cou
 `test_counting_methods` and `test_countings`.
 """
 
-import asyncio
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from both_ways import in_one_process, over_sessions
 from mailbox_federation import running_federation
 
 from analyses.job.job import Job
-from analyses.registry import ANALYSES, analysis_of
+from analyses.registry import ANALYSES
 from demo.job import example_job
 from demo.kdd import write_kdd_parties
-from entropy import InsecureTestEntropy
-from mpc.local.network import LocalNetwork
-from mpc.protocol.session import COORDINATOR
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = {path.stem: text for path in sorted(EXAMPLES.glob("*.toml")) if "[[inputs]]" in (text := path.read_text())}
@@ -49,15 +45,6 @@ def data(tmp_path_factory):
     return write_kdd_parties(tmp_path_factory.mktemp("tables"), rows=ROWS)
 
 
-async def results_of(job, tables, session_of):
-    """Run all members' parts; return the coordinator's result as JSON."""
-    analysis = analysis_of(job)
-    plan = analysis.plan(job, [table.schema for table in tables])
-    parties = [analysis.party(session_of(number), plan, table) for number, table in enumerate(tables, start=1)]
-    result, *_ = await asyncio.gather(analysis.coordinator(session_of(COORDINATOR), plan), *parties)
-    return json.dumps(result, sort_keys=True, allow_nan=False)
-
-
 def test_there_is_an_example_of_every_analysis():
     assert {tomllib.loads(text)["analysis"] for text in JOBS.values()} == set(ANALYSES)
 
@@ -79,11 +66,8 @@ async def assert_same_result(federation, name, job, data):
     wanted = {i.party: i.columns or list(data.tables[i.party].usual_bounds) for i in job.inputs}
     tables = data.in_memory(wanted)
     federation.open_job(job_id)
-    over_grpc = await results_of(job, tables, lambda number: federation.session(number, deadline_s=60.0))
-    network = LocalNetwork(
-        federation.names, job_id=job_id, deadline_s=60.0, entropy_of=lambda member: InsecureTestEntropy(str(member))
-    )
-    assert await results_of(job, tables, network.session) == over_grpc
+    over_grpc = await over_sessions(job, tables, lambda number: federation.session(number, deadline_s=60.0))
+    assert await in_one_process(job, tables, federation.names, job_id) == over_grpc
 
 
 @pytest.mark.asyncio(loop_scope="module")

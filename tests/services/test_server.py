@@ -10,8 +10,8 @@ from service.authorization import Permissions
 from service.errors import INTERNAL_TEXT, NotFoundError
 from service.identity import Role
 from service.server import Server
-from transport.channel import open_channel
-from transport.chunks import chunks_of, gather_request
+from transport.calls.channel import open_channel
+from transport.calls.chunks import chunks_of, gather_request
 
 SUBMIT, WATCH = (f"/moiety.v1.Coordinator/{name}" for name in ("Submit", "Watch"))
 ANALYSTS = frozenset({Role.ANALYST})

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
 
-import transport.session
+import transport.messages.session
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.session import Session
 from service.errors import WrongStateError
-from transport.outlet import Outlet
+from transport.messages.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
 MB = 1 << 20
@@ -24,7 +25,7 @@ MB = 1 << 20
 
 async def until_waiting(federation, number, n_bytes):
     """Wait until arrays of so many bytes have arrived at a member and not been taken."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(GENEROUS_S):
         while federation.members[number].inbox.waiting_bytes < n_bytes:  # noqa: ASYNC110 - an inbox tells nobody
             await asyncio.sleep(0.01)
 
@@ -111,7 +112,7 @@ async def test_concurrent_sends_of_one_stage_do_not_mix(tmp_path):
 
 
 async def test_more_stages_than_calls_are_sent_and_come_back_to_an_earlier_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(transport.session, "MOST_CALLS", 8)
+    monkeypatch.setattr(transport.messages.session, "MOST_CALLS", 8)
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for again in range(2):
@@ -132,14 +133,14 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
             looked_at += 1
             return super().is_open
 
-    monkeypatch.setattr("transport.session.Outlet", Counted)
+    monkeypatch.setattr("transport.messages.session.Outlet", Counted)
     n_stages = 600
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for step in range(n_stages):
             await one.send(2, f"step {step}", words(1, seed=step))
             assert np.array_equal(await two.receive(1, f"step {step}", (1,)), words(1, seed=step))
-        assert looked_at < 3 * transport.session.MOST_STAGES_PER_MEMBER * n_stages
+        assert looked_at < 3 * transport.messages.session.MOST_STAGES_PER_MEMBER * n_stages
         await one.finish()
 
 
@@ -208,26 +209,24 @@ async def test_a_silent_peer_is_named_within_the_deadline(tmp_path):
         begun_s = time.monotonic()
         with pytest.raises(PeerSilentError, match=r"party-2 sent nothing for 0\.5 s in stage deal"):
             await federation.session(1, deadline_s=0.5).receive(2, "deal", (3,))
-        assert 0.4 < time.monotonic() - begun_s < 60  # generous to a busy machine
+        assert time.monotonic() - begun_s > 0.4
 
 
 async def test_a_sender_killed_in_the_middle_of_an_array_is_lost_at_once(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "HALF") as (process, said):
         assert said == "half"
-        waiting = asyncio.create_task(federation.session(1, deadline_s=300.0).receive(2, "deal", (1 << 18,)))
+        waiting = asyncio.create_task(federation.session(1, deadline_s=GENEROUS_S).receive(2, "deal", (1 << 18,)))
         await asyncio.sleep(0.1)
         process.kill()
-        begun_s = time.monotonic()
         with pytest.raises(PeerLostError, match="party-2 is gone: its connection broke in stage deal"):
-            await waiting
-        assert time.monotonic() - begun_s < 150  # the deadline is 300 s
+            await waiting  # a deadline that passed would be another error
 
 
 async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "SERVE") as (process, port):
         federation.members[2].port = int(port)
         one = federation.session(
-            1, deadline_s=300.0, channels={2: federation.dial(2, federation.members[1].credentials)}
+            1, deadline_s=GENEROUS_S, channels={2: federation.dial(2, federation.members[1].credentials)}
         )
 
         async def send_for_ever():
@@ -235,14 +234,14 @@ async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(t
                 await one.send(2, "deal", words(MB))
 
         sending, waiting = asyncio.create_task(send_for_ever()), asyncio.create_task(one.receive(2, "open", (3,)))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(GENEROUS_S):
             while not one.bytes_sent.get("deal"):  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
         process.kill()
         with pytest.raises(PeerLostError, match="cannot send to party-2 in stage deal: it closed the connection"):
-            await asyncio.wait_for(sending, 60)
+            await asyncio.wait_for(sending, GENEROUS_S)
         with pytest.raises(PeerLostError, match="party-2 is gone"):
-            await asyncio.wait_for(waiting, 60)
+            await asyncio.wait_for(waiting, GENEROUS_S)
         with pytest.raises(PeerLostError, match="party-2 is gone"):
             await one.send(2, "later", words(3))
 
@@ -250,7 +249,7 @@ async def test_a_receiver_killed_while_we_send_is_lost_for_all_who_wait_for_it(t
 async def test_a_server_told_to_stop_ends_with_status_0(tmp_path):
     async with running_federation(tmp_path, 2) as federation, peer_process(federation, "SERVE") as (process, _):
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 60) == 0
+        assert await asyncio.wait_for(process.wait(), GENEROUS_S) == 0
 
 
 async def test_gather_goes_on_without_a_silent_member_where_the_quorum_answered(tmp_path):
@@ -277,18 +276,14 @@ async def test_a_party_that_answers_after_the_deadline_is_heard_by_who_asks_agai
         with pytest.raises(PeerSilentError):
             await one.receive(2, "deal", (4,))
         await federation.session(2).send(1, "deal", words(4, seed=5))
-        for _ in range(100):  # 20 s
-            with contextlib.suppress(PeerSilentError):
-                assert np.array_equal(await one.receive(2, "deal", (4,)), words(4, seed=5))
-                break
-        else:
-            pytest.fail("what was sent never came")
+        await until_waiting(federation, 1, 4 * 8)
+        assert np.array_equal(await one.receive(2, "deal", (4,)), words(4, seed=5))
         await one.send(2, "answer", words(4))
 
 
 async def test_a_member_that_took_nothing_for_the_deadline_counts_as_lost_on_both_sides(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
-        one, two = federation.session(1, deadline_s=0.5), federation.session(2, deadline_s=20.0)
+        one, two = federation.session(1, deadline_s=0.5), federation.session(2, deadline_s=GENEROUS_S)
         with pytest.raises(PeerSilentError):
             await send_many(one, 10)
         with pytest.raises(PeerLostError, match="took nothing"):
@@ -304,7 +299,7 @@ async def test_a_member_that_took_nothing_for_the_deadline_counts_as_lost_on_bot
 
 async def test_gather_fails_at_once_where_too_many_are_lost(tmp_path):
     async with running_federation(tmp_path, 3) as federation:
-        hub = federation.session(0, deadline_s=30.0)
+        hub = federation.session(0, deadline_s=GENEROUS_S)
         gathering = asyncio.create_task(hub.gather([1, 2, 3], "open", (4,), quorum=2))
         await asyncio.sleep(0.05)
         hub.mark_lost(3, "it was killed")
@@ -312,7 +307,7 @@ async def test_gather_fails_at_once_where_too_many_are_lost(tmp_path):
         assert not gathering.done()
         hub.mark_lost(1, "it was killed")
         with pytest.raises(PeerLostError, match=r"party-[13] is gone: it was killed"):
-            await asyncio.wait_for(gathering, 20)
+            await asyncio.wait_for(gathering, GENEROUS_S)
 
 
 async def test_gather_that_failed_leaves_what_came_for_the_next_question(tmp_path):
@@ -398,7 +393,7 @@ async def test_the_reason_of_a_failed_job_reaches_those_who_send_to_it(tmp_path)
 
 async def test_abort_ends_everything_that_waits(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
-        one, two = federation.session(1, deadline_s=30.0), federation.session(2, deadline_s=30.0)
+        one, two = federation.session(1, deadline_s=GENEROUS_S), federation.session(2, deadline_s=GENEROUS_S)
 
         async def send_for_ever():
             while True:
@@ -413,11 +408,11 @@ async def test_abort_ends_everything_that_waits(tmp_path):
         await asyncio.sleep(0.5)  # the sender waits for room by then
         await one.abort("the budget is exhausted")
         with pytest.raises(PeerLostError, match="we aborted the job: the budget is exhausted"):
-            await asyncio.wait_for(tasks[0], 20)
+            await asyncio.wait_for(tasks[0], GENEROUS_S)
         with pytest.raises(WrongStateError, match="the job has ended: the budget is exhausted"):
-            await asyncio.wait_for(tasks[1], 20)
+            await asyncio.wait_for(tasks[1], GENEROUS_S)
         with pytest.raises(PeerLostError, match="party-1 is gone"):
-            await asyncio.wait_for(tasks[2], 20)
+            await asyncio.wait_for(tasks[2], GENEROUS_S)
         with pytest.raises(LocalFaultError, match="aborted"):
             await one.send(2, "b", words(3))
 

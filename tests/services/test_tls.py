@@ -2,10 +2,11 @@
 
 import asyncio
 import datetime
-import time
+import re
 
 import grpc
 import pytest
+from deadlines import GENEROUS_S
 from mailbox_federation import running_federation, write_files
 
 from service.authorization import Permissions
@@ -14,7 +15,7 @@ from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.server import ListenError, Server
 from service.tls import Credentials
-from transport.channel import open_channel, wait_until_reachable
+from transport.calls.channel import open_channel, wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -33,11 +34,21 @@ def outsider(tmp_path):
     return write_files(tmp_path / "outsider", authority, pair)
 
 
-async def reach(channel, deadline_s=3.0):
+async def reach(channel, deadline_s=GENEROUS_S):
     try:
         await wait_until_reachable(channel, peer="bank", address="host:1", deadline_s=deadline_s)
     finally:
         await channel.close()
+
+
+async def refusal(channel, words):
+    """Try until an attempt fails for the reason that is due; on a slow machine the first ones may take too long."""
+    async with asyncio.timeout(GENEROUS_S):
+        while True:
+            with pytest.raises(UnreachableError) as caught:
+                await wait_until_reachable(channel, peer="bank", address="host:1", deadline_s=1.0)
+            if re.search(words, str(caught.value)):
+                return await channel.close()
 
 
 @pytest.mark.parametrize("role", Role)
@@ -46,32 +57,31 @@ async def test_every_member_reaches_a_server_of_its_federation(federation, role)
 
 
 async def test_a_server_of_another_authority_is_not_trusted(federation, outsider):
-    with pytest.raises(UnreachableError, match=r"bank \(host:1\): its certificate is expired, or another authority"):
-        await reach(federation.dial(1, outsider))
+    await refusal(federation.dial(1, outsider), r"bank \(host:1\): its certificate is expired, or another authority")
 
 
 async def test_a_client_of_another_authority_is_turned_away(federation, outsider):
     mixed = Credentials(
         outsider.identity, federation.authority.certificate_pem, outsider.certificate_pem, outsider.key_pem, NOW
     )
-    with pytest.raises(UnreachableError, match="it went away, or does not accept our certificate"):
-        await reach(federation.dial(1, mixed))
+    await refusal(federation.dial(1, mixed), "it went away, or does not accept our certificate")
 
 
 async def test_a_client_without_certificate_is_turned_away(federation):
     member = federation.members[1]
     trust = grpc.ssl_channel_credentials(federation.authority.certificate_pem)
     options = (("grpc.ssl_target_name_override", member.identity.dns_name),)
-    with pytest.raises(UnreachableError, match="it went away, or does not accept our certificate"):
-        await reach(grpc.aio.secure_channel(f"127.0.0.1:{member.port}", trust, options=options))
+    await refusal(
+        grpc.aio.secure_channel(f"127.0.0.1:{member.port}", trust, options=options),
+        "it went away, or does not accept our certificate",
+    )
 
 
 @pytest.mark.parametrize(("role", "name"), [(Role.PARTY, "party-2"), (Role.COORDINATOR, "party-1")])
 async def test_another_member_at_the_address_is_noticed(federation, role, name):
     member = federation.members[1]
     channel = open_channel(f"127.0.0.1:{member.port}", Identity("acme", role, name), member.credentials)
-    with pytest.raises(UnreachableError, match="the certificate shown there belongs to somebody else"):
-        await reach(channel)
+    await refusal(channel, "the certificate shown there belongs to somebody else")
 
 
 async def test_an_analyst_cannot_play_a_server(federation):
@@ -79,8 +89,7 @@ async def test_an_analyst_cannot_play_a_server(federation):
     server = Server(analyst, Permissions("acme", {}), [])
     port = await server.start("127.0.0.1:0")
     channel = open_channel(f"127.0.0.1:{port}", analyst.identity, federation.members[1].credentials)
-    with pytest.raises(UnreachableError, match="not for serving"):
-        await reach(channel)
+    await refusal(channel, "not for serving")
     await server.stop(0)
 
 
@@ -91,23 +100,19 @@ async def test_an_expired_client_certificate_is_turned_away(federation, tmp_path
     expired = Credentials(
         Identity("acme", Role.PARTY, "late"), authority.certificate_pem, pair.certificate_pem, pair.key_pem, past
     )
-    with pytest.raises(UnreachableError, match="does not accept our certificate"):
-        await reach(federation.dial(1, expired))
+    await refusal(federation.dial(1, expired), "does not accept our certificate")
 
 
 async def test_nothing_at_the_address_is_said_within_the_deadline(federation):
     member = federation.members[1]
     await member.server.stop(0)
-    begun_s = time.monotonic()
-    with pytest.raises(UnreachableError, match="nothing listens at its address"):
-        await reach(federation.dial(1, federation.members[0].credentials), deadline_s=1.0)
-    assert time.monotonic() - begun_s < 60  # generous to a busy machine
+    await refusal(federation.dial(1, federation.members[0].credentials), "nothing listens at its address")
 
 
 async def test_a_server_that_starts_late_is_waited_for(federation):
     member = federation.members[1]
     await member.server.stop(0)
-    waiting = asyncio.create_task(reach(federation.dial(1, federation.members[0].credentials), deadline_s=120.0))
+    waiting = asyncio.create_task(reach(federation.dial(1, federation.members[0].credentials), deadline_s=GENEROUS_S))
     await asyncio.sleep(0.5)
     again = Server(member.credentials, Permissions("acme", {}), [])
     await again.start(f"127.0.0.1:{member.port}")
@@ -124,8 +129,7 @@ async def test_something_that_speaks_no_tls_is_named_as_such(federation):
     plain = await asyncio.start_server(answer, "127.0.0.1", 0)
     member = federation.members[1]
     channel = open_channel(f"127.0.0.1:{plain.sockets[0].getsockname()[1]}", member.identity, member.credentials)
-    with pytest.raises(UnreachableError, match="does not speak TLS"):
-        await reach(channel)
+    await refusal(channel, "does not speak TLS")
     plain.close()
 
 
@@ -135,7 +139,7 @@ async def test_another_federation_is_refused_at_once(federation):
     port = await foreign.start("127.0.0.1:0")
     channel = open_channel(f"127.0.0.1:{port}", member.identity, federation.members[0].credentials)
     with pytest.raises(UnauthenticatedError, match=r"bank .*does not belong to federation other"):
-        await reach(channel, deadline_s=30.0)
+        await reach(channel, deadline_s=GENEROUS_S)
     await foreign.stop(0)
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 import registry_jobs
 from federation import Analyst, all_text, result_of
+from forked_services import ForkedDeployment
 from registry_jobs import BOUNDS, HELPERS, OWNERS, ROWS, VARIANTS, values_of
 from two_faced_coordinator import LIES
 from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES
-from analyses.sums.table_sum import ANALYSIS as SUMS
+from analyses.sums.protocol import ANALYSIS as SUMS
 from cli.main import app
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment, LocalTable
+from demo.local_deployment import COORDINATOR_NAME, LocalTable
 
 LIMIT = 50.0
 """Of the epsilon of a job at the party `three`, which only computes."""
@@ -32,7 +33,7 @@ SETTLED_S = 60.0
 BUDGET = (1e5, 1e-5)
 
 
-class TwoFacedDeployment(LocalDeployment):
+class TwoFacedDeployment(ForkedDeployment):
     """A federation whose coordinator lies."""
 
     def start(self, name):

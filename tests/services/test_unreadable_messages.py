@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import grpc
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 
@@ -17,10 +18,10 @@ from service.identity import Role
 from service.server import Server
 from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient
-from transport.channel import open_channel
-from transport.coordinator_client import CoordinatorClient
-from transport.frames import envelope_frame
-from transport.party_client import PartyClient
+from transport.calls.channel import open_channel
+from transport.calls.coordinator_client import CoordinatorClient
+from transport.calls.party_client import PartyClient
+from transport.messages.frames import envelope_frame
 
 NO_MESSAGE = b"\xff\xff\xff"
 OPEN = envelope_frame(JOB, "s").SerializeToString()
@@ -57,7 +58,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("messages", FRAMES.values(), ids=FRAMES.keys())
 async def test_a_frame_that_cannot_be_read_is_a_violation_of_its_sender(federation, messages, capsys, caplog):
-    waiting = asyncio.create_task(federation.session(1, deadline_s=20.0).receive(2, "other", (4,)))
+    waiting = asyncio.create_task(federation.session(1, deadline_s=GENEROUS_S).receive(2, "other", (4,)))
     await asyncio.sleep(0.02)
     error = await deliver(federation.members[2].channels[1], [OPEN, *messages])
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -105,10 +106,10 @@ async def all_of(stream):
 
 
 CALLS = {
-    "propose": lambda party: party.propose("j", "{}", {1: "a"}, analyst="ada", timeout_s=20.0),
+    "propose": lambda party: party.propose("j", "{}", {1: "a"}, analyst="ada", timeout_s=GENEROUS_S),
     "reserve": lambda party: all_of(party.reserve("j", [], b"")),
     "run": lambda party: all_of(party.run("j")),
-    "cancel": lambda party: party.cancel("j", "", timeout_s=20.0),
+    "cancel": lambda party: party.cancel("j", "", timeout_s=GENEROUS_S),
 }
 
 

@@ -5,9 +5,9 @@ import signal
 import numpy as np
 import pytest
 from federation import Analyst, memory_table, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
 
 from analyses.pca import protocol as pca
-from demo.local_deployment import LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco", "insurer")
 VALUES = {name: random_values((400, 2), seed) for seed, name in enumerate(PARTIES)}
@@ -18,7 +18,7 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     tables = tables_of(VALUES, folder)
     (folder / "run").mkdir()
-    with LocalDeployment(folder / "run", tables) as running:
+    with ForkedDeployment(folder / "run", tables) as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from demo.local_mesh import write_mesh
 from demo.loopback import loopback_addresses
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
-from transport.mesh import MeshConfig, MeshMember, join_mesh
+from transport.messages.mesh import MeshConfig, MeshMember, join_mesh
 
 N_ELEMENTS = 300_000
 

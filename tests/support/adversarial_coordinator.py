@@ -13,8 +13,6 @@ from mpc.errors import ProtocolError
 from mpc.secagg.config import input_digest
 from mpc.secagg.graph import Neighbourhood, draw_graph
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey, RoundKey, SealedChannel, pair_mask_key, self_mask_key
-from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
 from mpc.secagg.messages import (
     MemberList,
@@ -24,8 +22,10 @@ from mpc.secagg.messages import (
     UnmaskingShares,
     member_transcript,
 )
-from mpc.secagg.secret_sharing import SHARE_BYTES, recombine_secret
-from mpc.secagg.surplus import n_opened_by, opened_seeds
+from mpc.secagg.secret.keys import IdentityKey, RoundKey, SealedChannel, pair_mask_key, self_mask_key
+from mpc.secagg.secret.mask import Mask, apply_masks
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES, recombine_secret
+from mpc.secagg.secret.surplus import n_opened_by, opened_seeds
 
 
 class AdversarialCoordinator(OpenRound):

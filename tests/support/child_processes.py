@@ -18,7 +18,7 @@ from typing import Any
 PROCESSES = multiprocessing.get_context("forkserver")
 """Locks, pipes and barriers between a test and its children come from here."""
 
-PRELOADED = ["pytest", "child_processes", "ledger_children", "mesh_processes"]
+PRELOADED = ["pytest", "child_processes", "ledger_children", "mesh_processes", "forked_services"]
 """Imported once, by the fork server, and not again by every child."""
 
 END_S = 300.0
@@ -35,8 +35,8 @@ def child_environ() -> dict[str, str]:
 @contextmanager
 def child_process(function: Callable[..., None], *args: Any) -> Iterator[BaseProcess]:
     """Run a function of an importable module in a process; kill it and wait for its end, whatever happens."""
-    _start_the_fork_server()
-    child = PROCESSES.Process(target=_run, args=(function, args))
+    start_the_fork_server()
+    child = PROCESSES.Process(target=run_child, args=(function, args))
     child.start()
     try:
         yield child
@@ -65,13 +65,13 @@ def tell_about_the_parent(pipe: Any) -> None:
     pipe.send((parent, len(os.listdir(f"/proc/{parent}/task")), list(sys.modules)))
 
 
-def _run(function: Callable[..., None], args: tuple[Any, ...]) -> None:
+def run_child(function: Callable[..., None], args: tuple[Any, ...]) -> None:
     if sys.platform == "linux":  # also where the test's process is killed, and the fork server ends with it
         ctypes.CDLL(None).prctl(DIE_WITH_THE_PARENT, signal.SIGKILL)
     function(*args)
 
 
-def _start_the_fork_server() -> None:
+def start_the_fork_server() -> None:
     """Start it with our search path, without which Python 3.11 leaves out silently what it shall import first."""
     forkserver.set_forkserver_preload(PRELOADED)
     before = os.environ.get("PYTHONPATH")

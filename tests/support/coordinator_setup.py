@@ -7,20 +7,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from certificates import Issue, authority_in, tls_in
+from deadlines import GENEROUS_S
 from moiety.v1.party_pb2 import CancelReply, PartyEvent, Proposal, ProposalReply, ReserveEvent, ReserveRequest
 from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema
+from coordinator import asking
 from coordinator.config import CoordinatorConfig
+from coordinator.evidence import Evidence
 from coordinator.server import CoordinatorProcess
 from service.authorization import Permissions
 from service.identity import Identity, Role
 from service.server import Server
-from transport.channel import open_channel
-from transport.chunks import gather_request
-from transport.coordinator_client import CoordinatorClient, JobView
+from transport.calls.channel import open_channel
+from transport.calls.chunks import gather_request
+from transport.calls.coordinator_client import CoordinatorClient, JobView
+from transport.calls.party_client import PartyClient
 
 FEDERATION = "hospitals"
 PARTIES = ("north", "south", "west")
@@ -76,6 +81,40 @@ def refused(reason: str) -> ReserveEvent:
 
 async def wait_forever() -> None:
     await asyncio.Event().wait()
+
+
+# What takes long for one party only: a deadline that all have may be missed by anybody where the machine is slow.
+
+
+def reach_briefly(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
+    """Let the coordinator wait shortly for a party that is not there, and as long as it takes for the others."""
+    reach = asking.wait_until_reachable
+
+    async def reach_each(channel: Any, *, peer: str, address: str, deadline_s: float) -> None:
+        await reach(channel, peer=peer, address=address, deadline_s=1.0 if peer == absent else GENEROUS_S)
+
+    monkeypatch.setattr(asking, "wait_until_reachable", reach_each)
+
+
+def propose_briefly(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
+    """Let the coordinator wait shortly for the answer of one party to its proposal."""
+    propose = PartyClient.propose
+
+    async def propose_each(self: PartyClient, *args: Any, timeout_s: float, **kwargs: Any) -> Any:
+        return await propose(self, *args, timeout_s=1.0 if self.name == silent else GENEROUS_S, **kwargs)
+
+    monkeypatch.setattr(PartyClient, "propose", propose_each)
+
+
+def miss_at_once(monkeypatch: pytest.MonkeyPatch, *silent: str, when: Callable[[], bool] = lambda: True) -> None:
+    """Let the coordinator miss parties that have told of one stage, as if a deadline had passed since."""
+    silent_since = Evidence.silent_since
+
+    def all_silent(self: Evidence, before_s: float) -> list[str]:
+        missed = {name for name in silent if self._parties[name].stage and not self._parties[name].has_ended}
+        return sorted({*silent_since(self, before_s), *(missed if when() else ())})
+
+    monkeypatch.setattr(Evidence, "silent_since", all_silent)
 
 
 def accepts(name: str, n_columns: int = 2) -> ProposalReply:
@@ -172,14 +211,14 @@ class CoordinatorSetup:
             return await self.end_of(client, job_id)
 
     async def end_of(self, client: CoordinatorClient, job_id: str) -> JobView:
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(GENEROUS_S):
             async for _ in client.watch(job_id):
                 pass
         return await client.show(job_id)
 
     async def until_running(self, job_id: str) -> None:
         """Wait until a job of ada runs and a party has told of it."""
-        async with self.client() as client, asyncio.timeout(300):
+        async with self.client() as client, asyncio.timeout(GENEROUS_S):
             async for event in client.watch(job_id):
                 if event.state == "RUNNING" and event.member:
                     return

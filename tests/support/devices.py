@@ -12,8 +12,8 @@ from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.config import RoundConfig
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from party.ledger.budget import Budget
 
 NAMES = tuple(f"walker-{i}" for i in range(1, 6))

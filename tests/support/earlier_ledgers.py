@@ -13,7 +13,7 @@ from dp.cost.event_record import record_of
 from party.ledger.budget import Budget
 from party.ledger.counter import Head, LedgerCounter
 from party.ledger.entry import genesis
-from party.ledger.store import SqliteStore
+from party.ledger.sqlite_store import SqliteEntryStore
 
 LABEL = b"moiety privacy ledger entry, version 1\0"
 
@@ -54,7 +54,7 @@ def texts_of(documents: Sequence[dict[str, Any]], party: str = "north") -> list[
 def write_ledger(folder: Path, *documents: dict[str, Any]) -> Head:
     """Write the files of a ledger of version 1; return its head."""
     rows = texts_of(documents)
-    store = SqliteStore(folder / "ledger.sqlite")
+    store = SqliteEntryStore(folder / "ledger.sqlite")
     with store.transaction() as entries:
         entries._executemany("INSERT INTO entries (sequence, text, digest) VALUES (?, ?, ?)", rows)
     store._db.execute("PRAGMA user_version = 1")

@@ -10,9 +10,10 @@ from unittest import mock
 import numpy as np
 from virtual_time import run_in_virtual_time
 
-import mpc.protocol.computation
 import mpc.protocol.double_sharing
+import mpc.protocol.operations.core
 import mpc.protocol.reduction
+from analyses.pca import protocol as pca
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import ProtocolError
@@ -83,9 +84,10 @@ def run(protocol: Protocol, tamper: Tamper | None = None) -> Run:
 
 @contextmanager
 def small_segments() -> Iterator[None]:
-    """The computation's arrays travel `SEGMENT` elements at a time."""
-    modules = (mpc.protocol.computation, mpc.protocol.double_sharing, mpc.protocol.reduction)
+    """The computation's arrays travel `SEGMENT` elements at a time, and so many rows of a PCA."""
+    modules = (mpc.protocol.operations.core, mpc.protocol.double_sharing, mpc.protocol.reduction)
     patches = [mock.patch.object(module, "SEGMENT", SEGMENT) for module in modules]
+    patches.append(mock.patch.object(pca, "ROWS_PER_BLOCK", SEGMENT))
     try:
         for patch in patches:
             patch.start()
@@ -101,8 +103,16 @@ def messages_of(protocol: Protocol) -> list[Message]:
     return clean.network.transcript
 
 
+_POINTS: dict[Any, tuple[Protocol, list[Point]]] = {}
+"""By what runs; the protocol is kept, so that nothing else gets its identity."""
+
+
 def points_of(protocol: Protocol) -> list[Point]:
-    return [point_of(message) for message in messages_of(protocol)]
+    """Where faults may happen, found by one run without any; double sharings, which a test may switch on, add some."""
+    key = id(protocol.member), mpc.protocol.computation.double_sharings_win
+    if key not in _POINTS:
+        _POINTS[key] = protocol, [point_of(message) for message in messages_of(protocol)]
+    return list(_POINTS[key][1])
 
 
 def in_turn(points: Sequence[Point], turn: int, at_most: int = MOST_POINTS) -> list[Point]:

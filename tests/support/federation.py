@@ -14,8 +14,8 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment, LocalTable
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.coordinator_client import CoordinatorClient, JobView
+from transport.calls.channel import open_channel
+from transport.calls.coordinator_client import CoordinatorClient, JobView
 
 BOUNDS = (-1.0, 3.0)
 ROWS = (2, 1000)

@@ -20,8 +20,8 @@ from mpc.secagg.errors import (
     UnopenableShareError,
     WrongNeighboursError,
 )
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.messages import MemberList, ShareDelivery, SignedSurvivors, SurvivorList
+from mpc.secagg.secret.keys import IdentityKey
 
 VICTIM, TARGET = 2, 4
 

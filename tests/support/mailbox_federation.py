@@ -13,10 +13,10 @@ from service.identity import Identity, Role
 from service.pki import KeyPair, create_authority, issue
 from service.server import Server
 from service.tls import Credentials, load_credentials
-from transport.channel import open_channel
-from transport.inbox import Inbox
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.session import GrpcSession
+from transport.calls.channel import open_channel
+from transport.messages.inbox import Inbox
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.session import GrpcSession
 
 FEDERATION = "acme"
 JOB = "job-1"

@@ -16,9 +16,9 @@ from service.authorization import Permissions
 from service.identity import Identity, Role
 from service.server import Server
 from service.tls import Credentials, load_credentials
-from transport.channel import open_channel
-from transport.frames import array_frames, envelope_frame
-from transport.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.calls.channel import open_channel
+from transport.messages.frames import array_frames, envelope_frame
+from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
 
 WORDS = 1 << 18  # two chunks
 

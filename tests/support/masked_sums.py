@@ -10,13 +10,13 @@ from dp.cost.views import ADJACENCY
 from entropy import InsecureTestEntropy
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import SumCoordinator
-from mpc.secagg.encoding import VectorEncoding
-from mpc.secagg.group import RingGroup
 from mpc.secagg.journal import MemoryJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.simulation import run_locally
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
 PUBLIC_INPUT = b"model 7"

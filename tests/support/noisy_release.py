@@ -8,12 +8,11 @@ from fault_injection import Protocol, run
 from job_builders import make_job, make_schema, make_table
 
 from analyses.pca import protocol as pca
-from analyses.second_moments.noisy_gram import open_noisy_gram, share_noisy_gram
+from analyses.second_moments.noisy_gram import open_noisy_gram
 from mpc.local.network import local_names
 from mpc.protocol.session import COORDINATOR, Session
 
 N_ROWS = 5
-ROWS_PER_BLOCK = 2
 
 
 def noisy_release(n_parties: int, t: int, n_owners: int) -> Protocol:
@@ -37,7 +36,7 @@ def noisy_release(n_parties: int, t: int, n_owners: int) -> Protocol:
     async def member(session: Session) -> Any:
         if session.me == COORDINATOR:
             return np.rint((await open_noisy_gram(session, plan)).matrix / plan.unit**2)
-        await share_noisy_gram(session, plan, tables.get(session.names[session.me]), ROWS_PER_BLOCK)
+        await pca.party(session, plan, tables.get(session.names[session.me]))
         return None
 
     name = f"noisy release of {n_owners} owners among {n_parties}, t={t}"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 MARK = "MOIETY_TEST_RUN"
 PROC = Path("/proc")
-LEAVE_S = 60.0
+LEAVE_S = 300.0
 """How long a process that has been told to end may take."""
 
 _watchers: list[subprocess.Popen[bytes]] = []

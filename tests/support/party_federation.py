@@ -10,10 +10,11 @@ from mpc.local.network import LocalNetwork, LocalSession
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission
-from party.config import CoordinatorPin, PartyConfig, TableConfig
+from party.config import CoordinatorPin, PartyConfig
 from party.consent import ConsentBox
 from party.jobs import PartyJobs
 from party.policy import Policy, Rules
+from party.tables.config import TableConfig
 from party.tables.table import TableError
 from service.settings import TlsFiles
 

@@ -14,9 +14,9 @@ from entropy import InsecureTestEntropy, KeyStream
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg import messages
 from mpc.secagg.config import RoundConfig, Topology
-from mpc.secagg.encoding import Rounding, VectorEncoding
 from mpc.secagg.graph import draw_ring
-from mpc.secagg.group import ResidueGroup, RingGroup
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 from mpc.transcript import RoundId
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "secagg"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from mpc.secagg.coordinator import machine
 from mpc.secagg.coordinator.collecting_inputs import CollectingInputs
-from mpc.secagg.group import RingGroup
+from mpc.secagg.vector.group import RingGroup
 
-PATIENCE_S = 30.0
+PATIENCE_S = 300.0
 
 
 class SlowAdditions:

@@ -9,25 +9,28 @@ from pathlib import Path
 
 import numpy as np
 from certificates import Issue, authority_in, tls_in
+from deadlines import GENEROUS_S, skipped_deadlines
 
 from analyses.sums.records import DeclaredRecord, Record
 from analyses.sums.secure_sum import SumParams
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
+from coordinator.sums import rounds
 from device.budget import UNIT, DeviceBudget
 from device.device import Device
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from entropy import InsecureTestEntropy, SystemEntropy
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
+from mpc.transcript import RoundId
 from party.ledger.budget import Budget
 from service.identity import Identity, Role
 from transport.aggregation import RoundStep
 from transport.aggregation_client import AggregationClient, watch_sum
-from transport.channel import open_channel
-from transport.sum_codec import Invitation, StageReport, SumFailure, SumHappening, SumResult
+from transport.calls.channel import open_channel
+from transport.sum_codec import Invitation, RefusedInvitationError, StageReport, SumFailure, SumHappening, SumResult
 
 FEDERATION = "walkers"
 DECLARED = DeclaredRecord(length=3, largest_weight=10)
@@ -39,9 +42,28 @@ def identity_key(name: str) -> IdentityKey:
     return IdentityKey(InsecureTestEntropy(f"identity of {name}"))
 
 
+@dataclass(frozen=True)
+class WatchedDevice(Device):
+    """A device that notes which rounds it has left, so that nobody need wait for it."""
+
+    left: set[tuple[str, RoundId]] = field(default_factory=set)
+
+    async def answer(self, invitation: Invitation) -> bool:
+        try:
+            return await super().answer(invitation)
+        finally:
+            self.left.add((self.name, invitation.config.round_id))
+
+
 @dataclass
 class SumFederation:
-    """A coordinator and what is needed to be one of its members or its analyst."""
+    """A coordinator and what is needed to be one of its members or its analyst.
+
+    Attributes:
+        silent: members that answer no round: they were not started, or hang. A stage of `SKIPPED_S` does not wait for
+            them.
+        left: member and round that it refused or left.
+    """
 
     folder: Path
     names: tuple[str, ...]
@@ -53,6 +75,8 @@ class SumFederation:
     records: dict[str, Record] = field(default_factory=dict)
     declared: DeclaredRecord = DECLARED
     tasks: dict[str, asyncio.Task] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    left: set[tuple[str, RoundId]] = field(default_factory=set)
 
     @property
     def policy(self) -> MemberPolicy:
@@ -61,10 +85,21 @@ class SumFederation:
     def channel(self, role: Role, name: str):
         return open_channel(self.address, COORDINATOR, self.issue(role, name))
 
-    async def client(self, name: str, role: Role = Role.DEVICE, patience_s: float = 5.0) -> AggregationClient:
+    async def client(self, name: str, role: Role = Role.DEVICE, patience_s: float = GENEROUS_S) -> AggregationClient:
         channel = self.channel(role, name)
         self.stack.push_async_callback(channel.close)
-        return AggregationClient("hub", channel, patience_s, self.policy)
+        client = AggregationClient("hub", channel, patience_s, self.policy)
+        fetch = client.fetch
+
+        async def watched(*args):
+            try:
+                return await fetch(*args)
+            except RefusedInvitationError as error:
+                self.left.add((name, error.round_id))
+                raise
+
+        client.fetch = watched
+        return client
 
     async def device(self, name: str, **changes) -> Device:
         journal = SqliteSumJournal(self.folder / f"{name}.sqlite")
@@ -85,15 +120,28 @@ class SumFederation:
             "budget": budget,
             "exact_sums": True,
         }
-        return Device(**{**fields, **changes})
+        return WatchedDevice(**{**fields, **changes}, left=self.left)
 
     async def start_all(self, without=()) -> None:
+        self.silent |= set(without)
         for name in self.names:
             if name not in without:
                 self.start(await self.device(name))
 
     def start(self, device: Device) -> None:
+        self.silent.discard(device.name)
         self.tasks[device.name] = asyncio.create_task(device.run())
+
+    def waits_for_the_silent_only(self) -> bool:
+        """Whether a round runs, and all of them wait for nobody but those who will not answer any more."""
+        waits = [
+            {(name, hosted.config.round_id) for name in map(hosted.config.name_of, hosted._coordinator.waiting_for())}
+            for hosted in self.process._sums.rounds._rounds.values()
+            if not hosted.is_over
+        ]
+        return bool(waits) and all(
+            name in self.silent or (name, round_id) in self.left for wait in waits for name, round_id in wait
+        )
 
     async def kill(self, name: str) -> None:
         self.tasks[name].cancel()
@@ -101,7 +149,7 @@ class SumFederation:
 
     async def listen(self, **params) -> list[SumHappening]:
         """All that an analyst hears of a sum, its result or failure last."""
-        async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(300):
+        async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
             return [happening async for happening in watch_sum("hub", channel, question(**params).canonical_json())]
 
     async def ask(
@@ -109,7 +157,7 @@ class SumFederation:
     ) -> tuple[SumHappening, list[StageReport]]:
         """The result of a sum as an analyst hears it, and how its stages went."""
         reports = []
-        async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(300):
+        async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(GENEROUS_S):
             async for happening in watch_sum("hub", channel, question(**params).canonical_json()):
                 if not isinstance(happening, StageReport):
                     return happening, reports
@@ -121,7 +169,14 @@ class SumFederation:
 
 
 def question(**changes) -> SumParams:
-    fields = {"analysis": "secure-sum", "record": "steps", "length": 3, "largest": 1000, "stage_s": 60.0, "attempts": 1}
+    fields = {
+        "analysis": "secure-sum",
+        "record": "steps",
+        "length": 3,
+        "largest": 1000,
+        "stage_s": GENEROUS_S,
+        "attempts": 1,
+    }
     return SumParams.model_validate({**fields, **changes})
 
 
@@ -173,7 +228,8 @@ async def sum_federation(folder: Path, n_members: int = 5, parties=()) -> AsyncI
             name: Record(rng.integers(-900, 900, 3).astype(float), weight=i) for i, name in enumerate(names)
         }
         try:
-            yield federation
+            with skipped_deadlines(rounds, lambda _: federation.waits_for_the_silent_only()):
+                yield federation
         finally:
             for task in federation.tasks.values():
                 task.cancel()

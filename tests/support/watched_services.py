@@ -17,10 +17,10 @@ from party.config import PartyConfig, load_party_config
 from party.server import running_party
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.channel import open_channel
-from transport.coordinator_client import CoordinatorClient, JobView
-from transport.party_client import Failed, Finished, PartyClient
-from transport.session import GrpcSession
+from transport.calls.channel import open_channel
+from transport.calls.coordinator_client import CoordinatorClient, JobView
+from transport.calls.party_client import Failed, Finished, PartyClient
+from transport.messages.session import GrpcSession
 
 END_S = 300.0
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.analyses.clustering import COUNTINGS, Comparison
-from bench.clustering_tables import mixed_gaussian
+from bench.datasets.clustering_tables import mixed_gaussian
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from analyses.logistic_regression import protocol as logistic_regression
 from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
 from analyses.run_locally import run_locally
 from bench.analyses.logistic_regression import released_weights
-from bench.labelled_tables import LabelledTables, adult, nsl_kdd
+from bench.datasets.labelled_tables import LabelledTables, adult, nsl_kdd
 from entropy import InsecureTestEntropy
 
 

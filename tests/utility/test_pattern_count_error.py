@@ -1,6 +1,6 @@
 import pytest
 
-from bench.pattern_count import error_slope
+from bench.utility.pattern_count import error_slope
 
 
 @pytest.mark.slow

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from analyses.job.job import Job
-from bench.pca_utility import EXAMPLE, measure
-from bench.tables import kdd_tables
+from bench.datasets.tables import kdd_tables
+from bench.utility.pca_utility import EXAMPLE, measure
 
 
 @pytest.mark.slow

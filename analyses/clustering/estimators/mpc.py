@@ -13,13 +13,12 @@ from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
 from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
-from analyses.pattern_count.products import count_patterns
+from analyses.pattern_count.products import count_patterns, indicators_of
+from analyses.rows.joint_computation import JointComputation
 from dp.cost.events import PrivacyEvent
 from dp.cost.views import View
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
-from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
-from mpc.protocol.session import Session
 from mpc.protocol.shared import SharedArray, concatenate
 
 Cells = Literal["pairs", "joint"]
@@ -40,7 +39,8 @@ class MpcCounting(Counting):
 
     `pairs`: for every two owners the k' x k' counts of their memberships, products of one-hot columns summed over the
     rows, of which nothing has to be reduced; the grid's weights are estimated from them (`weights_of_pairs`). `joint`:
-    the counts of all k'^S cells (`pattern_products.count_patterns`); three or four owners need one layer of products.
+    the counts of all k'^S cells (`analyses.pattern_count.products.count_patterns`); three or four owners need one layer
+    of products.
     With two owners both are the same. With more, a cell of the grid has too few rows to be seen in the noise where a
     pair still has many; what only three memberships together show is lost.
 
@@ -120,28 +120,19 @@ class MpcCounting(Counting):
         Cost: 4 rounds, with joint counts one more per layer of products; an owner sends k' (N - t) words per row, with
         joint counts of four owners some 2 (k' - 1)^2 (N - 1 - t) more.
         """
-        grid, session, computation = self.grid, exchange.session, Computation(exchange, COMPUTATION)
-        session.progress("noise", 0, 1)
-        noise = None
-        if exchange.am_receiver:
-            noise = (await session.compute(self.mechanism.sample_party_noise, session.entropy)).values
-        parties = range(1, grid.n_parties + 1)
-        shape = (self.mechanism.length,)
-        dealt = await computation.inputs(dict.fromkeys(parties, shape), noise, bound=self._noise_bound)
+        grid, c = self.grid, JointComputation(exchange, COMPUTATION)
+        noise = await c.shared_noise_of(self.mechanism, (self.mechanism.length,), bound=self._noise_bound)
         if self.cells == "joint":
-            counts = await count_patterns(
-                exchange, computation, grid.owners, grid.shape, membership, n_rows, grid.max_rows
-            )
+            counts = await count_patterns(c, grid.owners, grid.shape, membership, n_rows, grid.max_rows)
         else:
-            counts = await _count_pairs(session, computation, grid, membership, n_rows)
-        session.progress(OPENING_STAGE, 0, 1)
-        await computation.open(sum(dealt.values(), start=counts * SCALE))
+            counts = await count_pairs(c, grid, membership, n_rows)
+        c.session.progress(OPENING_STAGE, 0, 1)
+        await c.open(counts * SCALE + noise)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `Counting.coordinator`."""
-        grid = self.grid
-        outline = SharedArray(exchange.field, (self.mechanism.length,), 2 * exchange.t, self.opened_bound, None)
-        opened = await Computation(exchange, COMPUTATION).open(outline)
+        grid, c = self.grid, JointComputation(exchange, COMPUTATION)
+        opened = await c.open(c.outline((self.mechanism.length,), 2 * c.t, self.opened_bound))
         assert opened is not None, "the coordinator is the receiver"
         counts = np.asarray(opened.values, dtype=np.float64) / SCALE
         if self.cells == "joint":
@@ -167,18 +158,19 @@ def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSe
     }
 
 
-async def _count_pairs(
-    session: Session, computation: Computation, grid: MembershipGrid, membership: Memberships | None, n_rows: int
+async def count_pairs(
+    c: JointComputation, grid: MembershipGrid, membership: Memberships | None, n_rows: int
 ) -> SharedArray:
-    """Return the shared counts of all pairs, one pair after the other, row-major: degree 2t, nothing is opened."""
-    one_hot, k = np.eye(grid.k_local, dtype=np.int64), grid.k_local
-    total = computation.public(np.zeros(_n_counts(grid, "pairs"), dtype=np.int64))
-    for start in range(0, n_rows, ROWS_PER_BLOCK):
-        height = min(ROWS_PER_BLOCK, n_rows - start)
-        mine = None if membership is None else one_hot[membership[start : start + height]]
-        columns = await computation.inputs(dict.fromkeys(grid.owners, (height, k)), mine, bound=1)
-        blocks = [columns[owner] for owner in grid.owners]
-        total = total + await session.compute(_cross_counts, blocks)
+    """Return the shared counts of all pairs, one pair after the other, row-major: degree 2t, nothing is opened.
+
+    The cost is committed already, before the centres were sent: no input is reported here.
+    """
+    total = c.public(np.zeros(_n_counts(grid, "pairs"), dtype=np.int64))
+    mine = None if membership is None else indicators_of(membership, grid.k_local)
+    widths = dict.fromkeys(grid.owners, (grid.k_local,))
+    async for one_hot in c.rows_in_step(widths, n_rows, mine, height=ROWS_PER_BLOCK, bound=1, completes_input=False):
+        blocks = [one_hot[owner] for owner in grid.owners]
+        total = total + await c.session.compute(_cross_counts, blocks)
     return total
 
 

@@ -1,4 +1,4 @@
-"""One round of Flower's SecAgg+ workflow: the app that `bench/secagg.py --peer flower` runs beside ours.
+"""One round of Flower's SecAgg+ workflow: the app that `bench/sums/secagg.py --peer flower` runs beside ours.
 
 It runs in an environment of its own (`bench/peers/flower_secagg.py`), so it imports nothing of this repository. Each
 client brings a vector of whole numbers. The clock runs around the workflow alone, when all nodes are connected and the
@@ -39,7 +39,7 @@ REQUIRED_FRACTION = 0.6
 
 
 def values_of(number: int, n_elements: int) -> np.ndarray:
-    """Return a member's vector, the same as in `bench.secagg`."""
+    """Return a member's vector, the same as in `bench.sums.secagg`."""
     return np.random.default_rng(number).integers(-LARGEST, LARGEST + 1, n_elements).astype(np.float64)
 
 

@@ -3,9 +3,10 @@
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
 from mpc.secagg.errors import DifferentConfigurationError, DifferentInputError, ForgedSignatureError
-from mpc.secagg.keys import KEY_BYTES, is_signed_by, is_usable_public_key
-from mpc.secagg.messages import Advertisement, MemberList
+from mpc.secagg.messages import Advertisement, MemberList, anchor_bytes
+from mpc.secagg.secret.keys import is_signed_by, is_usable_public_key
 from mpc.secagg.stage import Stage
+from mpc.transcript import DIGEST_BYTES
 
 
 class CollectingAdvertisements(Collection[Advertisement]):
@@ -38,8 +39,7 @@ class CollectingAdvertisements(Collection[Advertisement]):
             raise DifferentInputError(ad.member, self.stage, f"{name} has signed another public input")
         if not (is_usable_public_key(ad.mask_public) and is_usable_public_key(ad.channel_public)):
             raise self.violation(ad.member, "advertised a key that is no usable X25519 public key")
-        anchor_bytes = KEY_BYTES if config.n_surplus_seeds else 0
-        if len(ad.seed_digest) != KEY_BYTES or len(ad.surplus_anchor) != anchor_bytes:
+        if len(ad.seed_digest) != DIGEST_BYTES or len(ad.surplus_anchor) != anchor_bytes(config):
             raise self.violation(ad.member, "advertised commitments of a wrong length")
         self.answers[ad.member] = ad
 

@@ -4,11 +4,8 @@ from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
 from mpc.secagg.errors import SplitMembersError, WrongNeighboursError
 from mpc.secagg.graph import Neighbourhood
-from mpc.secagg.messages import MemberList, SealedShares, ShareDelivery
-from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.messages import SEAL_BYTES, MemberList, SealedShares, ShareDelivery, sealed_bytes
 from mpc.secagg.stage import Stage
-
-SEAL_BYTES = 16
 
 
 class CollectingShares(Collection[SealedShares]):
@@ -43,7 +40,7 @@ class CollectingShares(Collection[SealedShares]):
             raise WrongNeighboursError(
                 shares.member, self.stage, f"{name} sealed shares for others than its neighbours that take part"
             )
-        length = (2 + self.config.n_surplus_seeds) * SHARE_BYTES + SEAL_BYTES
+        length = sealed_bytes(self.config)
         if any(len(sealed) != length for sealed in shares.sealed.values()):
             raise self.violation(shares.member, f"sealed something else than {length - SEAL_BYTES} bytes of shares")
         self.answers[shares.member] = shares

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
 from mpc.secagg.errors import ForgedSignatureError, SplitSurvivorsError
-from mpc.secagg.keys import is_signed_by
 from mpc.secagg.messages import SignedSurvivors, SurvivorSignature
+from mpc.secagg.secret.keys import is_signed_by
 from mpc.secagg.stage import Stage
 
 

@@ -9,13 +9,13 @@ from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
 from mpc.secagg.coordinator.recovery import SecretRecovery
 from mpc.secagg.graph import Neighbourhood
-from mpc.secagg.group import Elements
-from mpc.secagg.keys import RoundKey, pair_mask_key, self_mask_key
-from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.messages import Advertisement, UnmaskingShares, seed_digest
-from mpc.secagg.secret_sharing import check_share
+from mpc.secagg.secret.keys import RoundKey, pair_mask_key, self_mask_key
+from mpc.secagg.secret.mask import Mask, apply_masks
+from mpc.secagg.secret.secret_sharing import check_share
+from mpc.secagg.secret.surplus import belongs_to, n_opened_by, opened_seeds
 from mpc.secagg.stage import Stage
-from mpc.secagg.surplus import belongs_to, n_opened_by, opened_seeds
+from mpc.secagg.vector.group import Elements
 from mpc.transcript import RoundId
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from mpc.errors import TooFewSharesError
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import WrongSharesError
-from mpc.secagg.secret_sharing import recombine_secret
+from mpc.secagg.secret.secret_sharing import recombine_secret
 from mpc.secagg.stage import Stage
 
 

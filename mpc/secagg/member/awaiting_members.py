@@ -14,14 +14,14 @@ from mpc.secagg.errors import (
     TooFewMembersError,
 )
 from mpc.secagg.graph import draw_graph
-from mpc.secagg.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.member.awaiting_shares import AwaitingShares
 from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
 from mpc.secagg.messages import Advertisement, MemberList, SealedShares, member_transcript, seed_digest
-from mpc.secagg.secret_sharing import SECRET_BYTES, split_secret
+from mpc.secagg.secret.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
+from mpc.secagg.secret.secret_sharing import SECRET_BYTES, split_secret
+from mpc.secagg.secret.surplus import SurplusSeeds
 from mpc.secagg.stage import Stage
-from mpc.secagg.surplus import SurplusSeeds
 
 
 @dataclass(frozen=True)

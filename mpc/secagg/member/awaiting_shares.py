@@ -17,12 +17,12 @@ from mpc.secagg.errors import (
     WrongNeighboursError,
 )
 from mpc.secagg.graph import Neighbourhood
-from mpc.secagg.keys import SealedChannel
-from mpc.secagg.mask import Mask, apply_masks
 from mpc.secagg.member.awaiting_survivors import AwaitingSurvivors
 from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
 from mpc.secagg.messages import MaskedInput, ShareDelivery
+from mpc.secagg.secret.keys import SealedChannel
+from mpc.secagg.secret.mask import Mask, apply_masks
 from mpc.secagg.stage import Stage
 
 Integers = NDArray[np.int64]

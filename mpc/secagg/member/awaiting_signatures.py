@@ -9,8 +9,8 @@ from mpc.secagg.journal import ShareKind
 from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import HeldShares
 from mpc.secagg.messages import SignedSurvivors, UnmaskingShares
+from mpc.secagg.secret.surplus import n_opened_by
 from mpc.secagg.stage import Stage
-from mpc.secagg.surplus import n_opened_by
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import ForgedSignatureError, InvalidSetError, TooFewMembersError, WrongRoundError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey, is_signed_by
+from mpc.secagg.secret.keys import IdentityKey, is_signed_by
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from mpc.errors import OutOfRangeError
-from mpc.secagg.secret_sharing import SHARE_BYTES, check_share
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES, check_share
 
 SHARE_KIND = "shares of secrets"
 """What the sealed message is called in its associated data."""

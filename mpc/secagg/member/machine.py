@@ -12,7 +12,6 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig, input_digest
 from mpc.secagg.errors import ContradictoryMessageError, OutOfOrderError, RoundAbortedError
 from mpc.secagg.journal import MemberJournal
-from mpc.secagg.keys import IdentityKey
 from mpc.secagg.member.awaiting_members import AwaitingMembers
 from mpc.secagg.member.awaiting_shares import AwaitingShares
 from mpc.secagg.member.awaiting_signatures import AwaitingSignatures
@@ -30,8 +29,9 @@ from mpc.secagg.messages import (
     UnmaskingShares,
 )
 from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
+from mpc.secagg.secret.surplus import SurplusSeeds
 from mpc.secagg.stage import Stage
-from mpc.secagg.surplus import SurplusSeeds
 
 Integers = NDArray[np.int64]
 State = AwaitingMembers | AwaitingShares | AwaitingSurvivors | AwaitingSignatures | None

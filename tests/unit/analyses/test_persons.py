@@ -17,7 +17,8 @@ from person_tables import (
 from registry_jobs import OWNERS, VARIANTS
 
 from analyses.job.job import JobError
-from analyses.registry import ANALYSES, analysis_of
+from analyses.registry import analysis_of
+from analyses.run_locally import run_plan
 from dp.cost.views import PERSON, UNIT
 from mpc.local.network import LocalNetwork
 from mpc.protocol.equality import UnequalValuesError
@@ -32,16 +33,9 @@ NUMBERS = (
 
 async def run(job, tables, deadline_s=30.0):
     plan = plan_of(job, tables)
-    names = {COORDINATOR: "main", **dict(enumerate(job.members, start=1))}
-    network, parts = LocalNetwork(names, deadline_s=deadline_s), ANALYSES[job.analysis]
-
-    def part_of(name):
-        return lambda session: parts.party(session, plan, tables.get(name))
-
-    work = {number: part_of(name) for number, name in names.items() if number != COORDINATOR}
-    work[COORDINATOR] = lambda session: parts.coordinator(session, plan)
-    results = await network.run(work)
-    return results[COORDINATOR], {name: results[number] for number, name in names.items()}, network
+    network = LocalNetwork({COORDINATOR: "main", **dict(enumerate(job.members, start=1))}, deadline_s=deadline_s)
+    ends = (await run_plan(plan, tables, network)).ends
+    return ends[COORDINATOR], {name: ends[number] for number, name in network.names.items()}, network
 
 
 def numbers_of(result):

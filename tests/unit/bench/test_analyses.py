@@ -10,11 +10,11 @@ import pytest
 
 from analyses.job.schema import BlockSchema
 from analyses.registry import ANALYSES
-from bench import moment_runs
 from bench.analyses import __main__ as analyses
 from bench.analyses.claims import verdicts
 from bench.analyses.table import Row, Spent
-from bench.moment_runs import run_in_process, tables_of_example
+from bench.utility import moment_runs
+from bench.utility.moment_runs import run_in_process, tables_of_example
 from demo.kdd import write_kdd_parties
 
 

@@ -12,7 +12,7 @@ from bench.targets import TARGETS
 
 MACHINE = {"cpu": "a processor", "cores": 2, "memory_gib": 8, "system": "Linux", "python": "3.11", "numpy": "2"}
 LEDGER = {
-    "command": "python -m bench.ledger",
+    "command": "python -m bench.privacy.ledger",
     "date": "2026-01-02",
     "seconds": 9.0,
     "note": None,
@@ -31,14 +31,14 @@ def test_every_target_is_one_of_a_measurement():
 def test_the_page_says_what_is_met_what_is_not_and_what_is_missing():
     lines = as_markdown({"ledger": LEDGER}, MACHINE).splitlines()
     assert "Measured on 2026-01-02." in lines
-    assert any("| 500 | 740 | yes | `python -m bench.ledger` |" in line for line in lines)
+    assert any("| 500 | 740 | yes | `python -m bench.privacy.ledger` |" in line for line in lines)
     assert any("| 1 s | 1.50 s | **no** |" in line for line in lines)
     assert any("not measured yet" in line for line in lines)
 
 
 def test_results_of_different_machines_are_told_apart():
     other = {**MACHINE, "cpu": "another processor"}
-    noise = {**LEDGER, "command": "python -m bench.noise", "machine": other, "failure": "stopped"}
+    noise = {**LEDGER, "command": "python -m bench.privacy.noise", "machine": other, "failure": "stopped"}
     del noise["report"]
     one = as_markdown({"ledger": {**LEDGER, "machine": MACHINE}}, other)
     assert "a processor, 2 cores" in one

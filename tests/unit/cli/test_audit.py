@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli.audit_targets.reports
+import audit.reports
 import dp.draw.noise
 import dp.draw.skellam
 from analyses.clustering.local_clustering import Method as LocalMethod
@@ -25,10 +25,10 @@ from analyses.rows.row_plan import RowParams
 from analyses.second_moments.noisy_sketch import MomentParams
 from analyses.second_moments.sketch_matrix import Entries
 from analyses.sums.noise import SumNoise
+from analyses.sums.plan import TableSumParams
 from analyses.sums.secure_sum import SumParams
-from analyses.sums.table_sum import TableSumParams
-from cli.audit_targets import PUBLISHED, TARGETS
-from cli.audit_targets.less_noise import with_noise
+from audit import PUBLISHED, TARGETS
+from audit.less_noise import with_noise
 from cli.main import app
 from dp.audit.audit import audit as audit_by_epsilon
 from dp.audit.exact_audit import LESS, audit_exactly
@@ -93,7 +93,7 @@ def test_every_way_of_every_analysis_has_a_target():
 
 SAMPLERS = {
     "sample_skellam", "sample_discrete_laplace", "sample_discrete_gaussian", "sample_geometric", "sample_bernoulli",
-    "sample_binomial", "sample_categorical", "highest_of_many", "highest_of_clusters",
+    "sample_binomial", "sample_categorical", "sample_uniform", "highest_of_many", "highest_of_clusters",
 }  # fmt: skip
 NOT_MECHANISMS = {"dp/draw/noise.py", "dp/draw/skellam.py"}
 COMPARISONS = {"baseline.py"}
@@ -224,7 +224,7 @@ def no_shared_phantoms(self, stream, axis):
     ("name", "where", "attribute", "faulty"),
     [
         pytest.param("logistic-coalition", BoundedPoisson, "samples", unbounded_samples, marks=pytest.mark.slow),
-        ("sampled-bits", cli.audit_targets.reports, "placement", always_in_the_sample),
+        ("sampled-bits", audit.reports, "placement", always_in_the_sample),
         ("cardinality", PartitionSketch, "_shared_levels", no_shared_phantoms),
         ("sum-of-3-coalition", SumNoise, "base_mu", property(lambda self: Fraction(self.mu, 5) * LESS)),
     ],

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from deadlines import GENEROUS_S
 from typer.testing import CliRunner
 
 from analyses.job.schema import LocalReport
@@ -88,7 +89,7 @@ def test_an_approval_shows_the_job_and_lets_it_run(party_config, waiting):
     done = moiety(party_config, "approve", "job-1", "--yes")
     assert done.exit_code == 0
     assert "asked by   ada" in done.stdout
-    thread.join(60)
+    thread.join(GENEROUS_S)
     assert answers == [None]
 
 
@@ -98,14 +99,14 @@ def test_an_approval_that_is_not_confirmed_changes_nothing(party_config, waiting
     time.sleep(0.5)
     assert thread.is_alive()
     assert moiety(party_config, "approve", "job-1", input="y\n").exit_code == 0
-    thread.join(60)
+    thread.join(GENEROUS_S)
     assert not thread.is_alive()
 
 
 def test_a_refusal_carries_its_reason(party_config, waiting):
     answers, thread = waiting
     assert moiety(party_config, "refuse", "job-1", "--reason", "not these columns").exit_code == 0
-    thread.join(60)
+    thread.join(GENEROUS_S)
     assert answers == ["not these columns"]
 
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 from child_processes import child_environ
 
-from cli.output import exit_codes
+from cli.terminal.output import exit_codes
 from demo.loopback import tls_files, toml, write_certificates
 from device.config import write_identity_key
 from entropy import SystemEntropy
@@ -24,7 +24,7 @@ SET_BUDGET = ["visits", "--epsilon", "4", "--delta", "1e-6", "--period", "2026",
 
 def moiety(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments], capture_output=True, text=True, env=child_environ(), timeout=60
+        [sys.executable, "-m", "cli.main", *arguments], capture_output=True, text=True, env=child_environ(), timeout=300
     )
     return done.returncode, done.stderr
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from deadlines import GENEROUS_S
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -71,11 +72,11 @@ def serving(folder: Path, name: str) -> Iterator[int]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(GENEROUS_S)
         yield ports[0]
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(GENEROUS_S)
 
 
 def health(path: str):

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from analyses.job.job import JobError
 from analyses.registry import ANALYSES
-from analyses.sums import table_sum
+from analyses.sums import protocol as sums
 from cli.main import app
 from cli.survival import survival_of
 
@@ -59,7 +59,7 @@ def test_of_every_analysis_the_words_say_what_the_table_says(analysis, way):
 
 
 def test_every_vertical_analysis_is_among_them():
-    assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(table_sum.ANALYSIS.names)
+    assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(sums.ANALYSIS.names)
 
 
 def test_input_only_members_are_counted_apart():

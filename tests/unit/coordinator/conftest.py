@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from analyses.job.job import Job
-from coordinator.store import JobStore
+from coordinator.sqlite_store import SqliteJobStore
 
 
 def a_job(title: str = "") -> Job:
@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path, clock: Clock) -> Iterator[JobStore]:
-    store = JobStore(path, clock=clock)
+def store(path: Path, clock: Clock) -> Iterator[SqliteJobStore]:
+    store = SqliteJobStore(path, clock=clock)
     yield store
     store.close()

@@ -10,12 +10,29 @@ import numpy as np
 import pytest
 from child_processes import child_environ
 
-from mpc.arithmetic import kernels, rating_kernels  # noqa: F401  (every module of kernels fills SIGNATURES)
+from mpc import machine_code
+from mpc.arithmetic import kernels
 from mpc.arithmetic.field import PRIMES
-from mpc.machine_code import SIGNATURES, Array, library_name
+from mpc.machine_code import Array, library_name
 
 ROOT = Path(kernels.__file__).parents[2]
+MODULE = kernels.__name__
+SIGNATURES = machine_code.SIGNATURES[MODULE]
 pytestmark = pytest.mark.skipif(shutil.which("ld") is None, reason="needs binutils")
+
+
+@pytest.fixture(scope="module")
+def one_library(tmp_path_factory) -> Path:
+    """The library that any processor of this kind can run."""
+    made = tmp_path_factory.mktemp("kernels")
+    compiler = ROOT / "deploy" / "image" / "compile-kernels"
+    processor = "x86-64-v2" if os.uname().machine == "x86_64" else "generic"
+    environment = {**child_environ(), "NUMBA_CPU_NAME": processor, "NUMBA_CACHE_DIR": str(made / "cache")}
+    environment["NUMBA_CPU_FEATURES"] = ""
+    command = [sys.executable, str(compiler), str(made), processor]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +60,6 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
     garner = np.array([pow(PRIMES[0], -1, PRIMES[1]), pow(PRIMES[0] * PRIMES[1], -1, PRIMES[2])], dtype=np.uint64)
     weights, inverses = edges[:, -1].copy(), 1.0 / primes.astype(np.float64)
     everything = np.uint64((1 << 63) - 1)
-    starts = np.array([0, size // 3, size // 3, size], dtype=np.int64)
-    items, deviations = rng.integers(0, 5, size), rng.normal(size=size)
-    rated = [starts, items, deviations]
-    offsets, vectors = rng.normal(size=5), rng.normal(size=(5, 2)) / 9
     wild = rng.integers(0, 1 << 63, size, dtype=np.uint64)
     return {
         "count_out_of_range": [wild, primes],
@@ -61,18 +74,8 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
         "encode": [words(size), rng.integers(-(1 << 62), 1 << 62, size), everything, primes, inverses],
         "from_residues": [words(size), words(size), garner, primes, inverses],
         "unpack_balanced": [np.zeros((3, 5, size + 2)), 1, words((5, size)), primes],
-        "add_offset_vectors": [np.zeros(10, dtype=np.int64), *rated, np.ones(3) / 9, 1024.0, 1.0, 1.5, 5.0, 3_000_000],
-        "solve_rows": [np.zeros((3, 2)), *rated, offsets, vectors, np.ones(2), np.zeros((3, 2))],
-        "add_factor_vectors": [
-            np.zeros(13, dtype=np.int64), *rated, offsets, np.ones(3) / 9, np.ones(3), vectors[:3].copy(),
-            1024.0, 0.5, 1.5, 2_000_000,
-        ],
-        "add_rating_vectors": [
-            np.zeros(25, dtype=np.int64), rng.integers(0, 5, size), items, deviations, offsets, vectors,
-            1024.0, 1.0, 0.5, 1.5, 3_000_000,
-        ],
         "reduce_balanced": [rng.integers(-(1 << 52), 1 << 52, size).astype(np.float64), float(PRIMES[0]), inverses[0]],
-    }[name]  # fmt: skip
+    }[name]
 
 
 SIZES = (0, 1, 7, 64, 515, 5000)
@@ -81,13 +84,13 @@ RUN_ALL = """
 import sys
 import numpy as np
 from test_machine_code import SIZES, SIGNATURES, arguments_of
-from mpc.arithmetic import kernels, rating_kernels
-every = {**vars(kernels), **vars(rating_kernels)}
+from mpc import machine_code
+from mpc.arithmetic import kernels
 results = {}
 for name in SIGNATURES:
     for size in SIZES:
         arguments = arguments_of(name, size, np.random.default_rng(size))
-        returned = every[name](*arguments)
+        returned = getattr(kernels, name)(*arguments)
         results |= {f"{name}/{size}/{i}": a for i, a in enumerate(arguments) if isinstance(a, np.ndarray)}
         results[f"{name}/{size}/returned"] = np.array(-1 if returned is None else returned)
 np.savez(sys.argv[1], **results)
@@ -104,27 +107,37 @@ def run_all(out: Path, library_path: str) -> tuple[dict, str]:
         return dict(found), done.stdout
 
 
+@pytest.mark.slow
 def test_every_kernel_of_every_library_does_what_numbas_does(folder, tmp_path):
     expected, how = run_all(tmp_path / "numba.npz", "")
     assert how.split() == ["True", "CPUDispatcher"]
-    made = [path.parent for path in folder.rglob(library_name())]
+    made = [path.parent for path in folder.rglob(library_name(MODULE))]
     assert len(made) == (3 if os.uname().machine == "x86_64" else 1)
     flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     for number, place in enumerate(made):
         needed = {"x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}.get(place.name, "")
         if needed not in flags:
             continue
-        results, how = run_all(tmp_path / f"{number}.npz", str(place))
-        assert how.split() == ["False", "_Prepared"]
-        assert results.keys() == expected.keys()
-        for key, value in expected.items():
-            np.testing.assert_array_equal(results[key], value, err_msg=f"{place.name} {key}")
+        assert_same_results(expected, tmp_path / f"{number}.npz", place)
     assert {key.split("/")[0] for key in expected} == set(SIGNATURES)
 
 
-def test_wrong_arguments_are_refused_and_nothing_is_written(folder):
+def test_every_kernel_of_the_library_does_what_numbas_does(one_library, tmp_path):
+    assert_same_results(run_all(tmp_path / "numba.npz", "")[0], tmp_path / "library.npz", one_library)
+
+
+def assert_same_results(expected, out, place):
+    results, how = run_all(out, str(place))
+    assert how.split() == ["False", "_Prepared"]
+    assert results.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_array_equal(results[key], value, err_msg=f"{place.name} {key}")
+
+
+def test_wrong_arguments_are_refused_and_nothing_is_written(one_library):
     program = """
 import numpy as np
+from mpc import machine_code
 from mpc.arithmetic import kernels
 good = lambda: [np.zeros(4, dtype=np.uint64) for _ in range(4)]
 def refused(*arguments):
@@ -145,11 +158,39 @@ assert refused(*good()[:3])
 kernels.add(*good())
 print("fine")
 """
-    environment = {**child_environ(), "LD_LIBRARY_PATH": str(folder)}
+    environment = {**child_environ(), "LD_LIBRARY_PATH": str(one_library)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
+def test_the_kernels_of_estimates_have_a_library_too(one_library):
+    program = """
+import sys
+import numpy as np
+from analyses.distribution import kernels
+out, x = np.empty(5), np.array([0.1, 0.2, 0.3, 0.3, 0.1])
+counts = np.array([3.0, 9.0, 1.0, 8.0, 7.0, 2.0, 5.0])
+kernels.map_once(out, x, counts, np.zeros((2, 10)), 5, 1, 0.1, 0.2, 1)
+n_maps = kernels.fixed_point(x, counts, np.zeros((5, 10)), 5, 1, 0.1, 0.2, 1, 1e-7, 1000)
+print(type(kernels.map_once).__name__, n_maps, *out, *x)
+"""
+    prepared, compiled = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**child_environ(), "LD_LIBRARY_PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for path in (str(one_library), "")
+    )
+    assert (prepared[0], compiled[0]) == ("_Prepared", "CPUDispatcher")
+    assert int(prepared[1]) > 0
+    assert prepared[1:2] == compiled[1:2]
+    assert [float(x) for x in prepared[2:]] == pytest.approx([float(x) for x in compiled[2:]], rel=1e-12)
+
+
+@pytest.mark.slow
 def test_a_library_of_other_kernels_is_not_taken(folder, tmp_path):
     for room in ("entropy", "mpc"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -163,6 +204,7 @@ def test_a_library_of_other_kernels_is_not_taken(folder, tmp_path):
     assert done.stdout == "True\n", done.stderr
 
 
+@pytest.mark.slow
 def test_arithmetic_of_the_field_is_right_with_the_library(folder):
     """The tests of the field, run again in a process that has the library."""
     tests = [str(Path(__file__).parent / "arithmetic" / name) for name in ("test_field.py", "test_matmul.py")]

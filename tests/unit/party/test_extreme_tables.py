@@ -17,7 +17,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.power_moments.plan import EVENT_UNIT
 from analyses.registry import ANALYSES
 from dp.cost.views import UNIT
-from party.jobs import FinishedEvent, ProgressEvent
+from party.events import FinishedEvent, ProgressEvent
 from party.policy import Policy, Rules
 
 BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0), "code": (0.0, 3.0), "label": (0.0, 1.0)}

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 from job_builders import PARTIES, make_job, make_table
 from party_federation import NAMES, Federation
 
@@ -14,7 +15,7 @@ from analyses.registry import analysis_of
 from mpc.errors import PeerViolationError, ShapeError
 from party import jobs as party_jobs
 from party.admission import RefusalError
-from party.jobs import FailedEvent, FinishedEvent, ProgressEvent
+from party.events import FailedEvent, FinishedEvent, ProgressEvent
 from party.ledger.entry import LedgerError
 from party.tables.table import UnusableTableError
 
@@ -103,6 +104,31 @@ async def test_a_plan_other_than_our_own_is_refused(federation):
     schemas = [await federation.propose(job, name) for name in PARTIES]
     with pytest.raises(RefusalError, match="another plan"):
         await anext(federation.jobs["bank"].reserve("job-1", schemas, b"other"))
+
+
+@pytest.mark.parametrize("broken", ["plan", "digest"])
+async def test_a_plan_that_fails_in_a_way_nobody_foresaw_refuses_the_job_and_leaves_nothing_of_it(
+    federation, monkeypatch, capsys, broken
+):
+    def burst(*args):
+        raise ZeroDivisionError("epsilon 4711")
+
+    job, pca = make_job(), registry.ANALYSES["pca"]
+    schemas = [await federation.propose(job, name) for name in PARTIES]
+    plan = pca.plan(job, schemas)
+    if broken == "plan":
+        monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, plan=burst))
+    else:
+        monkeypatch.setattr(type(plan), "digest", burst)
+    said = "bank cannot plan this job, because its analysis failed unexpectedly; the log of bank has the details"
+    with pytest.raises(RefusalError) as refused:
+        await anext(federation.jobs["bank"].reserve("job-1", schemas, b"any"))
+    assert str(refused.value) == said
+    assert federation.closed == [("bank", said)]
+    assert "epsilon 4711" in capsys.readouterr().out
+    with pytest.raises(RefusalError, match="not accepted here, or has ended"):
+        await anext(federation.jobs["bank"].run("job-1"))
+    assert federation.ledgers["bank"].balance("people").n_reserved == 0
 
 
 async def test_columns_that_we_did_not_offer_are_refused(federation):
@@ -200,7 +226,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
     def slowly(brought):
         reads.append(brought)
         began.set()
-        may_end.wait(30)
+        may_end.wait(GENEROUS_S)
         return federation.tables["bank"]
 
     monkeypatch.setattr(bank._tables, "_load_table", slowly)
@@ -209,7 +235,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
             await federation.reserve(make_job(), job_id=f"job-{number}")
             running = bank.run(f"job-{number}")
             assert await anext(running) == ProgressEvent("reading", 0)
-            await asyncio.to_thread(began.wait, 20)
+            await asyncio.to_thread(began.wait, GENEROUS_S)
             async with asyncio.timeout(20):
                 await running.aclose()  # it does not wait for the thread
         assert len(reads) == 1

@@ -11,8 +11,8 @@ from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
+from party.events import FinishedEvent
 from party.gate import COMMIT_STAGE
-from party.jobs import FinishedEvent
 
 
 def table(party, seed):

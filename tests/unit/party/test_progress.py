@@ -10,8 +10,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.pattern_count import products as pattern_products
 from analyses.pca import protocol as pca
 from analyses.power_moments import protocol as moments
-from analyses.second_moments import noisy_gram
-from party.jobs import FinishedEvent, ProgressEvent
+from party.events import FinishedEvent, ProgressEvent
 
 BLOCK_ROWS = 4
 ROWS = (1, BLOCK_ROWS, BLOCK_ROWS + 1, 5 * BLOCK_ROWS)  # as 1, 4096, 4097 and 20,000 rows are to blocks of 4096
@@ -28,9 +27,8 @@ JOBS = {
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(pca, "ROWS_PER_BLOCK", BLOCK_ROWS)
-    monkeypatch.setattr(noisy_gram.share_noisy_gram, "__defaults__", (BLOCK_ROWS,))
-    monkeypatch.setattr(moments, "_BLOCK_ROWS", BLOCK_ROWS)
-    monkeypatch.setattr(pattern_products, "_MOST_PRODUCTS", 12 * BLOCK_ROWS)  # 3 categories, then 3 * 3
+    monkeypatch.setattr(moments, "BLOCK_ROWS", BLOCK_ROWS)
+    monkeypatch.setattr(pattern_products, "MAX_PRODUCTS", 12 * BLOCK_ROWS)  # 3 categories, then 3 * 3
 
 
 async def progress_of(name, n_rows, folder, parties=PARTIES):

@@ -6,10 +6,9 @@ from masked_sums import OpenRound, make_config
 from moiety.v1 import aggregation_pb2 as pb
 
 from mpc.secagg.config import Topology
-from mpc.secagg.coordinator.collecting_shares import SEAL_BYTES
-from mpc.secagg.group import ResidueGroup
-from mpc.secagg.messages import SealedShares, UnmaskingShares
-from mpc.secagg.secret_sharing import SHARE_BYTES
+from mpc.secagg.messages import SEAL_BYTES, SealedShares, UnmaskingShares
+from mpc.secagg.secret.secret_sharing import SHARE_BYTES
+from mpc.secagg.vector.group import ResidueGroup
 from service.errors import InvalidRequestError, NotFoundError, TimedOutError, TooMuchError
 from service.identity import Identity, Role
 from transport import aggregation

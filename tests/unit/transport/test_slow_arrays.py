@@ -7,9 +7,9 @@ import pytest
 from virtual_time import run_in_virtual_time
 
 from mpc.errors import PeerSilentError, PeerSlowError
-from transport.frames import array_frames, end_frame
-from transport.inbox import Inbox
-from transport.waits import LEAST_BYTES_PER_S, Waits
+from transport.messages.frames import array_frames, end_frame
+from transport.messages.inbox import Inbox
+from transport.messages.waits import LEAST_BYTES_PER_S, Waits
 
 BANK = 1
 NAMES = {BANK: "bank", 2: "telco"}

@@ -3,11 +3,11 @@ from masked_sums import PUBLIC_INPUT, OpenRound, make_config
 from moiety.v1 import aggregation_pb2 as pb
 
 from mpc.secagg.config import Topology
-from mpc.secagg.encoding import Rounding, VectorEncoding
-from mpc.secagg.group import ResidueGroup, RingGroup
+from mpc.secagg.vector.encoding import Rounding, VectorEncoding
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 from service.errors import InvalidRequestError, TooMuchError
 from service.limits import CHUNK_BYTES
-from transport.chunks import chunks_of, gather_chunks
+from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     Ended,
     Invitation,

@@ -4,7 +4,7 @@ from clustering_jobs import mixture, split
 from analyses.clustering.baseline import central_clustering
 from analyses.clustering.weighted_clustering import loss
 from analyses.job.job import PrivacyTarget
-from bench.clustering_tables import letter, mixed_gaussian
+from bench.datasets.clustering_tables import letter, mixed_gaussian
 from entropy import InsecureTestEntropy
 
 

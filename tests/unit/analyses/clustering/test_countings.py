@@ -1,10 +1,10 @@
 """The countings of memberships other than `mpc`, over the in-process network: what they estimate, cost and refuse."""
 
-import asyncio
 import math
 
 import numpy as np
 import pytest
+from virtual_time import run_in_virtual_time
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR, SketchCounting
 from analyses.clustering.estimators.grid_weights import valid_weights
@@ -71,7 +71,7 @@ def run(counting, memberships, seed="run", fault=None):
         return await counting.coordinator(ShareExchange(session, FIELD, grid.n_parties, grid.colluding, {}))
 
     work = {m: coordinator if m == COORDINATOR else party for m in network.names}
-    found = asyncio.run(network.run(work))
+    found = run_in_virtual_time(network.run(work))
     errors = [error for error in found.values() if isinstance(error, Exception)]
     if errors:
         raise errors[0]

@@ -13,7 +13,7 @@ from analyses.clustering.plan import least_local_clusters, local_clusters
 from analyses.clustering.weighted_clustering import Choices, loss, nearest
 from analyses.job.job import JobError
 from analyses.job.schema import ColumnSchema, Table
-from bench.datasets import read
+from bench.datasets.bundled import read
 from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import event_from, record_of
 from dp.cost.views import VIEWS

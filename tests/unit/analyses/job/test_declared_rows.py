@@ -7,9 +7,9 @@ from job_builders import PARTIES, make_job, make_schema
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
-from analyses.registry import ANALYSES, analysis_of
+from analyses.registry import ANALYSES
+from analyses.run_locally import run_locally
 from entropy import InsecureTestEntropy
-from mpc.local.network import LocalNetwork
 from mpc.protocol.session import COORDINATOR
 
 LEAST, MOST = 6, 64
@@ -59,24 +59,11 @@ async def traffic(analysis, parameters, n_rows):
         {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "deadline_s": 30}
     )
     tables = {p: table(p, n_rows) for p in PARTIES}
-    plan = analysis_of(job).plan(job, [t.schema for t in tables.values()])
-    names = {COORDINATOR: "coordinator", **dict(enumerate(PARTIES, start=1))}
-    network = LocalNetwork(names, entropy_of=lambda m: InsecureTestEntropy(f"{n_rows} {m}"))
-    told = {p: [] for p in PARTIES}
-
-    def party(name):
-        def work(session):
-            session.progress = lambda stage, done, total: told[name].append(stage)
-            return analysis_of(job).party(session, plan, tables[name])
-
-        return work
-
-    work = {number: party(name) for number, name in names.items() if number != COORDINATOR}
-    work[COORDINATOR] = lambda session: analysis_of(job).coordinator(session, plan)
-    results = await network.run(work)
-    seen = [(m.sender, m.stage, m.array.shape) for m in network.transcript if m.receiver == COORDINATOR]
-    stages = {name: list(dict.fromkeys(stages)) for name, stages in told.items()}
-    return plan.digest(), sorted(seen), stages, {n: type(result).__name__ for n, result in results.items()}
+    run = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"{n_rows} {m}"))
+    seen = [(m.sender, m.stage, m.array.shape) for m in run.network.transcript if m.receiver == COORDINATOR]
+    told = dict.fromkeys((who, stage) for who, stage, _, _ in run.network.progress_log if who != COORDINATOR)
+    stages = {party: [stage for who, stage in told if who == party] for party in range(1, len(PARTIES) + 1)}
+    return run.plan.digest(), sorted(seen), stages, {n: type(end).__name__ for n, end in run.ends.items()}
 
 
 def test_every_analysis_is_tried_here():

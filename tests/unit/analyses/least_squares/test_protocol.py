@@ -6,7 +6,7 @@ from moment_jobs import line_tables, plan_for, run, table_of
 
 from analyses.job.job import JobError
 from analyses.least_squares import protocol as least_squares
-from bench.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
+from bench.datasets.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
 from mpc.protocol.session import COORDINATOR
 
 METHODS = {"mpc": {}, "gaussian": {"method": "sketch"}, "signs": {"method": "sketch", "sketch_entries": "signs"}}

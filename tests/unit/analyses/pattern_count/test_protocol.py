@@ -9,8 +9,9 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.pattern_count import products as pattern_products
 from analyses.pattern_count import protocol as pattern_count
+from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.run_locally import local_network, run_plan
-from bench.datasets import read
+from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
 from dp.cost.events import SampledBitsDpEvent
 from entropy import InsecureTestEntropy
@@ -76,7 +77,7 @@ async def test_what_is_opened_is_the_exact_counts_plus_noise_within_its_tail_bou
 
 
 async def test_blocks_of_rows_add_up(monkeypatch):
-    monkeypatch.setattr(pattern_products, "_MOST_PRODUCTS", 5000)
+    monkeypatch.setattr(pattern_products, "MAX_PRODUCTS", 5000)
     tables = tables_of(rows=4000)
     plan = plan_for(tables, max_rows=5000)
     results, _ = await run(plan, tables)
@@ -147,7 +148,7 @@ def test_an_exhaustive_search_finds_no_neighbours_beyond_the_sensitivity_of_the_
     cells = [np.eye(6, dtype=int)[i] for i in range(6)]
     moved = [a - b for a, b in product(cells, cells)]
     for view, differences in (("coordinator", cells), ("coalition", moved)):
-        bound = pattern_count.CELL_SENSITIVITY[view]
+        bound = CELL_SENSITIVITY[view]
         assert max(int((d**2).sum()) for d in differences) == bound.squared_l2
         assert max(int(np.abs(d).sum()) for d in differences) == bound.l1
 

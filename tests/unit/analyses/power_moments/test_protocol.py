@@ -9,7 +9,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.power_moments import protocol as moments
 from analyses.run_locally import local_network, run_plan
-from bench.datasets import read
+from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
 from entropy import InsecureTestEntropy
 from mpc.protocol.equality import UnequalValuesError

@@ -5,7 +5,7 @@ from moment_jobs import line_tables, plan_for, run
 from analyses.least_squares import protocol as least_squares
 from analyses.low_rank import protocol as low_rank
 from analyses.rows.row_plan import clipped_rows
-from analyses.second_moments.noisy_moments import gram_noise_level, open_moments, share_moments, sketch_noise_level
+from analyses.second_moments.noisy_moments import gram_noise_level, open_moments, sketch_noise_level
 from dp.cost.composition import composed_epsilon
 from mpc.protocol.session import COORDINATOR
 
@@ -35,7 +35,7 @@ class Moments:
 
     __name__ = "analyses.low_rank.protocol"
     plan = staticmethod(low_rank.plan)
-    party = staticmethod(share_moments)
+    party = staticmethod(low_rank.party)
     coordinator = staticmethod(open_moments)
 
 

@@ -14,10 +14,10 @@ from dp.draw.skellam import MAX_MU
 from dp.mechanism.vector import PartyNoise
 from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError
-from mpc.secagg.group import RingGroup
 from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
 from mpc.secagg.stage import Stage
-from mpc.secagg.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.vector.group import RingGroup
 
 LEVELS = (6, 7, 8, 9, 10)
 UNIT = "member's vector"

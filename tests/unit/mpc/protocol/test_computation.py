@@ -1,5 +1,3 @@
-import asyncio
-
 import numpy as np
 import pytest
 from virtual_time import run_in_virtual_time
@@ -8,9 +6,10 @@ from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
-from mpc.local.simulation import run_locally, run_program
-from mpc.protocol import computation, reduction
+from mpc.local.simulation import run_program, run_program_locally
+from mpc.protocol import reduction
 from mpc.protocol.computation import Computation
+from mpc.protocol.operations import core
 from mpc.protocol.pairwise import PairwiseSecret
 from mpc.protocol.session import COORDINATOR
 from mpc.protocol.shared import concatenate
@@ -24,7 +23,7 @@ FIELD = ResidueField(3)
 def run(program, values, *, n_parties=3, t=1, n_owners=0, field=FIELD):
     """The network after the run, and what every member returned; errors propagate."""
     network = LocalNetwork(local_names(n_parties, n_owners), entropy_of=lambda m: InsecureTestEntropy(str(m)))
-    results = asyncio.run(run_program(network, program, values, field=field, n_parties=n_parties, t=t))
+    results = run_in_virtual_time(run_program(network, program, values, field=field, n_parties=n_parties, t=t))
     for result in results.values():
         if isinstance(result, Exception):
             raise result
@@ -155,7 +154,7 @@ def test_several_arrays_are_reduced_in_one_round_and_keep_their_shapes():
 
 
 def test_arrays_longer_than_a_message_travel_in_segments(monkeypatch):
-    for module in (reduction, computation):
+    for module in (reduction, core):
         monkeypatch.setattr(module, "SEGMENT", 7)
 
     async def program(c, mine):
@@ -227,7 +226,7 @@ def test_no_key_stream_is_drawn_from_twice(n_parties, monkeypatch):
         return stream(self, dealer, receiver, label, block)
 
     monkeypatch.setattr(PairwiseSecret, "stream", recording)
-    for module in (reduction, computation):
+    for module in (reduction, core):
         monkeypatch.setattr(module, "SEGMENT", 7)
 
     async def program(c, mine):
@@ -248,9 +247,9 @@ def test_run_locally_returns_what_the_coordinator_got_and_raises_what_a_member_r
     async def program(c, mine):
         return await c.open(await c.input(1, (2,), mine, bound=5))
 
-    assert run_locally(program, {1: [3, -4]}).values.tolist() == [3, -4]
+    assert run_program_locally(program, {1: [3, -4]}).values.tolist() == [3, -4]
     with pytest.raises(Exception, match="beyond the public bound"):
-        run_locally(program, {1: [3, -6]})
+        run_program_locally(program, {1: [3, -6]})
 
 
 def run_with_a_stranger(stranger, *, n_parties, **others):

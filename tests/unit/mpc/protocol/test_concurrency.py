@@ -9,7 +9,7 @@ import pytest
 
 from mpc.protocol.concurrency import run_to_its_end
 
-PATIENCE_S = 30.0
+PATIENCE_S = 300.0
 SETTING = contextvars.ContextVar("SETTING", default="none")
 
 

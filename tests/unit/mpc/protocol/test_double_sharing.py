@@ -1,4 +1,3 @@
-import asyncio
 import itertools
 
 import galois
@@ -178,7 +177,7 @@ def test_a_lost_king_ends_the_job_of_all_and_is_named_by_who_waits_for_it(stage)
 def test_more_parties_than_2t_plus_1_are_refused():
     exchange = ShareExchange(LocalNetwork(local_names(7)).session(1), FIELD, 7, 2, {})
     with pytest.raises(TooFewPartiesError, match="2t \\+ 1"):
-        asyncio.run(reduce_with_double_sharings(exchange, "test", 0, lambda where: FIELD.zeros((1,)), 1))
+        run_in_virtual_time(reduce_with_double_sharings(exchange, "test", 0, lambda where: FIELD.zeros((1,)), 1))
 
 
 # -- the rule ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
-import asyncio
-
 import numpy as np
 import pytest
 from sharings import corrupt, random_words, share
+from virtual_time import run_in_virtual_time
 
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
@@ -29,7 +28,7 @@ def verify(n_parties, damage=lambda products: products, segments=1):
             check.collect("test/products", block, 2, {d: dealt[d][session.me] for d in sorted(dealt)})
         await check.verify("test")
 
-    return network, asyncio.run(network.run(dict.fromkeys(range(1, n_parties + 1), member)))
+    return network, run_in_virtual_time(network.run(dict.fromkeys(range(1, n_parties + 1), member)))
 
 
 def damage_of(dealer, prime_index=0, entry=7):

@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bench.secagg_core import count_ring_failures
+from bench.sums.secagg_core import count_ring_failures
 from entropy import InsecureTestEntropy
 from mpc.secagg import graph as graph_module
 from mpc.secagg.graph import complete_graph, draw_ring

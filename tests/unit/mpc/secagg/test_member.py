@@ -19,10 +19,10 @@ from mpc.secagg.errors import (
     WrongNeighboursError,
 )
 from mpc.secagg.graph import Neighbourhood
-from mpc.secagg.keys import RoundKey, SealedChannel
 from mpc.secagg.member import awaiting_members
 from mpc.secagg.member.held_shares import SHARE_KIND
 from mpc.secagg.messages import MemberList, ShareDelivery, SurvivorList
+from mpc.secagg.secret.keys import RoundKey, SealedChannel
 
 ME = 2
 

@@ -33,35 +33,30 @@ def ended(request):
 def test_every_message_comes_back_as_it_was_and_has_the_shape_that_was_promised(ended):
     arrays = RoundArrays(ended.config)
     there_and_back = [
-        (Advertisement, arrays.of_advertisement, arrays.advertisement, ended.advertisements),
-        (SealedShares, arrays.of_sealed, arrays.sealed, ended.sealed),
-        (MaskedInput, arrays.of_masked, arrays.masked, ended.masked),
-        (SurvivorSignature, arrays.of_signature, arrays.signature, ended.signatures),
-        (UnmaskingShares, arrays.of_unmasking, arrays.unmasking, ended.unmasking),
-        (ShareDelivery, arrays.of_delivery, arrays.delivery, ended.deliveries),
+        (Advertisement, ended.advertisements),
+        (SealedShares, ended.sealed),
+        (MaskedInput, ended.masked),
+        (SurvivorSignature, ended.signatures),
+        (UnmaskingShares, ended.unmasking),
+        (ShareDelivery, ended.deliveries),
+        (MemberList, {1: ended.member_list}),
+        (SurvivorList, {1: ended.survivors}),
+        (SignedSurvivors, {1: ended.signed}),
     ]
-    for kind, write, read, messages in there_and_back:
+    for kind, messages in there_and_back:
         for member, message in messages.items():
-            array = write(message)
+            array = arrays.write(message)
             assert (array.dtype, array.shape) == (np.uint8, arrays.shape(kind))
-            assert read(member, array) == message
-    for kind, write, read, message in [
-        (MemberList, arrays.of_members, arrays.members, ended.member_list),
-        (SurvivorList, arrays.of_survivors, arrays.survivors, ended.survivors),
-        (SignedSurvivors, arrays.of_signatures, arrays.signatures, ended.signed),
-    ]:
-        array = write(message)
-        assert (array.dtype, array.shape) == (np.uint8, arrays.shape(kind))
-        assert read(array) == message
+            assert arrays.read(kind, member, array) == message
 
 
 @pytest.mark.parametrize(("column", "value"), [(0, 2), (7, 1)])
 def test_a_row_that_is_neither_there_nor_absent_is_refused(ended, column, value):
     arrays = RoundArrays(ended.config)
-    array = arrays.of_members(ended.member_list).copy()
+    array = arrays.write(ended.member_list).copy()
     array[4, column] = value  # member 5 is absent
     with pytest.raises(OutOfRangeError, match="neither there nor absent"):
-        arrays.members(array)
+        arrays.read(MemberList, 1, array)
 
 
 def test_a_ring_has_no_messages_of_fixed_shape():

@@ -9,8 +9,8 @@ from masked_sums import exact_sum, make_config, run
 from mpc.errors import TooFewSharesError
 from mpc.secagg.config import Topology
 from mpc.secagg.errors import TooFewMembersError
-from mpc.secagg.group import ResidueGroup, RingGroup
 from mpc.secagg.stage import Stage
+from mpc.secagg.vector.group import ResidueGroup, RingGroup
 
 STAGES = (Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE, Stage.UNMASK)
 

@@ -20,7 +20,7 @@ from party.ledger.books import BudgetExhaustedError, ChargeError, JobState
 from party.ledger.counter import Head, LedgerCounter
 from party.ledger.entry import LedgerDamagedError, LedgerError, genesis, write_entry
 from party.ledger.ledger import Ledger, open_ledger
-from party.ledger.store import SqliteStore
+from party.ledger.sqlite_store import SqliteEntryStore
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_an_installation_gives_back_its_own_leftovers_and_no_committed_ones(ledg
 
 def test_a_clock_that_jumps_back_changes_nothing_but_the_times_written_down(tmp_path):
     times = iter([5e9, 4e9, 1.0, -7.0, 0.0])
-    store, counter = SqliteStore(tmp_path / "l"), LedgerCounter(tmp_path / "c")
+    store, counter = SqliteEntryStore(tmp_path / "l"), LedgerCounter(tmp_path / "c")
     ledger = Ledger(store, counter, party="north", holder="here", clock=lambda: next(times))
     ledger.set_budget("visits", budget(1.0), "first")
     reserve(ledger, "job-1", 0.05)
@@ -546,7 +546,7 @@ def test_a_unit_other_than_the_budgets_is_refused(ledger):
     assert ledger.quote("visits", "ada", cost_of(event())).held_after < 1
 
 
-class InterruptedStore(SqliteStore):
+class InterruptedStore(SqliteEntryStore):
     """Takes a transaction back at its very end, when told to."""
 
     is_interrupted = False

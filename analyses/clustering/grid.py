@@ -1,0 +1,38 @@
+"""The grid of all combinations of local centres: clustered, and in the units of the columns."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+from analyses.clustering.estimators.membership import GridWeights
+from analyses.clustering.local_clustering import WIDTH, Floats, Integers
+from analyses.clustering.plan import ClusteringPlan
+from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
+
+
+def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: ClusteringPlan, choices: Choices) -> Clusters:
+    """Return the clusters of the weighted grid, columns scaled to [-1, 1]; of the bare grid if no cell has weight."""
+    cells = np.argwhere(weights > 0) if weights.any() else np.argwhere(np.ones(weights.shape))
+    scaled = [2 * own / WIDTH - 1 for own in centres]
+    points = np.hstack([own[cells[:, axis]] for axis, own in enumerate(scaled)])
+    mass = weights[tuple(cells.T)] if weights.any() else np.ones(len(cells))
+    return cluster(points, mass, plan.params.k, plan.params.p, choices)
+
+
+def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:
+    """Return centres scaled to [-1, 1] in the units of the joint table's columns."""
+    lower, upper = _bounds(plan)
+    return lower + (upper - lower) * ((centres + 1) / 2)  # at most the range: twice of it may be infinite
+
+
+def in_scaled_units(values: Floats, plan: ClusteringPlan) -> Floats:
+    """Return rows or centres of the joint table, in the units of its columns, clipped and scaled to [-1, 1]."""
+    lower, upper = _bounds(plan)
+    scaled: Floats = 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
+    return scaled
+
+
+def _bounds(plan: ClusteringPlan) -> tuple[Floats, Floats]:
+    columns = list(chain.from_iterable(one.block.columns for one in plan.local))
+    return np.array([c.lower for c in columns]), np.array([c.upper for c in columns])

@@ -1,0 +1,39 @@
+"""The same where somebody holds all tables: the exact grid of exact local centres, no privacy."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from analyses.clustering.grid import cluster_grid, in_scaled_units
+from analyses.clustering.local_clustering import Floats
+from analyses.clustering.plan import ClusteringPlan
+from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
+from analyses.job.schema import Table
+
+
+def scaled_rows(tables: Sequence[Table], plan: ClusteringPlan) -> Floats:
+    """Return the joint table with columns clipped and scaled to [-1, 1]: what the analysis is about.
+
+    Needs all tables in one place.
+    """
+    return in_scaled_units(np.hstack([table.values for table in tables]), plan)
+
+
+def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices) -> Clusters:
+    """Return the clustering of the exact grid of exact local centres: the same method without privacy [Ding16].
+
+    Args:
+        tables: of the owners, in the order of the joint table.
+        plan: as for the job.
+        choices: of starting centres.
+    """
+    centres, memberships = [], []
+    for local, table in zip(plan.local, tables, strict=True):
+        rows, _ = local.quantise(table.values)
+        found = cluster(rows.astype(np.float64), np.ones(len(rows)), local.k, local.p, choices)
+        centres.append(np.rint(found.centres).astype(np.int64))
+        memberships.append(local.memberships(rows, centres[-1]))
+    cells = reduce(lambda cell, at: cell * plan.k_local + at, memberships)
+    counts = np.bincount(cells, minlength=plan.counting.grid.n_cells).astype(np.float64)
+    return cluster_grid(centres, counts.reshape(plan.counting.grid.shape), plan, choices)

@@ -1,0 +1,1 @@
+"""The distribution of a number: estimates from local responses."""

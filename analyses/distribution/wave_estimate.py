@@ -1,0 +1,215 @@
+"""The distribution behind the responses of a wave: expectation maximisation, plain (EM) and smoothed (EMS) [SW20].
+
+EM maximises the likelihood; run to its end it fits the noise, so it stops where the log likelihood of all responses
+rises by less than 1e-3 e^epsilon in one map. That is absolute, as in the authors' program; their text says "relative".
+
+EMS smooths after each map. Its estimate is *defined* here as the fixed point: where one map changes the cumulative
+distribution by less than 1e-7. It does not depend on a stopping rule or on the start.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from analyses.distribution import kernels
+from analyses.distribution.wave_operator import Floats, WaveOperator
+from entropy import KeyStream
+
+TOLERANCE = 1e-7
+"""Of the cumulative distribution under one map, at the fixed point."""
+
+MAX_MAPS = 20_000
+"""After which an estimate is told not to have converged."""
+
+PASSES = (1, 3, 10, 30)
+"""Of smoothing per map, of which `choose_passes` takes one."""
+
+_FOLDS = 4
+_EM_GAIN = 1e-3
+
+
+@dataclass(frozen=True)
+class WaveEstimate:
+    """What responses say of the distribution.
+
+    Attributes:
+        probabilities: shape (n,), not negative, with sum 1.
+        empty_share: estimated part of the responses that came from empty slots; 0 where none answer.
+        n_maps: how many maps were made.
+        has_converged: whether the tolerance was met.
+        n_passes: of smoothing per map.
+    """
+
+    probabilities: Floats = field(repr=False)
+    empty_share: float
+    n_maps: int
+    has_converged: bool
+    n_passes: int
+
+    @property
+    def entries(self) -> Floats:
+        """All entries of x, that of the empty input among them, where its share is not 0."""
+        if self.empty_share == 0:
+            return self.probabilities
+        return np.append(self.probabilities * (1 - self.empty_share), self.empty_share)
+
+
+def smoothed(x: Floats, n_passes: int) -> Floats:
+    """Return x after passes of the weights (1, 2, 1) / 4, at the two ends (2, 1) / 3, scaled to its former sum."""
+    found, total = x, x.sum()
+    for _ in range(n_passes):
+        inner = (found[:-2] + 2 * found[1:-1] + found[2:]) / 4
+        ends = (2 * found[0] + found[1]) / 3, (found[-2] + 2 * found[-1]) / 3
+        found = np.concatenate([[ends[0]], inner, [ends[1]]])
+    whole: Floats = found * (total / found.sum())
+    return whole
+
+
+def map_once(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> Floats:
+    """Return one map of x: see `analyses.distribution.kernels`, which does the same for the plain square wave."""
+    found = x * operator.transposed(counts / operator.densities(x))
+    found /= found.sum()
+    n = operator.n_buckets
+    found[:n] = smoothed(found[:n], n_passes)
+    return found
+
+
+def estimate_ems(
+    operator: WaveOperator, counts: Floats, *, n_passes: int = 1, start: Floats | None = None
+) -> WaveEstimate:
+    """Return the fixed point of smoothed expectation maximisation.
+
+    Args:
+        operator: the transition.
+        counts: of the outputs, shape (m,), not all 0.
+        n_passes: of smoothing per map, at least 1.
+        start: shape (operator.n_entries,), positive; uniform by default.
+
+    Raises:
+        ValueError: no response was counted, or the counts do not fit the outputs.
+    """
+    counts = _checked(operator, counts)
+    if n_passes < 1:
+        raise ValueError("the fixed point is defined for at least one pass of smoothing")
+    x = np.full(operator.n_entries, 1 / operator.n_entries) if start is None else np.maximum(start, 1e-300)
+    if operator.is_plain_square:
+        x = np.ascontiguousarray(x, dtype=np.float64).copy()
+        wave, n = operator.wave, operator.n_buckets
+        work = np.zeros((5, n + 4 * wave.half_width + 1))
+        base, excess = operator.base, float(operator.excess[0])
+        n_maps = kernels.fixed_point(x, counts, work, n, wave.half_width, base, excess, n_passes, TOLERANCE, MAX_MAPS)
+    else:
+        x, n_maps = _fixed_point(operator, x, counts, n_passes)
+    return _estimate(operator, x, abs(n_maps), n_maps > 0, n_passes)
+
+
+def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
+    """Return the estimate of plain expectation maximisation at the stopping rule of [SW20].
+
+    Args:
+        operator: the transition.
+        counts: of the outputs, shape (m,), not all 0.
+
+    Raises:
+        ValueError: see `estimate_ems`.
+    """
+    counts = _checked(operator, counts)
+    least_gain = _EM_GAIN * float(operator.wave.odds.favoured / operator.wave.odds.other)
+    x = np.full(operator.n_entries, 1 / operator.n_entries)
+    before = log_likelihood(operator, x, counts)
+    for n_maps in range(1, MAX_MAPS + 1):
+        x = map_once(operator, x, counts, 0)
+        after = log_likelihood(operator, x, counts)
+        if after - before < least_gain:
+            return _estimate(operator, x, n_maps, True, 0)
+        before = after
+    return _estimate(operator, x, MAX_MAPS, False, 0)
+
+
+def log_likelihood(operator: WaveOperator, x: Floats, counts: Floats) -> float:
+    """Return the sum over the responses of the logarithm of their probability under x."""
+    return float(counts @ np.log(operator.densities(x)))
+
+
+def choose_passes(operator: WaveOperator, counts: Floats) -> int:
+    """Return the number of passes of `PASSES` whose estimates fit responses best that they were not made from.
+
+    The responses are divided into four parts at random; each part is predicted by the estimate from the three others.
+    Only counts are looked at, so this is post-processing. The division is drawn from a public key: two machines choose
+    alike.
+
+    Args:
+        operator: the transition.
+        counts: of the outputs, whole numbers, shape (m,).
+    """
+    counts = _checked(operator, counts)
+    if counts.sum() < _FOLDS:
+        return PASSES[-1]
+    parts = _thinned(counts)
+    scores = []
+    for n_passes in PASSES:
+        fits = [estimate_ems(operator, counts - part, n_passes=n_passes) for part in parts]
+        scores.append(
+            math.fsum(log_likelihood(operator, fit.entries, part) for fit, part in zip(fits, parts, strict=True))
+        )
+    return PASSES[int(np.argmax(scores))]
+
+
+def uniform_stream(label: str) -> KeyStream:
+    """Return a public stream, for post-processing that needs random numbers and must be the same everywhere."""
+    return KeyStream(hashlib.sha256(b"moiety public randomness of estimates:" + label.encode()).digest())
+
+
+def uniforms(stream: KeyStream, size: int) -> Floats:
+    """Return numbers between 0 and 1, both excluded."""
+    words = stream.words(size) >> np.uint64(12)
+    found: Floats = (words.astype(np.float64) + 0.5) * 2.0**-52
+    return found
+
+
+def _thinned(counts: Floats) -> list[Floats]:
+    """Divide the responses into parts, each response independently."""
+    stream, left, parts = uniform_stream("thinning"), counts, []
+    for n_left in range(_FOLDS, 1, -1):
+        part = np.asarray(binom.ppf(uniforms(stream, len(counts)), left, 1 / n_left), dtype=np.float64)
+        part = np.where(left > 0, part, 0.0)
+        parts.append(part)
+        left = left - part
+    return [*parts, left]
+
+
+def _checked(operator: WaveOperator, counts: NDArray[np.generic]) -> Floats:
+    found = np.ascontiguousarray(counts, dtype=np.float64)
+    if found.shape != (operator.wave.n_outputs,) or not np.all(found >= 0) or not 0 < found.sum() < math.inf:
+        raise ValueError(f"counts of {operator.wave.n_outputs} outputs are not negative, and not all 0")
+    return found
+
+
+def _estimate(operator: WaveOperator, x: Floats, n_maps: int, has_converged: bool, n_passes: int) -> WaveEstimate:
+    buckets = x[: operator.n_buckets]
+    empty_share = float(x[-1]) if operator.wave.has_empty else 0.0
+    return WaveEstimate(buckets / buckets.sum(), empty_share, n_maps, has_converged, n_passes)
+
+
+def _fixed_point(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> tuple[Floats, int]:
+    """Do as `analyses.distribution.kernels.fixed_point`, for any transition."""
+    n_maps = 0
+    while n_maps < MAX_MAPS:
+        first = map_once(operator, x, counts, n_passes)
+        n_maps += 1
+        if np.abs(np.cumsum(first - x)).max() < TOLERANCE:
+            return first, n_maps
+        second = map_once(operator, first, counts, n_passes)
+        r, v = first - x, second - 2 * first + x
+        step = max(1.0, math.sqrt(float(r @ r) / float(v @ v))) if np.any(v) else 1.0
+        point = x + 2 * step * r + step * step * v
+        while step > 1 + 1e-9 and point.min() <= 0:
+            step = (step + 1) / 2
+            point = x + 2 * step * r + step * step * v
+        x = map_once(operator, point if point.min() > 0 else second, counts, n_passes)
+        n_maps += 2
+    return x, -n_maps

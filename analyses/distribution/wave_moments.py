@@ -1,0 +1,114 @@
+"""Mean and variance from the counts of a wave, in closed form: without bias, and with their standard errors.
+
+E[j | i] is linear in i and E[j^2 | i] quadratic, both with the leading coefficient s = sum (a_z - B) / T, because all
+inputs have the same weights around them. So there are functions of an output whose expectations are 1, i and i^2 for
+every input i, and 0 for the empty input: their averages over the responses estimate the moments of whatever
+distribution there is. The piecewise mechanism of [Wang19] is read in this way (`dp.local_mechanism.wave.Wave`).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.wave import Wave
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """In units of the range: bucket i stands for (i + 1/2) / d.
+
+    Attributes:
+        mean, mean_error: and its standard error.
+        variance, variance_error: likewise; that of the middles of the buckets.
+        n_responses: how many.
+    """
+
+    mean: float
+    mean_error: float
+    variance: float
+    variance_error: float
+    n_responses: int
+
+
+def scores(wave: Wave) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    """Return functions f0, f1, f2 of the outputs with E[f0 | i] = 1, E[f1 | i] = i, E[f2 | i] = i^2, exactly.
+
+    For the empty input all three have expectation 0.
+    """
+    b, total, m, k = wave.other, wave.total, wave.n_real_outputs, len(wave.window)
+    excess = [a - b for a in wave.window]
+    s = Fraction(sum(excess), total)
+    outputs = range(wave.n_outputs)
+    # sums over the outputs below m, of j^p with the weight B
+    flat = [Fraction(b * x, total) for x in (m, m * (m - 1) // 2, (m - 1) * m * (2 * m - 1) // 6)]
+    constants = [Fraction(sum(e * z**p for z, e in enumerate(excess)), total) for p in (0, 1, 2)]
+    if wave.has_empty:
+        on_real, on_empty = 1 - Fraction(k * b, total), flat[0]
+        f0 = [((j < m) - on_empty) / (on_real - on_empty) for j in outputs]
+    else:
+        f0 = [Fraction(1)] * wave.n_outputs
+    f1 = [(j * (j < m) - flat[1] - constants[1] * f0[j]) / s for j in outputs]
+    f2 = [(j * j * (j < m) - flat[2] - constants[2] * f0[j] - 2 * constants[1] * f1[j]) / s for j in outputs]
+    return f0, f1, f2
+
+
+def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
+    """Return the moments that counts say.
+
+    Without empty slots the mean is unbiased and its standard error that of an average of independent responses; the
+    variance is unbiased, too: the squared mean exceeds that of the expectation by the squared error, which is added.
+    With empty slots all are ratios of such averages, right to first order in one over their number.
+
+    Args:
+        wave: which was answered by.
+        counts: of the outputs, shape (m,), at least two responses.
+
+    Raises:
+        ValueError: fewer than two responses, or all of them look empty.
+    """
+    n = float(np.sum(counts))
+    if n < 2:
+        raise ValueError("moments with standard errors need two responses")
+    share = np.asarray(counts, dtype=np.float64) / n
+    f0, f1, f2 = (np.array([float(x) for x in f]) for f in scores(wave))
+    present, first, second = float(share @ f0), float(share @ f1), float(share @ f2)
+    if present <= 0:
+        raise ValueError("the responses look as if all of them came from empty slots")
+
+    def error(influence: Floats) -> float:
+        return math.sqrt(max(0.0, float(share @ influence**2)) / (n - 1))
+
+    mean = first / present
+    mean_error = error((f1 - mean * f0) / present)
+    around = f2 - 2 * mean * f1 + mean**2 * f0
+    variance = (second / present - mean**2) + mean_error**2
+    variance_error = error((around - variance * f0) / present)
+    d = wave.n_inputs
+    return Moments((mean + 0.5) / d, mean_error / d, variance / d**2, variance_error / d**2, round(n))
+
+
+def sign_mean(n_inputs: int, odds: Odds, n_plus: int, n: int) -> tuple[float, float]:
+    """Return the mean that sign responses say, and its standard error, in units of the range.
+
+    Args:
+        n_inputs: d.
+        odds: A and B.
+        n_plus: how many answered plus.
+        n: how many answered, at least two.
+
+    Raises:
+        ValueError: fewer than two responses.
+    """
+    if n < 2:
+        raise ValueError("a mean with a standard error needs two responses")
+    a, b = odds.favoured, odds.other
+    share, steps = n_plus / n, (n_inputs - 1) / (a - b)
+    mean = ((a + b) * share - b) * steps
+    error = (a + b) * steps * math.sqrt(share * (1 - share) / (n - 1))
+    return (mean + 0.5) / n_inputs, error / n_inputs

@@ -1,0 +1,22 @@
+"""The same where somebody holds all tables: exact counts, no privacy."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.schema import Table
+from analyses.pattern_count.plan import PatternCountPlan
+
+
+def reference(tables: Sequence[Table], plan: PatternCountPlan) -> NDArray[np.int64]:
+    """Return the exact counts, shape `plan.shape`, of the categories that values are or become: no privacy.
+
+    Args:
+        tables: of the owners, in the order of the inputs.
+        plan: as for the job.
+    """
+    categories = [column.categories(table)[0] for column, table in zip(plan.columns, tables, strict=True)]
+    cells = np.ravel_multi_index(categories, plan.shape)
+    return np.bincount(cells, minlength=prod(plan.shape)).reshape(plan.shape)

@@ -1,0 +1,315 @@
+"""The public plan of `analyses.sums.protocol`: parameters, what a row contributes, the noise, and what that costs.
+
+What the noise protects is the job's choice, and a budget is kept per unit, so the owners decide which they accept:
+
+| unit | one of them moves the sum by |
+| --- | --- |
+| `record` | the rows of all N parties together, at most one at each: N times what a row can |
+| `row` | one row of one party |
+| `party` | one party's whole contribution, shortened to `party_norm` |
+| `person` | its rows that count at all parties: the sum of all `most_rows_per_person` times what a row can |
+| `person-at-party` | its rows that count at one party: the largest `most_rows_per_person` times what a row can |
+
+Of a person's rows at a party no more than it declares are added up: which, a keyed hash says that looks at no other
+person (`analyses.job.row_ids.Persons`), under a key that the party draws for the job. Nobody sees how many rows count,
+so the others are left out. k rows of vectors v move the sum by at most k |v|, in each norm, and equal ones by that
+much.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from analyses.job.job import Finite, Job, JobError, explain
+from analyses.job.plan import Plan, check_roster, rows_per_person
+from analyses.job.schema import BlockSchema
+from analyses.rows.quantise import MOST_PER_UNIT
+from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.round import (
+    HISTOGRAM,
+    MEAN,
+    SUM,
+    SumFields,
+    calibrated,
+    configure,
+    levels_of,
+    ring_for,
+)
+from analyses.sums.row_vectors import (
+    LARGEST_ENTRY,
+    BinnedRows,
+    RowVectors,
+    ScaledRows,
+    WeightedRows,
+    scales_of,
+)
+from analyses.sums.vector_bound import VectorBound
+from dp.cost.events import PrivacyEvent
+from dp.cost.report import no_guarantee_report
+from dp.cost.views import PERSON, UNIT, VIEWS, View
+from mpc.errors import ProtocolError
+from mpc.protocol.session import Session
+from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
+from mpc.transcript import RoundId
+
+PERSON_AT_PARTY = "person-at-party"
+
+UNITS: Mapping[str, str] = {
+    "record": UNIT,
+    "row": "row of one party's table",
+    "party": "whole table of one party",
+    PERSON: PERSON,
+    PERSON_AT_PARTY: "person in one party's table",
+}
+"""What a job may protect, and how budgets and reports call it."""
+
+
+class TableSumParams(SumFields):
+    """Parameters of the three analyses.
+
+    Attributes:
+        max_rows: public bound of the rows of each party, which sizes the ring. A party with more clips its totals to
+            what so many rows can come to; its own report says so.
+        units: integer units per 1 of a scaled value, for sums and means: values are divided by the largest size that
+            the public bounds of their column allow, and rounded toward zero to whole units.
+        row_norm: for sums and means, public bound of the Euclidean norm of a scaled row; longer rows are shortened.
+            Default: none is.
+        weight: for means, index (from 0) of the column of each row's weight, a whole number; absent: each row weighs 1.
+        edges: of the bins of a histogram, ascending; each bin includes its lower edge, the last its upper edge too.
+        unit: what is protected; see `UNITS`.
+        party_norm: with `unit` party: Euclidean norm to which a party's contribution is shortened, in scaled rows.
+        attempts: so many rounds, with fresh keys, before a sum fails that too few parties answer.
+    """
+
+    max_rows: Annotated[int, Field(ge=1, le=1 << 40)]
+    units: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    row_norm: Annotated[Finite, Field(gt=0)] | None = None
+    weight: Annotated[int, Field(ge=0)] | None = None
+    edges: Annotated[tuple[Finite, ...], Field(max_length=1 << 16)] = ()
+    unit: Literal["record", "row", "party", "person", "person-at-party"] = "record"
+    party_norm: Annotated[Finite, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _fields_belong_together(self) -> Self:
+        if (self.unit == "party") != (self.party_norm is not None):
+            raise ValueError("party_norm: unit party needs it, and only that")
+        if self.edges:
+            self.check_edges()
+        return self
+
+
+class TableSumPlan(Plan):
+    """What all participants agree on before a sum.
+
+    Attributes:
+        params: validated parameters.
+        mu: Skellam parameter of the noise that stays in the sum; None for an exact answer.
+        ring_bits: size of the ring that holds the sum.
+    """
+
+    params: TableSumParams
+    mu: int | None
+    ring_bits: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the answer has no noise, and so no privacy guarantee."""
+        return self.mu is None
+
+    @property
+    def topology(self) -> Topology:
+        """Who shares with whom: all parties with all others."""
+        return Topology.complete(self.n_parties, self.job.t)
+
+    @property
+    def rows(self) -> RowVectors:
+        """What a row contributes."""
+        return _row_vectors(self.job.analysis, self.params, self.schemas)
+
+    @property
+    def encoding(self) -> VectorEncoding:
+        """What a party contributes, as the round sees it."""
+        return _encoding(self.rows, self.params)
+
+    @property
+    def most_rows_of(self) -> Mapping[str, int]:
+        """Party to the number of rows of one person that count there; empty where all rows count."""
+        return _rows_that_count(self.job, self.params, self.schemas)
+
+    @property
+    def sensitivities(self) -> dict[View, SumSensitivity]:
+        """How far one protected unit moves the sum."""
+        return _sensitivities(self.rows, self.params, self.n_parties, self.most_rows_of)
+
+    @property
+    def noise(self) -> SumNoise | None:
+        """The noise, None for an exact answer."""
+        if self.mu is None:
+            return None
+        topology = self.topology
+        return SumNoise(self.mu, self.rows.n_entries, levels_of(topology), topology.n_corrupt, self.sensitivities)
+
+    @property
+    def privacy_unit(self) -> str:
+        """What is protected."""
+        return UNITS[self.params.unit]
+
+    def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return the one release, with as few survivors as may be; nothing for an exact answer.
+
+        Attempts that fail open nothing, and at most one of a job's attempts is ever opened
+        (`analyses.sums.session_sum`).
+        """
+        noise = self.noise
+        return () if noise is None else (noise.event(view),)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return what the job costs, or that it has no guarantee."""
+        noise, job = self.noise, self.job
+        if noise is None:
+            return no_guarantee_report(
+                mechanism=f"{job.analysis}: an exact masked sum", n_parties=self.n_parties, colluding=job.t
+            )
+        return noise.report(job.analysis, job.privacy.delta)
+
+    def config_of(self, session: Session, attempt: int, identities: Mapping[int, bytes]) -> RoundConfig:
+        """Return the configuration of an attempt, the same for all participants."""
+        return configure(
+            RoundId(session.job_id, 0, attempt),
+            [(session.names[i], identities[i]) for i in range(1, self.n_parties + 1)],
+            self.topology,
+            RingGroup(self.ring_bits),
+            self.job.analysis,
+            self.encoding,
+            self.noise,
+        )
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
+    """Fix everything public: encoding, noise, ring.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    check_roster(job)
+    _check_schemas(job, tuple(schemas))
+    try:
+        params = TableSumParams.model_validate(job.parameters)
+    except ValidationError as error:
+        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+    _check_params(job.analysis, params, schemas)
+    n = len(job.compute_parties)
+    try:
+        topology = Topology.complete(n, job.t)
+        rows = _row_vectors(job.analysis, params, schemas)
+        encoding = _encoding(rows, params)
+        noise = None
+        if job.target is not None:
+            moved = _sensitivities(rows, params, n, _rows_that_count(job, params, tuple(schemas)))
+            noise = calibrated(moved, job.target, rows.n_entries, topology)
+        ring = ring_for(n, encoding, noise)
+    except ProtocolError as error:
+        raise JobError(f"parameters.max_rows, parameters.units: {error}") from error
+    return TableSumPlan(
+        job=job,
+        schemas=tuple(schemas),
+        n_primes=0,
+        params=params,
+        mu=None if noise is None else noise.mu,
+        ring_bits=ring.bits,
+    )
+
+
+def _rows_that_count(job: Job, params: TableSumParams, schemas: tuple[BlockSchema, ...]) -> Mapping[str, int]:
+    return rows_per_person(job, schemas) if params.unit in (PERSON, PERSON_AT_PARTY) else {}
+
+
+def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
+    parties = tuple(brought.party for brought in job.inputs)
+    if set(job.compute_parties) != set(parties):
+        raise JobError("compute: the members of a sum are the parties that bring tables, no more and no fewer")
+    if len(parties) > LARGEST_COMPLETE_GRAPH:
+        raise JobError(f"inputs: at most {LARGEST_COMPLETE_GRAPH} parties; more members are for moiety sum")
+    if tuple(schema.party for schema in schemas) != job.members:
+        raise JobError("schemas do not belong to the members of the job")
+    for schema in schemas:
+        if len(schema.columns) != len(schemas[0].columns) or not schema.columns:
+            raise JobError(
+                f"inputs: {schema.party} brings {len(schema.columns)} columns and {schemas[0].party} "
+                f"{len(schemas[0].columns)}; each column is added to the others' in the same place"
+            )
+
+
+def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> None:
+    n_columns = len(schemas[0].columns)
+    if (analysis == HISTOGRAM) != bool(params.edges):
+        raise JobError("parameters.edges: a histogram needs them, and only a histogram")
+    if analysis == HISTOGRAM:
+        if n_columns != 1:
+            raise JobError("inputs: a histogram is of one column of each party")
+        if params.units is not None or params.row_norm is not None:
+            raise JobError("parameters.units, parameters.row_norm: a histogram counts rows, it has neither")
+    elif params.units is None:
+        raise JobError("parameters.units: sums and means need it")
+    if params.weight is not None:
+        if analysis != MEAN:
+            raise JobError("parameters.weight: only a mean has weights")
+        if params.weight >= n_columns or n_columns < 2:
+            raise JobError(f"parameters.weight: there is no column {params.weight} beside one to average")
+        for schema in schemas:
+            column = schema.columns[params.weight]
+            if column.lower < 0 or column.upper < 1:
+                raise JobError(
+                    f"parameters.weight: bounds of {schema.party}.{column.name} must reach from 0 or more to 1 or more"
+                )
+    if analysis != HISTOGRAM and (largest := max(scales_of(schemas))) > MOST_PER_UNIT:
+        raise JobError(
+            f"inputs: with bounds up to {largest:g} the answer leaves the range of floating-point numbers; give the "
+            "column in other units"
+        )
+    if params.units is not None and n_columns * params.units**2 >= 1 << 62:
+        raise JobError("parameters.units: rows of so many columns and units do not fit 64-bit integers")
+    if _row_vectors(analysis, params, schemas).largest_entry > LARGEST_ENTRY:
+        raise JobError("parameters.units, parameters.weight: units times the largest weight is above 2^30")
+
+
+def _row_vectors(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> RowVectors:
+    if analysis == HISTOGRAM:
+        return BinnedRows(params.edges)
+    assert params.units is not None
+    scales, weight, largest_weight = list(scales_of(schemas)), params.weight, 1
+    if weight is not None:
+        largest_weight = math.floor(scales.pop(weight))
+    lowest = min(c.lower for schema in schemas for i, c in enumerate(schema.columns) if i != weight)
+    rows = ScaledRows(tuple(scales), params.units, params.row_norm, is_non_negative=lowest >= 0)
+    return rows if analysis == SUM else WeightedRows(rows, weight, largest_weight)
+
+
+def _encoding(rows: RowVectors, params: TableSumParams) -> VectorEncoding:
+    norm = None if params.party_norm is None else params.party_norm * (params.units or 1)
+    return VectorEncoding(rows.n_entries, float(params.max_rows * rows.largest_entry), norm_clip=norm)
+
+
+def _sensitivities(
+    rows: RowVectors, params: TableSumParams, n_parties: int, most_rows_of: Mapping[str, int]
+) -> dict[View, SumSensitivity]:
+    unit, bound, times = UNITS[params.unit], rows.bound, 1
+    if params.unit == "party":
+        encoding = _encoding(rows, params)
+        width = encoding.largest_entry * (1 if bound.is_non_negative else 2)
+        bound = VectorBound((width,) * rows.n_entries, encoding.squared_norm_bound, bound.is_non_negative)
+    elif params.unit == "record":
+        times = n_parties  # N vectors move at once: the norms add up, by the triangle inequality
+    elif params.unit == PERSON:
+        times = sum(most_rows_of.values())
+    elif params.unit == PERSON_AT_PARTY:
+        times = max(most_rows_of.values())
+    found = {view: bound.sensitivity(view, unit) for view in VIEWS}
+    return {
+        view: SumSensitivity(times**2 * moved.squared_l2, times * moved.l1, moved.adjacency, unit)
+        for view, moved in found.items()
+    }

@@ -1,0 +1,150 @@
+"""`secure-sum`, `secure-mean`, `secure-histogram`: over the rows of all parties' tables, as jobs.
+
+Every party adds up its own rows (`analyses.sums.row_vectors`) and the parties' totals are added as a masked sum
+(`analyses.sums.session_sum`): the coordinator learns the survivors' sum, and once every party has committed the cost,
+parties may vanish. With a privacy target the members add noise of which exactly the intended amount stays whoever
+survives (`analyses.sums.noise`). Without one the answer is exact, and nobody is protected: parties refuse that
+unless their owner allows it by name.
+
+| step | here |
+| --- | --- |
+| each row becomes a vector of certified size, a party adds up its own | `contribution`, `row_vectors` |
+| noise of which the intended amount stays, whoever drops out | `TableSumPlan.noise`, `noise` |
+| the five stages, among all parties and the coordinator | `session_sum`, `mpc.secagg.drive` |
+| noise in excess is removed | `coordinator`, `SumNoise.remove_surplus` |
+| the answer and who is in it | `answer` |
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.analysis import Analysis
+from analyses.job.job import Job
+from analyses.job.schema import LocalReport, Table
+from analyses.job.survival import OpeningSurvival, Survival
+from analyses.rows.surplus import counting_rows, n_surplus, own_key
+from analyses.sums import session_sum
+from analyses.sums.plan import TableSumParams, TableSumPlan, plan
+from analyses.sums.reference import reference, value_of
+from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation
+from mpc.protocol.session import Session
+from mpc.secagg.config import RoundConfig, Topology
+from mpc.secagg.opened_sum import OpenedSum
+
+STAGES_PER_DEADLINE = 4
+"""A stage lasts at most the job's deadline divided by this. A party that has answered waits for a whole deadline: for
+the end of the stage, and before it for the last keys, or for a message to somebody who takes none."""
+
+SHORTENED = "the whole contribution, by party_norm"
+"""Under this name the owner's report counts that the total was shortened."""
+
+Integers = NDArray[np.int64]
+
+
+def contribution(plan: TableSumPlan, table: Table, session: Session) -> tuple[Integers, LocalReport]:
+    """Return what a party contributes, shape (entries,), and what its owner may know of it. Both are private."""
+    counting = None
+    if most := plan.most_rows_of.get(table.schema.party):
+        counting = counting_rows(table, own_key(session), most)
+    total, report = plan.rows.total(table, plan.encoding.largest_entry, counting)
+    report = replace(report, surplus_rows=n_surplus(counting))
+    if plan.params.party_norm is not None:
+        encoded = plan.encoding.encode(total, session.entropy)
+        total = encoded.values
+        if encoded.norm_was_clipped:
+            report = replace(report, clipped_values=report.clipped_values | {SHORTENED: 1})
+    return total, report
+
+
+async def party(session: Session, plan: TableSumPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: add up my rows, and take part in the masked sum.
+
+    Raises:
+        LeftBehindError: the others went on without us.
+        ProtocolError: somebody is lost before the round, or violates the protocol.
+
+    Privacy: at most t colluding parties and the coordinator learn nothing but the survivors' sum, noise included.
+    Cost: 6 rounds over the coordinator; bits / 8 bytes per entry and about 260 bytes per party.
+    """
+    assert table is not None  # every member brings one: `plan` has checked it
+    session.progress("rows", 0, 1)
+    values, report = await session.compute(contribution, plan, table, session)
+    noise = plan.noise
+
+    async def noise_of(seeds: Sequence[bytes]) -> Integers:
+        assert noise is not None
+        return (await session.compute(noise.draw, seeds, session.entropy)).values
+
+    await session_sum.contribute(
+        session,
+        lambda attempt, identities: plan.config_of(session, attempt, identities),
+        plan.n_parties,
+        session.binding,
+        values,
+        None if noise is None else noise_of,
+    )
+    return report
+
+
+async def coordinator(session: Session, plan: TableSumPlan) -> dict[str, Any]:
+    """Run the coordinator's part: host the masked sum and say what it comes to.
+
+    Returns:
+        JSON-able; see `answer`.
+
+    Raises:
+        ProtocolError: the sum cannot be opened.
+    """
+    opened, config = await session_sum.conduct(
+        session,
+        lambda attempt, identities: plan.config_of(session, attempt, identities),
+        plan.n_parties,
+        session.binding,
+        stage_s=plan.job.deadline_s / STAGES_PER_DEADLINE,
+        attempts=plan.params.attempts,
+    )
+    noise = plan.noise
+    if noise is not None:
+        opened = await session.compute(noise.remove_surplus, opened)
+    return answer(plan, opened, config)
+
+
+def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
+    """Return the answer: it, over whose rows it is, who vanished when, and what it costs.
+
+    Args:
+        plan: of the job.
+        opened: what the round came to, without noise in excess.
+        config: of the round.
+    """
+    return value_of(plan, opened.integers()) | {
+        "analysis": plan.job.analysis,
+        **participation(opened, config),
+        "privacy": plan.privacy_report(),
+    }
+
+
+def survival(job: Job) -> Survival:
+    """Return how many parties of a sum may drop out: survivors' keys must suffice to take off all masks."""
+    n = len(job.compute_parties)
+    needed = Topology.complete(n, job.t).fewest_survivors
+    opened = OpeningSurvival("a masked sum", needed, n - needed, 0)
+    return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
+
+
+ANALYSIS = Analysis(
+    names=(SUM, MEAN, HISTOGRAM),
+    parameters=TableSumParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=survival,
+    page="protocols/secure-aggregation.md",
+    demo="sum",
+    reference=reference,
+    may_be_exact=True,
+)

@@ -1,0 +1,233 @@
+"""Audit targets of releases of integers plus noise: a vector of which a neighbour moves some entries by known steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby
+from typing import Protocol, Self
+
+import numpy as np
+
+from analyses.sums.noise import SumNoise
+from audit.less_noise import scaled_scale, with_noise
+from dp.audit.exact_audit import Part
+from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, skellam
+from dp.cost.views import View
+from dp.draw.noise import sample_discrete_laplace
+from dp.mechanism.gram import NoisyGram
+from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.vector import SharedSkellam
+from entropy import Entropy
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
+from mpc.secagg.vector.group import RingGroup
+
+
+class Release(Protocol):
+    """A release of the exact answer plus independent noise in each entry; input 1 moves it by `difference`."""
+
+    @property
+    def difference(self) -> tuple[int, ...]:
+        """What input 1 adds to the exact answer, per entry."""
+
+    def laws(self) -> Sequence[Law]:
+        """Return the law of the noise that the view does not know, per entry."""
+
+    def output(self, world: int, entropy: Entropy) -> Integers:
+        """Run once on input 0 or 1; return what the view sees less the exact answer for input 0, shape (entries,)."""
+
+    def with_noise(self, noise: Fraction) -> Self:
+        """Return the release with `noise` times the noise."""
+
+
+@dataclass(frozen=True)
+class AdditiveTarget:
+    """Each entry of a release is a part.
+
+    Attributes:
+        release: with the claimed noise.
+        noise: what it is drawn with.
+    """
+
+    release: Release
+    noise: Fraction = Fraction(1)
+
+    def parts(self, noise: Fraction) -> Sequence[Part]:
+        """See `ExactTarget`."""
+        found = []
+        laws = self.release.with_noise(noise).laws()
+        entries = zip(self._windows(), laws, self.release.difference, strict=True)
+        # Entries that follow each other and have one law and one difference are parts alike.
+        for _, alike in groupby(entries, key=lambda entry: (entry[0], id(entry[1]), entry[2])):
+            ((start, stop), law, moved), *others = alike
+            masses = np.stack([law.within(start, stop), law.shifted(moved).within(start, stop)])
+            found.append(Part(masses, 1 + len(others)))
+        return found
+
+    def draw(self, world: int, n_runs: int, entropy: Entropy) -> Integers:
+        """See `ExactTarget`: one call of the release per run."""
+        release, windows = self.release.with_noise(self.noise), np.array(self._windows())
+        outputs = np.stack([release.output(world, entropy) for _ in range(n_runs)])
+        found: Integers = np.clip(outputs, windows[:, 0], windows[:, 1] - 1) - windows[:, 0]
+        return found
+
+    def with_noise(self, noise: Fraction) -> "AdditiveTarget":
+        """See `ExactTarget`."""
+        return replace(self, noise=noise)
+
+    def _windows(self) -> list[tuple[int, int]]:
+        """Return the values told apart in each entry: all that occur, but with a probability below 1e-13."""
+        return [
+            (law.start + min(0, moved), law.stop + max(0, moved))
+            for law, moved in zip(self.release.laws(), self.release.difference, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class PartiesRelease:
+    """A release under shares: every party draws its part by `sample_party_noise`, a view does not know that of some.
+
+    Attributes:
+        mechanism: of all parties.
+        view: `coordinator` knows none of the noise; `coalition` has subtracted that of t parties.
+        difference: see `Release`; no longer than the mechanism's sensitivity in the view.
+    """
+
+    mechanism: SharedSkellam | NoisyGram
+    view: View
+    difference: tuple[int, ...]
+
+    def laws(self) -> Sequence[Law]:
+        """See `Release`."""
+        mechanism, mu = self.mechanism, self.mechanism.unknown_mu(self.view)
+        if isinstance(mechanism, SharedSkellam):
+            return [skellam(mu)] * mechanism.length
+        n, on, off = mechanism.n_columns, skellam(mu), skellam(Fraction(mu, 2))
+        return [on if i == j else off for i in range(n) for j in range(i, n)]
+
+    def output(self, world: int, entropy: Entropy) -> Integers:
+        """See `Release`."""
+        n_unknown = self.mechanism.n_parties - (self.mechanism.colluding if self.view == "coalition" else 0)
+        total = world * np.array(self.difference, dtype=np.int64)
+        for _ in range(n_unknown):
+            total = total + self.mechanism.sample_party_noise(entropy).values
+        return total
+
+    def with_noise(self, noise: Fraction) -> "PartiesRelease":
+        """See `Release`."""
+        return replace(self, mechanism=with_noise(self.mechanism, noise))
+
+
+def gram_difference(enters: Sequence[int], leaves: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Return how far the upper triangle of X^T X moves when a row enters, or replaces another one."""
+    found = np.outer(enters, enters) - (0 if leaves is None else np.outer(leaves, leaves))
+    return tuple(int(x) for x in found[np.triu_indices(len(enters))])
+
+
+@dataclass(frozen=True)
+class MechanismRelease:
+    """A vector with the noise of one party, or of several that each release a vector of their own.
+
+    Attributes:
+        mechanism: of `dp.mechanism.scalar`.
+        n_owners: each releases such a vector.
+        difference: see `Release`, owner after owner.
+    """
+
+    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise
+    n_owners: int
+    difference: tuple[int, ...]
+
+    def laws(self) -> Sequence[Law]:
+        """See `Release`."""
+        match self.mechanism:
+            case SkellamNoise(parameter=mu):
+                law = skellam(mu)
+            case DiscreteGaussianNoise(parameter=variance):
+                law = discrete_gaussian(variance)
+            case DiscreteLaplaceNoise(parameter=scale):
+                law = discrete_laplace(scale)
+        return [law] * len(self.difference)
+
+    def output(self, world: int, entropy: Entropy) -> Integers:
+        """See `Release`."""
+        noise = np.concatenate([self.mechanism.sample(entropy).values for _ in range(self.n_owners)])
+        return noise + world * np.array(self.difference, dtype=np.int64)
+
+    def with_noise(self, noise: Fraction) -> "MechanismRelease":
+        """See `Release`."""
+        return replace(self, mechanism=with_noise(self.mechanism, noise))
+
+
+@dataclass(frozen=True)
+class LaplaceSums:
+    """The sums that owners release with discrete Laplace noise, as `moments` with method `laplace` does.
+
+    Attributes:
+        scale: of each owner's noise.
+        difference: the largest value of each owner.
+    """
+
+    scale: Fraction
+    difference: tuple[int, ...]
+
+    def laws(self) -> Sequence[Law]:
+        """See `Release`."""
+        return [discrete_laplace(self.scale)] * len(self.difference)
+
+    def output(self, world: int, entropy: Entropy) -> Integers:
+        """See `Release`."""
+        noise = np.concatenate([sample_discrete_laplace(entropy, self.scale, 1) for _ in self.difference])
+        return noise + world * np.array(self.difference, dtype=np.int64)
+
+    def with_noise(self, noise: Fraction) -> "LaplaceSums":
+        """See `Release`."""
+        return replace(self, scale=scaled_scale(self.scale, noise))
+
+
+@dataclass(frozen=True)
+class MaskedSumRelease:
+    """A masked sum with removable noise, of which what is in excess is opened and taken away.
+
+    Every survivor draws by `SumNoise.draw` with seeds of its own; the excess is taken away by `remove_surplus`. A
+    coalition has besides subtracted all that its members added.
+
+    Attributes:
+        mechanism: of all members.
+        view: whose view.
+        n_survivors: at least the lowest level.
+        difference: see `Release`.
+    """
+
+    mechanism: SumNoise
+    view: View
+    n_survivors: int
+    difference: tuple[int, ...]
+
+    def laws(self) -> Sequence[Law]:
+        """See `Release`."""
+        return [skellam(self.mechanism.unknown_mu(self.n_survivors, self.view))] * self.mechanism.length
+
+    def output(self, world: int, entropy: Entropy) -> Integers:
+        """See `Release`."""
+        noise, survivors = self.mechanism, range(1, self.n_survivors + 1)
+        n_components, n_opened = len(noise.component_mus), n_opened_by(noise.levels, self.n_survivors)
+        corrupt = noise.n_corrupt if self.view == "coalition" else 0
+        total, known = world * np.array(self.difference, dtype=np.int64), np.zeros(noise.length, dtype=np.int64)
+        opened_seeds = {}
+        for member in survivors:
+            seeds = SurplusSeeds(entropy, n_components).seeds
+            values = noise.draw(seeds, entropy).values
+            total = total + values
+            opened_seeds[member] = seeds[:n_opened]
+            if member <= corrupt:
+                # What is opened of its noise is gone from the sum already.
+                known = known + values - noise._components(seeds[:n_opened])
+        group = RingGroup(62)
+        opened = OpenedSum(group, group.encode(total), tuple(survivors), {}, {}, (), opened_seeds if n_opened else {})
+        left: Integers = noise.remove_surplus(opened).integers().astype(np.int64) - known
+        return left
+
+    def with_noise(self, noise: Fraction) -> "MaskedSumRelease":
+        """See `Release`."""
+        return replace(self, mechanism=with_noise(self.mechanism, noise))

@@ -1,0 +1,43 @@
+"""An entry of the table of audit targets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dp.audit.audit import Target
+from dp.audit.exact_audit import Design, ExactTarget, design_audit
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One sound mechanism of the table.
+
+    Attributes:
+        summary: what is audited, and by whom it is seen.
+        covers: the ways of analyses that release by this mechanism, `analysis:way`.
+        make: builds the target.
+        n_runs: of each input; by default as many as `design_audit` computes.
+    """
+
+    summary: str
+    covers: tuple[str, ...]
+    make: Callable[[], ExactTarget]
+    n_runs: int | None = None
+
+    def design(self, *, n_runs: int | None = None, **options: Any) -> Design:
+        """Return the design of its audit; arguments as `design_audit`."""
+        return design_audit(self.make(), n_runs=n_runs or self.n_runs, **options)
+
+
+class Published(NamedTuple):
+    """A mechanism with a known fault, and the claim that was made for it.
+
+    Attributes:
+        summary: what is wrong.
+        n_runs: of each input, enough to beat the claim.
+        make: builds the target.
+    """
+
+    summary: str
+    n_runs: int
+    make: Callable[[], Target]

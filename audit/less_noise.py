@@ -1,0 +1,178 @@
+"""FOR AUDITS ONLY: the same mechanism with less noise than it says, as a fault would have it.
+
+`with_noise(mechanism, factor)` scales the noise parameter that the mechanism gives to its sampler; nothing else of the
+mechanism changes, and the sampler is the one that jobs use. An audit keeps the claim of the whole mechanism and must
+find that the other one does not keep it.
+
+| mechanism | what is scaled |
+| --- | --- |
+| Skellam and discrete Gaussian noise | the variance, by the factor |
+| discrete Laplace noise | the scale, by its square root, which scales the variance by the factor |
+| randomized response, bits, local hashing, reports of moments made of bits, local responses | epsilon, by 2 - factor |
+| cardinality sketches | the numbers of phantoms, by the factor |
+
+Parameters are whole numbers, so what they are scaled to is rounded; laws are computed from the rounded ones.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from analyses.clustering.noisy_lloyd import NoisyLloyd
+from analyses.clustering.partition_tree import PartitionTree
+from analyses.power_moments.reports import MomentReports
+from analyses.power_moments.sketch import MomentSketch
+from analyses.sums.noise import SumNoise
+from dp.local_mechanism.hadamard_response import HadamardResponse
+from dp.local_mechanism.hashed_response import HashedResponse
+from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import SignResponse
+from dp.local_mechanism.wave import Wave
+from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.cardinality import PartitionSketch
+from dp.mechanism.gram import NoisyGram
+from dp.mechanism.hashing import LocalHashing
+from dp.mechanism.projection import NoisySketch
+from dp.mechanism.response import RandomizedResponse
+from dp.mechanism.sampled import SampledSkellam
+from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.vector import SharedSkellam
+
+M = TypeVar("M")
+
+_STEPS = 1 << 20
+
+
+def with_noise(mechanism: M, factor: Fraction) -> M:
+    """Return the mechanism with `factor` times its noise; itself for 1.
+
+    Raises:
+        TypeError: nobody has said what less noise is for such a mechanism.
+    """
+    if factor == 1:
+        return mechanism
+    for kind, scale in _SCALINGS.items():
+        if isinstance(mechanism, kind):
+            scaled: M = scale(mechanism, factor)
+            return scaled
+    raise TypeError(f"what less noise is for a {type(mechanism).__name__} is not known")
+
+
+def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:
+    """Return the scale of discrete Laplace noise of about `factor` times the variance."""
+    return Fraction(round(scale * _STEPS * Fraction(math.sqrt(factor))), _STEPS)
+
+
+def _shared(mechanism: SharedSkellam, factor: Fraction) -> SharedSkellam:
+    return replace(mechanism, party_mu=round(mechanism.party_mu * factor))
+
+
+def _gram(mechanism: NoisyGram, factor: Fraction) -> NoisyGram:
+    return replace(mechanism, party_mu=2 * round(mechanism.party_mu * factor / 2))
+
+
+def _sampled(mechanism: SampledSkellam, factor: Fraction) -> SampledSkellam:
+    return replace(mechanism, step=with_noise(mechanism.step, factor))
+
+
+def _by_variance(mechanism: Any, factor: Fraction) -> Any:
+    return replace(mechanism, parameter=round(mechanism.parameter * factor))
+
+
+def _laplace(mechanism: DiscreteLaplaceNoise, factor: Fraction) -> DiscreteLaplaceNoise:
+    return replace(mechanism, parameter=round(mechanism.parameter * math.sqrt(factor)))
+
+
+def _sum(mechanism: SumNoise, factor: Fraction) -> SumNoise:
+    return replace(mechanism, mu=round(mechanism.mu * factor))
+
+
+def _sketch(mechanism: NoisySketch, factor: Fraction) -> NoisySketch:
+    return replace(mechanism, multiplier=round(mechanism.multiplier * factor))
+
+
+def _tree(mechanism: PartitionTree, factor: Fraction) -> PartitionTree:
+    return replace(mechanism, count_variance=mechanism.count_variance * factor, sum_cost=mechanism.sum_cost / factor)
+
+
+def _lloyd(mechanism: NoisyLloyd, factor: Fraction) -> NoisyLloyd:
+    return replace(
+        mechanism,
+        count_variance=mechanism.count_variance * factor,
+        sum_variance=mechanism.sum_variance * factor,
+    )
+
+
+def _moment_sketch(mechanism: MomentSketch, factor: Fraction) -> MomentSketch:
+    return replace(mechanism, variances=tuple(round(variance * factor) for variance in mechanism.variances))
+
+
+def _response(mechanism: RandomizedResponse, factor: Fraction) -> RandomizedResponse:
+    odds = math.exp(mechanism.pure_epsilon * float(2 - factor))
+    truthful = odds / (odds + mechanism.n_options - 1)
+    return replace(mechanism, truthful=Fraction(round(truthful * _STEPS), _STEPS))
+
+
+def _hashing(mechanism: LocalHashing, factor: Fraction) -> LocalHashing:
+    return replace(mechanism, response=with_noise(mechanism.response, factor))
+
+
+def _bits(mechanism: RandomizedBits, factor: Fraction) -> RandomizedBits:
+    odds = float(mechanism.truthful / (1 - mechanism.truthful)) ** float(2 - factor)
+    return RandomizedBits(round((odds / (1 + odds) - 0.5) / BIAS_UNIT) * BIAS_UNIT)
+
+
+def _moment_reports(mechanism: MomentReports, factor: Fraction) -> MomentReports:
+    return replace(mechanism, bits=with_noise(mechanism.bits, factor))
+
+
+def _phantoms(mechanism: PartitionSketch, factor: Fraction) -> PartitionSketch:
+    return replace(
+        mechanism,
+        own_phantoms=round(mechanism.own_phantoms * factor),
+        shared_phantoms=max(1, round(mechanism.shared_phantoms * factor)),
+    )
+
+
+def _wave(mechanism: Wave, factor: Fraction) -> Wave:
+    window = tuple(_scaled_weight(weight, mechanism.other, factor) for weight in mechanism.window)
+    return replace(mechanism, window=window)
+
+
+def _by_odds(mechanism: Any, factor: Fraction) -> Any:
+    odds = mechanism.odds
+    return replace(mechanism, odds=Odds(_scaled_weight(odds.favoured, odds.other, factor), odds.other))
+
+
+def _scaled_weight(weight: int, other: int, factor: Fraction) -> int:
+    scaled: int = round(other * (weight / other) ** float(2 - factor))
+    return scaled
+
+
+_SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
+    SharedSkellam: _shared,
+    NoisyGram: _gram,
+    SampledSkellam: _sampled,
+    SkellamNoise: _by_variance,
+    DiscreteGaussianNoise: _by_variance,
+    DiscreteLaplaceNoise: _laplace,
+    SumNoise: _sum,
+    NoisySketch: _sketch,
+    PartitionTree: _tree,
+    NoisyLloyd: _lloyd,
+    MomentSketch: _moment_sketch,
+    RandomizedResponse: _response,
+    LocalHashing: _hashing,
+    Wave: _wave,
+    SignResponse: _by_odds,
+    HashedResponse: _by_odds,
+    HadamardResponse: _by_odds,
+    HierarchicalResponse: _by_odds,
+    HaarResponse: _by_odds,
+    RandomizedBits: _bits,
+    MomentReports: _moment_reports,
+    PartitionSketch: _phantoms,
+}

@@ -1,0 +1,348 @@
+"""The audit targets by name: mechanism and numbers, whose view, and for which ways of which analyses they stand."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.clustering.estimators.mpc import SCALE
+from analyses.clustering.noisy_lloyd import NoisyLloyd
+from analyses.clustering.partition_tree import PartitionTree
+from analyses.job.job import PrivacyTarget
+from analyses.logistic_regression.taylor_gradient import TaylorGradient
+from analyses.pattern_count.plan import CELL_SENSITIVITY
+from analyses.pattern_count.reports import PatternReports
+from analyses.power_moments.reports import MomentReports
+from analyses.power_moments.sketch import MomentSketch
+from analyses.second_moments.sketch_matrix import SketchMatrix
+from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.secure_sum import SumParams
+from audit.additive import (
+    AdditiveTarget,
+    LaplaceSums,
+    MaskedSumRelease,
+    MechanismRelease,
+    PartiesRelease,
+    gram_difference,
+)
+from audit.entry import Entry, Published
+from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
+from audit.local import LloydTarget, TreeRelease
+from audit.local_responses import LOCAL_RESPONSES
+from audit.reports import (
+    BitsTarget,
+    HashingTarget,
+    MomentReportsTarget,
+    ResponseTarget,
+    SampledBitsTarget,
+)
+from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
+from audit.steps import Record, StepsTarget
+from dp.audit.exact_audit import ExactTarget
+from dp.cost.accounting import Adjacency
+from dp.cost.compose import Unit
+from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.mechanism.bits import RandomizedBits
+from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
+from dp.mechanism.cardinality import PartitionSketch
+from dp.mechanism.gram import NoisyGram
+from dp.mechanism.hashing import LocalHashing
+from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
+from dp.mechanism.response import RandomizedResponse
+from dp.mechanism.sampled import SampledSkellam
+from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
+from mpc.secagg.config import Topology
+
+_N, _T = 3, 1  # parties, of which so many collude
+_SKETCHED = ("low-rank", "least-squares")
+_SEEN_BY = {"coordinator": "seen by the coordinator", "coalition": "seen by a coalition"}
+
+
+def _vector(
+    length: int, moved: dict[View, tuple[int, ...]], party_mu: int, view: View, n_parties: int = _N
+) -> AdditiveTarget:
+    bounds = {v: VectorSensitivity(sum(d * d for d in moved[v]), sum(map(abs, moved[v]))) for v in VIEWS}
+    return AdditiveTarget(PartiesRelease(SharedSkellam(length, bounds, n_parties, _T, party_mu), view, moved[view]))
+
+
+def _gram(view: View) -> AdditiveTarget:
+    mechanism = NoisyGram(n_columns=2, squared_norm_bound=18, n_parties=_N, colluding=_T, party_mu=50)
+    leaves = (1, -4) if view == "coalition" else None
+    return AdditiveTarget(PartiesRelease(mechanism, view, gram_difference((3, 3), leaves)))
+
+
+def _cells(view: View) -> AdditiveTarget:
+    mechanism = SharedSkellam(6, CELL_SENSITIVITY, _N, _T, 5)
+    moved = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
+    return AdditiveTarget(PartiesRelease(mechanism, view, moved))
+
+
+def _memberships(view: View) -> AdditiveTarget:
+    moved: dict[View, tuple[int, ...]] = {"coordinator": (SCALE, 0, 0, 0), "coalition": (SCALE, 0, 0, -SCALE)}
+    return _vector(4, moved, 50, view)
+
+
+def _power(view: View) -> AdditiveTarget:
+    return _vector(1, {"coordinator": (25,), "coalition": (25,)}, 25, view)
+
+
+def _three_sums(view: View) -> AdditiveTarget:
+    gradient = _gradient(1, 1, "three-sums")
+    step = SharedSkellam(3, gradient.sensitivities(), _N, _T, 50)
+    # A record of the row (4) and label 1, weight 1: x G, x v, x y G, in the order of what is opened.
+    moved = tuple(int(f[0]) * 4 for f in gradient.factors(*_integers(4, 1)))
+    replaced = tuple(m - int(f[0]) * -4 for m, f in zip(moved, gradient.factors(*_integers(-4, 0)), strict=True))
+    return AdditiveTarget(PartiesRelease(step, view, moved if view == "coordinator" else replaced))
+
+
+def _integers(product: int, label: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    return np.array([product], dtype=object), np.array([label], dtype=object)
+
+
+def _gradient(n_columns: int, order: int, release: str = "gradient") -> TaylorGradient:
+    return TaylorGradient(
+        n_columns=n_columns,
+        gamma=4 if order == 1 else 2,
+        weight_gamma=1,
+        squared_row_bound=16 if order == 1 else 4,
+        squared_weight_bound=1,
+        order=cast(Any, order),
+        release=cast(Any, release),
+    )
+
+
+def _steps(view: View, order: int) -> StepsTarget:
+    cubic = order == 3
+    gradient = _gradient(1 if cubic else 2, order)
+    step = SharedSkellam(gradient.n_columns, gradient.sensitivities(), _N, _T, 20_000 if cubic else 150)
+    sampling = BoundedPoisson(rate_units=RATE_UNITS // 4 * 3, n_steps=3, most_participations=1)
+    row, other = ((2,), (-2,)) if cubic else ((2, 3), (3, -2))
+    weights = (1,) if cubic else (1, 0)
+    before = None if view == "coordinator" else Record(other, 0 if cubic else 1)
+    return StepsTarget(SampledSkellam(step, sampling), gradient, weights, (before, Record(row, 0)), view)
+
+
+def _additive(
+    kind: type[SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise], parameter: int, moved: int
+) -> AdditiveTarget:
+    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE, Unit.RECORD)
+    return AdditiveTarget(MechanismRelease(mechanism, 1, (moved,)))
+
+
+def _independent(view: View) -> AdditiveTarget:
+    moved = (1, 0, 0) if view == "coordinator" else (1, -1, 0)
+    l1 = sum(map(abs, moved))
+    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view], Unit.RECORD)
+    return AdditiveTarget(MechanismRelease(mechanism, 2, moved * 2))
+
+
+def _bits(view: View) -> BitsTarget:
+    reports = PatternReports((2, 2, 2), 1, 1, RandomizedBits(Fraction(1, 8)))
+    return BitsTarget(reports, (-1, 1) if view == "coordinator" else (0, 1))
+
+
+def _sampled_bits() -> SampledBitsTarget:
+    return SampledBitsTarget(PatternReports((2, 2, 2), 4, 2, RandomizedBits(Fraction(1, 4))))
+
+
+def _moment_reports(values: tuple[int, int], threshold: int) -> MomentReportsTarget:
+    largest = (3, 3)
+    return MomentReportsTarget(MomentReports(2, threshold, largest, RandomizedBits(Fraction(3, 20))), values)
+
+
+def _moment_signs(knows_signs: bool) -> SignsTarget:
+    return SignsTarget(MomentSigns(MomentSketch(8, (100, 200)), (5, 10)), knows_signs)
+
+
+def _block_signs() -> SignsTarget:
+    return SignsTarget(BlockSigns(_projection(8, 10 * VARIANCE_UNITS), (8, 6)), knows_signs=False)
+
+
+def _projected(entries: str) -> AdditiveTarget:
+    release = ProjectedRow(_projection(8, 10 * VARIANCE_UNITS), SketchMatrix(8, cast(Any, entries)), 16, (4, -5))
+    return AdditiveTarget(release)
+
+
+def _projection(sketch_rows: int, multiplier: int) -> NoisySketch:
+    return NoisySketch(sketch_rows, (100, 100), 0, True, _N, _T, multiplier)
+
+
+def _tree(view: View) -> AdditiveTarget:
+    tree = PartitionTree(n_columns=1, width=15, count_variance=Fraction(1), sum_cost=Fraction(1, 2))
+    leaves = () if view == "coordinator" else (2,)
+    return AdditiveTarget(TreeRelease(tree, (12,), leaves, rows_per_value=60))
+
+
+def _lloyd(view: View) -> LloydTarget:
+    lloyd = NoisyLloyd(n_columns=1, width=400, count_variance=Fraction(2), sum_variance=Fraction(160_000))
+    return LloydTarget(lloyd, ((20, 20), (20, 21) if view == "coordinator" else (19, 21)), cells=1)
+
+
+def _sum_noise() -> SumNoise:
+    moved = {
+        view: SumSensitivity(8 * (8 if view == "coordinator" else 16) ** 2, 128, ADJACENCY[view], "u") for view in VIEWS
+    }
+    return SumNoise(100, 8, (3, 4, 5), _T, moved)
+
+
+def _masked_sum(view: View, n_survivors: int) -> AdditiveTarget:
+    return AdditiveTarget(MaskedSumRelease(_sum_noise(), view, n_survivors, (11,) * 8))
+
+
+@lru_cache(maxsize=2)
+def _device_noise(n_members: int) -> SumNoise:
+    params = SumParams(
+        analysis="secure-sum",
+        record="steps",
+        length=16,
+        largest=8,
+        privacy=PrivacyTarget(epsilon=10, delta=1e-4, view="coalition"),
+    )
+    topology = Topology.complete(n_members, 1) if n_members <= 128 else Topology.ring(n_members, 10, 15)
+    noise = params.noise(topology)
+    assert noise is not None, "there is a privacy target"
+    return noise
+
+
+def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
+    moved = 8 if view == "coordinator" else 16  # a device's vector is present, or all eights become minus eights
+    noise = _device_noise(n_members)
+    return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, (moved,) * noise.length))
+
+
+def _both(
+    name: str, summary: str, covers: tuple[str, ...], make: Callable[[View], ExactTarget], n_runs: int | None = None
+) -> dict[str, Entry]:
+    return {
+        f"{name}-{view}": Entry(f"{summary}, {_SEEN_BY[view]}", covers, lambda view=view: make(view), n_runs)  # type: ignore[misc]
+        for view in VIEWS
+    }
+
+
+def _ways(analyses: tuple[str, ...], way: str) -> tuple[str, ...]:
+    return tuple(f"{analysis}:{way}" for analysis in analyses)
+
+
+_SUMS = ("secure-sum", "secure-mean", "secure-histogram")
+
+TARGETS: dict[str, Entry] = {
+    "skellam": Entry("count with Skellam noise", (), lambda: _additive(SkellamNoise, 50, 20)),
+    "discrete-gaussian": Entry(
+        "count with discrete Gaussian noise", (), lambda: _additive(DiscreteGaussianNoise, 100, 20)
+    ),
+    "discrete-laplace": Entry(
+        "count with discrete Laplace noise", (), lambda: _additive(DiscreteLaplaceNoise, 100, 200)
+    ),
+    **_both("gram", "matrix X^T X with Skellam noise", _ways(("pca", *_SKETCHED), "mpc"), _gram),
+    **_both("pattern-count", "counts of patterns under shares", ("pattern-count:mpc",), _cells),
+    **_both("memberships", "counts of memberships under shares", ("clustering:counting mpc",), _memberships),
+    **_both("moments", "moment under shares", ("moments:mpc",), _power),
+    **_both(
+        "logistic",
+        "noisy gradients of sampled steps",
+        ("logistic-regression:gradient, order 1",),
+        lambda v: _steps(v, 1),
+    ),
+    **_both(
+        "logistic-cubic",
+        "the same, sigmoid of order 3",
+        ("logistic-regression:gradient, order 3",),
+        lambda v: _steps(v, 3),
+    ),
+    **_both("logistic-sums", "three sums of one step", ("logistic-regression:three-sums, order 1",), _three_sums),
+    **_both("tree", "leaves of a partition tree", ("clustering:local tree",), _tree),
+    **_both("lloyd", "centre of noisy Lloyd iterations", ("clustering:local lloyd",), _lloyd),
+    "sketch-coordinator": Entry(
+        "sketch G X by signs, G unknown, seen by the coordinator", _ways(_SKETCHED, "sketch, signs"), _block_signs
+    ),
+    "sketch-coalition": Entry(
+        "sketch G X by signs, G known, seen by a coalition",
+        _ways(_SKETCHED, "sketch, signs"),
+        lambda: _projected("signs"),
+    ),
+    "sketch-gaussian": Entry(
+        "sketch G X by binomial entries, G known, seen by a coalition",
+        _ways(_SKETCHED, "sketch, gaussian"),
+        lambda: _projected("gaussian"),
+    ),
+    "moments-laplace": Entry(
+        "sums of owners with discrete Laplace noise, seen by anybody",
+        ("moments:laplace",),
+        lambda: AdditiveTarget(LaplaceSums(Fraction(5), (8, 6))),
+    ),
+    "moments-sketch-coordinator": Entry(
+        "sketches of columns by signs, unknown, seen by the coordinator",
+        ("moments:sketch",),
+        lambda: _moment_signs(knows_signs=False),
+    ),
+    "moments-sketch-coalition": Entry(
+        "sketches of columns by signs, known, seen by a coalition",
+        ("moments:sketch",),
+        lambda: _moment_signs(knows_signs=True),
+    ),
+    "moments-large": Entry(
+        "reports of moments about a large slot", ("moments:threshold",), lambda: _moment_reports((60, 61), 40)
+    ),
+    "moments-small": Entry(
+        "reports of moments about a small slot", ("moments:threshold",), lambda: _moment_reports((1, 2), 200)
+    ),
+    **_both(
+        "bits",
+        "randomized bits about all slots",
+        ("pattern-count:randomized-response", "clustering:counting pattern"),
+        _bits,
+    ),
+    "sampled-bits": Entry(
+        "randomized bits about a secret sample of slots, seen by the coordinator",
+        ("pattern-count:subsampled", "clustering:counting pattern"),
+        _sampled_bits,
+        12_000,
+    ),
+    "response": Entry(
+        "randomized response of two owners, seen by anybody",
+        ("clustering:counting ldp",),
+        lambda: ResponseTarget(RandomizedResponse(3, Fraction(3, 5)), 2),
+    ),
+    "hashed-response": Entry(
+        "randomized response of a hashed choice, seen by anybody",
+        ("clustering:counting ldp",),
+        lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
+    ),
+    **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
+    **LOCAL_RESPONSES,
+    "cardinality": Entry(
+        "cardinality sketches of two parties, seen by the coordinator",
+        ("clustering:counting fm-sketch",),
+        lambda: CardinalityTarget(PartitionSketch(1, 32, 2, own_phantoms=5, shared_phantoms=5, floor=2)),
+    ),
+    **{
+        f"sum-of-{n}-{view}": Entry(
+            f"masked sum, {n} of 5 members survive, excess removed, {_SEEN_BY[view]}",
+            _ways(_SUMS, "noise"),
+            lambda view=view, n=n: _masked_sum(view, n),  # type: ignore[misc]
+        )
+        for n in (3, 4, 5)
+        for view in VIEWS
+    },
+    **_both("devices", "sum over 5 of 6 devices", _ways(_SUMS, "devices"), lambda view: _devices(view, 6, 5)),
+    **_both(
+        "devices-ring",
+        "sum over 147 of 160 devices on a ring",
+        _ways(_SUMS, "devices"),
+        lambda view: _devices(view, 160, 147),
+        250,
+    ),
+}
+"""Name on the command line to what is audited: the audit must not beat it, and must beat it with less noise."""
+
+PUBLISHED: dict[str, Published] = {
+    "faulty-masked-sum": Published("sum of which two noisy views are sent", 2_000_000, TwoViewsOfOneSum),
+    "faulty-sketch": Published("cardinality sketches of parties with shared keys", 2_000_000, SketchWithSharedKeys),
+    "faulty-float-wave": Published("the square wave in floating point", 20_000, FloatWave),
+    "faulty-float-laplace": Published("numpy's floating-point Laplace noise", 20_000, FloatLaplace),
+}
+"""Mechanisms with known faults, whose claims the audit must beat without knowing the fault."""

@@ -1,0 +1,1 @@
+"""The data of the benchmarks and of some tests: bundled, and made up."""

@@ -1,0 +1,150 @@
+"""Adult and NSL-KDD as three parties hold them: categories one-hot, labels with one party, public bounds.
+
+Bounds are constants from what the columns mean; none was computed from the data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analyses.job.job import Job
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from bench.datasets.bundled import read
+from demo.kdd import CATEGORICAL as KDD_CATEGORICAL
+from demo.kdd import CATEGORIES as KDD_CATEGORIES
+from demo.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
+from demo.kdd import NUMERIC as KDD_NUMERIC
+
+Bounds = tuple[float, float]
+
+LEAST_ROWS = 1000
+"""What owners declare publicly; the most is, for comparison with others, what there is."""
+
+# The values of the categories, as the census bureau's description of the data lists them; "?" is unknown.
+_ADULT_VALUES = """
+workclass: ? Federal-gov Local-gov Never-worked Private Self-emp-inc Self-emp-not-inc State-gov Without-pay
+education: 10th 11th 12th 1st-4th 5th-6th 7th-8th 9th Assoc-acdm Assoc-voc Bachelors Doctorate HS-grad Masters Preschool
+ Prof-school Some-college
+marital_status: Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent Never-married Separated Widowed
+occupation: ? Adm-clerical Armed-Forces Craft-repair Exec-managerial Farming-fishing Handlers-cleaners Machine-op-inspct
+ Other-service Priv-house-serv Prof-specialty Protective-serv Sales Tech-support Transport-moving
+relationship: Husband Not-in-family Other-relative Own-child Unmarried Wife
+race: Amer-Indian-Eskimo Asian-Pac-Islander Black Other White
+sex: Female Male
+native_country: ? Cambodia Canada China Columbia Cuba Dominican-Republic Ecuador El-Salvador England France Germany
+ Greece Guatemala Haiti Holand-Netherlands Honduras Hong Hungary India Iran Ireland Italy Jamaica Japan Laos Mexico
+ Nicaragua Outlying-US(Guam-USVI-etc) Peru Philippines Poland Portugal Puerto-Rico Scotland South Taiwan Thailand
+ Trinadad&Tobago United-States Vietnam Yugoslavia
+"""
+_ADULT_CATEGORIES: Mapping[str, Sequence[str]] = {
+    feature: values.split()
+    for feature, values in (line.split(":") for line in _ADULT_VALUES.strip().replace("\n ", " ").splitlines())
+}
+_ADULT_CATEGORICAL: Mapping[str, Sequence[str]] = {
+    "employer": ("workclass", "occupation"),
+    "registry": ("marital_status", "relationship", "race", "sex", "native_country"),
+    "bank": ("education",),
+}
+_ADULT_NUMERIC: Mapping[str, Mapping[str, Bounds]] = {
+    "employer": {"hours_per_week": (1, 99)},  # the form has two digits
+    "registry": {"age": (17, 90)},  # adults; top-coded
+    "bank": {
+        "education_num": (1, 16),  # the place of `education` in its order
+        "capital_gain": (0, 10000),  # more counts as "large", whatever the amount
+        "capital_loss": (0, 5000),
+    },
+}
+# Each category is one column of 1. The rest is room for the numbers: two fifths of the range of hours and ages, and
+# half a length for education and capital; longer blocks are shortened.
+_ADULT_NORM_BOUNDS = {"employer": 2.2**0.5, "registry": 5.2**0.5, "bank": 2.0**0.5}
+
+
+@dataclass(frozen=True)
+class LabelledTables:
+    """A table for learning and one for testing, as three parties hold them.
+
+    Attributes:
+        name: of the data set.
+        label: "party.column".
+        norm_bounds: party to its share of the row norm, public.
+        training, testing: the parties' tables, in the order of the joint table; the label is the last column of its
+            party.
+    """
+
+    name: str
+    label: str
+    norm_bounds: Mapping[str, float]
+    training: Sequence[Table] = field(repr=False)
+    testing: Sequence[Table] = field(repr=False)
+
+    @property
+    def row_norm(self) -> float:
+        """Room for all blocks and the intercept, a little rounded up."""
+        return float(np.sqrt(sum(bound**2 for bound in self.norm_bounds.values()) + 1) + 1e-6)
+
+    def job(self, *, epsilon: float, view: str = "coordinator", delta: float = 1e-5, **parameters: object) -> Job:
+        """Return a job on these tables."""
+        return Job.model_validate(
+            {
+                "analysis": "logistic-regression",
+                "inputs": [{"party": t.schema.party, "table": self.name} for t in self.training],
+                "privacy": {"epsilon": epsilon, "delta": delta, "view": view},
+                "parameters": {
+                    "label": self.label,
+                    "max_rows": self.training[0].n_rows,
+                    "row_norm": self.row_norm,
+                    "norm_bounds": dict(self.norm_bounds),
+                    **parameters,
+                },
+            }
+        )
+
+
+def adult() -> LabelledTables:
+    """Return the census data of 1994: does somebody earn more than 50,000 dollars? 32,561 and 16,281 rows."""
+
+    def split(name: str) -> list[Table]:
+        rows = read(name)
+        label = (rows["income"] == ">50K").to_numpy()
+        return _tables(rows, _ADULT_NUMERIC, _ADULT_CATEGORICAL, _ADULT_CATEGORIES, ("bank", "earns_over_50k", label))
+
+    return LabelledTables("adult", "bank.earns_over_50k", _ADULT_NORM_BOUNDS, split("adult_train"), split("adult_test"))
+
+
+def nsl_kdd() -> LabelledTables:
+    """Return network connections: is one an attack? 25,192 and 22,544 rows; bounds as in `demo.kdd`."""
+
+    def split(name: str) -> list[Table]:
+        rows = read(name)
+        label = (rows["label"] != "normal").to_numpy()
+        return _tables(rows, KDD_NUMERIC, KDD_CATEGORICAL, KDD_CATEGORIES, ("monitor", "is_attack", label))
+
+    training, testing = split("nsl_kdd_train20pct"), split("nsl_kdd_test")
+    return LabelledTables("nsl-kdd", "monitor.is_attack", KDD_NORM_BOUNDS, training, testing)
+
+
+def _tables(
+    rows: pl.DataFrame,
+    numeric: Mapping[str, Mapping[str, Bounds]],
+    categorical: Mapping[str, Sequence[str]],
+    categories: Mapping[str, Sequence[str]],
+    label: tuple[str, str, NDArray[np.bool_]],
+) -> list[Table]:
+    tables = []
+    for party, bounds_of in numeric.items():
+        columns = [ColumnSchema(name=name, lower=low, upper=high) for name, (low, high) in bounds_of.items()]
+        values = [rows[name].to_numpy() for name in bounds_of]
+        for feature in categorical[party]:
+            for value in categories[feature]:
+                columns.append(ColumnSchema(name=f"{feature}_{value}", lower=0, upper=1))
+                values.append((rows[feature] == value).to_numpy())
+        if party == label[0]:
+            columns.append(ColumnSchema(name=label[1], lower=0, upper=1))
+            values.append(label[2])
+        block = np.column_stack([np.asarray(column, dtype=np.float64) for column in values])
+        schema = BlockSchema(party=party, columns=tuple(columns), rows=(min(LEAST_ROWS, len(block)), len(block)))
+        tables.append(Table(schema, block))
+    return tables

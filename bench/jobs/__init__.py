@@ -1,0 +1,1 @@
+"""Measures whole federations: jobs over services, and what services cost at rest."""

@@ -1,0 +1,242 @@
+"""A noisy Gram matrix by the services, from the job's acceptance to its result, alone or beside MPyC.
+
+    python -m bench.jobs.gram --rows 10000 --columns 100 --parties 3 --peer mpyc
+    python -m bench.jobs.gram --kdd
+
+Ours: a coordinator and N parties as separate processes, mutual TLS on loopback, one BLAS thread each, a PCA job
+submitted as an analyst submits it. The time runs from the answer to the submission until the result has arrived:
+proposal, planning, agreement on keys, check of the rows, quantisation, sharing, multiplication, noise, opening,
+eigenvectors. The first job is a warm-up, reported as `first_job_s`; it alone reads the tables, which parties remember.
+
+MPyC: N processes, TCP on loopback without TLS, the same integers, t = (N - 1) // 2; the time runs from the inputs until
+X^T X, without noise, is known to all. The two take turns, so that both meet the same load of the machine. Bytes and
+memory are those of the party that sends or keeps most.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from analyses.job.job import Job, JobInput, PrivacyTarget
+from analyses.pca.protocol import PcaPlan, plan
+from bench.datasets.tables import Tables, kdd_tables, synthetic_tables
+from bench.jobs.federation import JobRun, running_federation
+from bench.machine import describe_machine
+from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
+from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
+
+GAMMA = 4096
+DELTA = 1e-6
+MAX_NOISE_UNITS = 4.0
+"""The spectral norm of the noise is near 2 units, with deviations of order n^(-2/3): see `check_result`."""
+
+
+class WrongResultError(RuntimeError):
+    """A result that the noise does not explain."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What is measured: files, the plan of their job, and the integers that the parties share.
+
+    Attributes:
+        tables: per party.
+        plan: as all participants compute it.
+        integers: per party, shape (rows, its columns).
+    """
+
+    tables: Tables
+    plan: PcaPlan
+    integers: list[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, tables: Tables, *, epsilon: float) -> "Blocks":
+        """Plan a PCA with default bounds; the public bound of the rows is the next power of two."""
+        rows = tables[0][1].n_rows
+        job = Job(
+            analysis="pca",
+            inputs=tuple(JobInput(party=table.schema.party, table=file.name) for file, table in tables),
+            deadline_s=120.0,
+            privacy=PrivacyTarget(epsilon=epsilon, delta=DELTA),
+            parameters={"components": 5, "gamma": GAMMA, "max_rows": 1 << (rows - 1).bit_length()},
+        )
+        planned = plan(job, [table.schema for _, table in tables])
+        owners = zip(planned.owners, tables, strict=True)
+        integers = [planned.quantiser_of(owner).quantise(table.values)[0] for owner, (_, table) in owners]
+        return cls(tables, planned, integers)
+
+    def exact_gram(self) -> NDArray[np.int64]:
+        """Return X^T X of the integers, in plain NumPy; float64 holds it exactly."""
+        rows = np.hstack(self.integers).astype(np.float64)
+        return (rows.T @ rows).astype(np.int64)
+
+
+def check_result(result: dict[str, Any], blocks: Blocks, exact_gram: NDArray[np.int64]) -> float:
+    """Compare the released eigenvalues with those of the exact matrix; return the largest difference.
+
+    By Weyl's inequality no eigenvalue moves by more than the spectral norm of the noise, a symmetric matrix with
+    independent entries of deviation s off the diagonal and sqrt(2) s on it: 2 s sqrt(n) in the limit of large n. The
+    difference is returned in units of s sqrt(n).
+
+    Raises:
+        WrongResultError: it is more than 4 units.
+    """
+    planned = blocks.plan
+    scale = (planned.row_norm / planned.params.gamma) ** 2
+    exact = np.linalg.eigvalsh(exact_gram.astype(np.float64))[::-1] * scale
+    off_diagonal_deviation = np.sqrt(planned.mechanism.unknown_mu("coordinator")) * scale
+    unit = off_diagonal_deviation * np.sqrt(len(exact))
+    error = float(np.abs(np.array(result["eigenvalues"]) - exact).max() / unit)
+    if error > MAX_NOISE_UNITS:
+        raise WrongResultError(f"an eigenvalue is {error:.1f} s sqrt(n) from that of the exact matrix")
+    return error
+
+
+def expected_bytes(blocks: Blocks) -> dict[str, int]:
+    """Return what each compute party sends by the formula of the design, in bytes.
+
+    N - t words per element of its columns, one less because it holds a share itself; per entry of the triangle one word
+    of the opening and N - 1 - 2t of noise.
+    """
+    planned = blocks.plan
+    n, t = planned.n_parties, planned.job.t
+    n_columns = len(planned.column_names)
+    word_bytes = 8 * -(-planned.n_primes // 3)
+    triangle = n_columns * (n_columns + 1) // 2 * (n - 2 * t)
+    return {
+        planned.schemas[owner - 1].party: word_bytes * (integers.size * (n - t - 1) + triangle)
+        for owner, integers in zip(planned.owners, blocks.integers, strict=True)
+        if owner <= n
+    }
+
+
+def numpy_s(blocks: Blocks, repeats: int) -> float:
+    """Return the median seconds of the same product of float64 numbers in one process, one thread: NumPy alone."""
+    rows = np.hstack(blocks.integers).astype(np.float64)
+    taken = []
+    with threadpool_limits(1):
+        for _ in range(repeats):
+            started_s = time.perf_counter()
+            rows.T @ rows
+            taken.append(time.perf_counter() - started_s)
+    return statistics.median(taken)
+
+
+async def measure(blocks: Blocks, *, repeats: int, peer_repeats: int) -> dict[str, Any]:
+    """Run a warm-up job, then `repeats` jobs, the first `peer_repeats` of them each followed by a run of MPyC."""
+    exact_gram = blocks.exact_gram()
+    files = {table.schema.party: [file] for file, table in blocks.tables}
+    ours: list[JobRun] = []
+    theirs: list[PeerRun] = []
+    async with running_federation(files) as federation:
+        first = await federation.run(blocks.plan.job)
+        for number in range(repeats):
+            ours.append(await federation.run(blocks.plan.job))
+            if number < peer_repeats:
+                theirs.append(await asyncio.to_thread(run_peer, "mpyc_gram.py", blocks.integers, len(blocks.integers)))
+        peak_resident = federation.peak_resident_bytes()
+    error = max(check_result(run.result, blocks, exact_gram) for run in (first, *ours))
+    seconds = [run.seconds for run in ours]
+    report: dict[str, Any] = {
+        "seconds": statistics.median(seconds),
+        "all_seconds": seconds,
+        "first_job_s": first.seconds,
+        "numpy_s": numpy_s(blocks, repeats),
+        "sent_bytes": max(max(run.sent_bytes.values()) for run in ours),
+        "wire_bytes": max(max(run.wire_bytes.values()) for run in ours),
+        "sent_to_formula": max(
+            run.sent_bytes[name] / expected for run in ours for name, expected in expected_bytes(blocks).items()
+        ),
+        "wire_to_formula": max(
+            run.wire_bytes[name] / expected for run in ours for name, expected in expected_bytes(blocks).items()
+        ),
+        "peak_resident_bytes": max(peak_resident[name] for name in files),
+        "coordinator_peak_resident_bytes": peak_resident["coordinator"],
+        "n_primes": blocks.plan.n_primes,
+        "largest_eigenvalue_error_in_noise_units": error,
+    }
+    if theirs:
+        if not all(np.array_equal(run.result, exact_gram) for run in theirs):
+            raise WrongResultError("MPyC computed another matrix than NumPy")
+        peer_seconds = [run.seconds for run in theirs]
+        report["mpyc"] = {
+            "seconds": statistics.median(peer_seconds),
+            "all_seconds": peer_seconds,
+            "sent_bytes": max(run.sent_bytes for run in theirs),
+            "peak_resident_bytes": max(run.peak_resident_bytes for run in theirs),
+        }
+        report["times_faster_than_mpyc"] = report["mpyc"]["seconds"] / report["seconds"]
+    return report
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """Return the lines that people read."""
+    lines = [
+        f"{report['rows']} x {report['columns']}, {report['parties']} parties, median of {len(report['all_seconds'])}:",
+        _line("ours", report) + f"; first job {report['first_job_s']:.2f} s",
+    ]
+    if "mpyc" in report:
+        lines.append(_line("MPyC", report["mpyc"]) + f"; {report['times_faster_than_mpyc']:.1f} times our time")
+    return "\n".join(lines)
+
+
+def _line(who: str, report: dict[str, Any]) -> str:
+    sent, resident = report["sent_bytes"] / 1e6, report["peak_resident_bytes"] / 1e6
+    return (
+        f"  {who}: {report['seconds']:.3f} s, {sent:.2f} MB payload sent by a party, {resident:.0f} MB resident at most"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10000)
+    parser.add_argument("--columns", type=int, default=100)
+    parser.add_argument("--parties", type=int, default=3)
+    parser.add_argument("--kdd", action="store_true", help="the KDD table, 145,586 x 118, at its three parties")
+    parser.add_argument("--peer", choices=("mpyc",), help="run it beside, on the same integers")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--peer-repeats", type=int, default=1, help="at most as many as ours")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="of the job; it does not change the time")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    options = parser.parse_args(arguments)
+    if options.peer:
+        try:
+            ensure_mpyc()
+        except PeerUnavailableError as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(UNAVAILABLE)
+    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as name:
+        folder = Path(name)
+        if options.kdd:
+            tables = kdd_tables(folder)
+        else:
+            tables = synthetic_tables(folder, rows=options.rows, columns=options.columns, parties=options.parties)
+        blocks = Blocks.of(tables, epsilon=options.epsilon)
+        peer_repeats = min(options.peer_repeats, options.repeats) if options.peer else 0
+        measured = asyncio.run(measure(blocks, repeats=options.repeats, peer_repeats=peer_repeats))
+    report = {
+        "bench": "gram",
+        "table": "kdd" if options.kdd else "synthetic",
+        "rows": tables[0][1].n_rows,
+        "columns": len(blocks.plan.column_names),
+        "parties": len(tables),
+        **measured,
+        "machine": describe_machine(),
+    }
+    sys.stdout.write((json.dumps(report, indent=2) if options.format == "json" else as_text(report)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Measures steps of the computation under shares: sharing, products, reductions."""

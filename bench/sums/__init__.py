@@ -1,0 +1,1 @@
+"""Measures masked sums: over services, and the computation alone."""

@@ -1,0 +1,241 @@
+"""Masked sums over real gRPC on loopback: a coordinator process, and members in one other process.
+
+    python -m bench.sums.secagg --members 10 --elements 100000
+    python -m bench.sums.secagg --members 1000 --elements 100000 --vanish 0.1 --corrupt 0.05 --stage-s 120
+
+The coordinator is `moiety coordinator serve`; each member has a certificate, a key and a TLS connection of its own, and
+its journal in memory. The time runs from the question to the answer at the analyst, start of the processes excluded.
+Members that vanish do so when their masked vector is due: that stage then takes its whole deadline, so `working_s`
+leaves out the stages in which somebody was waited for in vain. The sum is compared with the exact one, and a wrong one
+is an error.
+
+    python -m bench.sums.secagg --members 10 --peer flower --flower-services
+    python -m bench.sums.secagg --members 50 --peer flower
+
+The first runs Flower's SecAgg+ workflow too, over its own services on loopback, which start processes for every message
+(a minute and more), and in one process, without network and without starting anything; the second only in one process.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from analyses.sums.records import DeclaredRecord, Record
+from analyses.sums.secure_sum import SumParams
+from bench.machine import describe_machine, peak_resident_bytes
+from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
+from bench.peers.flower_secagg import ensure_flower, run_in_memory, run_services
+from cli.client import ClientConfig, open_coordinator
+from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+from device.device import Device
+from device.records import KeptRecord
+from entropy import SystemEntropy
+from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.journal import MemoryJournal
+from mpc.secagg.messages import MaskedInput
+from mpc.secagg.policy import MemberPolicy
+from mpc.secagg.secret.keys import IdentityKey
+from service.identity import Identity, Role
+from service.tls import load_credentials
+from transport.aggregation_client import AggregationClient, watch_sum
+from transport.calls.channel import open_channel
+from transport.sum_codec import StageReport, SumFailure, SumResult, encode_from_member
+
+RECORD = "gradient"
+LARGEST = 1000
+PATIENCE_S = 300.0
+FLOWER_S = 540.0
+"""Longest run of Flower."""
+
+
+class WrongSumError(RuntimeError):
+    """The opened sum is not the sum of the survivors' vectors, or there is none."""
+
+
+class MeteredClient(AggregationClient):
+    """Counts what its member sends, and may hang when the vector is due."""
+
+    sent_bytes = 0
+    vanishes = False
+
+    async def answer(self, message: FromMembers) -> None:
+        """Send, or vanish."""
+        if self.vanishes and isinstance(message, MaskedInput):
+            await asyncio.Event().wait()
+        self.sent_bytes += encode_from_member(message).ByteSize()
+        await super().answer(message)
+
+
+def values_of(number: int, n_elements: int) -> np.ndarray[Any, Any]:
+    """Return a member's vector."""
+    return np.random.default_rng(number).integers(-LARGEST, LARGEST + 1, n_elements).astype(np.float64)
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(n_members: int, n_elements: int, vanish: float, corrupt: float, stage_s: float) -> dict[str, Any]:
+    """Run one sum; `vanish` and `corrupt` are fractions of the members."""
+    names = [f"member-{i:04}" for i in range(1, n_members + 1)]
+    keys = {name: IdentityKey(SystemEntropy()) for name in names}
+    identities = {name: key.public_bytes.hex() for name, key in keys.items()}
+    question = SumParams(
+        analysis="secure-sum",
+        record=RECORD,
+        length=n_elements,
+        largest=LARGEST,
+        colluding=int(corrupt * n_members),
+        vanishing=int(vanish * n_members),
+        stage_s=stage_s,
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder,
+        LocalDeployment(
+            Path(folder), {}, members=[(Role.DEVICE, name) for name in names], sum_members=identities
+        ) as deployment,
+    ):
+        return asyncio.run(_measure(deployment, keys, question))
+
+
+async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], question: SumParams) -> dict[str, Any]:
+    coordinator = Identity(deployment.federation, Role.COORDINATOR, COORDINATOR_NAME)
+    address, folder = deployment.addresses[COORDINATOR_NAME], deployment.folder
+    policy = MemberPolicy(pinned={name: key.public_bytes for name, key in keys.items()})
+    clients: dict[str, MeteredClient] = {}
+    pid = deployment.processes[COORDINATOR_NAME].pid
+    async with AsyncExitStack() as stack:
+        tasks: list[asyncio.Task[None]] = []
+        for number, (name, key) in enumerate(keys.items(), start=1):
+            own = load_credentials(
+                authority=folder / "ca.pem", certificate=folder / f"{name}.pem", key=folder / f"{name}.key"
+            )
+            channel = await stack.enter_async_context(open_channel(address, coordinator, own))
+            clients[name] = MeteredClient(COORDINATOR_NAME, channel, PATIENCE_S)
+            clients[name].vanishes = number <= question.vanishing
+            record = Record(values_of(number, question.length))
+            device = Device(
+                name,
+                clients[name],
+                key,
+                policy,
+                MemoryJournal(),
+                {RECORD: KeptRecord(DeclaredRecord(question.length), lambda r=record: r)},
+                SystemEntropy(),
+                exact_sums=True,
+            )
+            tasks.append(asyncio.create_task(device.run()))
+        stack.push_async_callback(_end, tasks)
+        await asyncio.sleep(1.0 + 0.02 * len(keys))  # all have connected and wait
+        started_s, cpu_before_s = time.monotonic(), processor_s(pid)
+        reports, result = [], None
+        async with open_coordinator(ClientConfig.load(deployment.client_config)) as (name, channel):
+            async for happening in watch_sum(name, channel, question.canonical_json()):
+                if isinstance(happening, StageReport):
+                    reports.append(happening)
+                elif isinstance(happening, SumResult):
+                    result = json.loads(happening.result_json)
+                elif isinstance(happening, SumFailure):
+                    raise WrongSumError(happening.reason[:500])
+        seconds = time.monotonic() - started_s
+        coordinator_s, resident = processor_s(pid) - cpu_before_s, peak_resident_bytes(pid)
+    if result is None:
+        raise WrongSumError("the coordinator gave no answer")
+    numbers = {name: number for number, name in enumerate(keys, start=1)}
+    exact = sum(values_of(numbers[name], question.length) for name in result["survivors"])
+    if not np.array_equal(exact, result["sum_in_units"]):
+        raise WrongSumError("the sum is not that of the survivors")
+    return {
+        "members": len(keys),
+        "elements": question.length,
+        "vanished": len(result["vanished"]),
+        "seconds": seconds,
+        "working_s": seconds - sum(r.seconds for r in reports if r.missing),
+        "stages_s": {r.stage: r.seconds for r in reports},
+        "coordinator_cpu_s": coordinator_s,
+        "coordinator_peak_resident_bytes": resident,
+        "sent_bytes_by_a_member": max(client.sent_bytes for client in clients.values()),
+    }
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def measure_flower(n_members: int, n_elements: int, ours_s: float, *, with_services: bool) -> dict[str, Any]:
+    """Run Flower's round on vectors of the same size; `times` says how many times our time it took."""
+    ways = {"in_memory": run_in_memory} | ({"services": run_services} if with_services else {})
+    runs = {way: run(n_members, n_elements, FLOWER_S) for way, run in ways.items()}
+    return {way: {**run, "times": run["seconds"] / ours_s} for way, run in runs.items()}
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """Return the report for people."""
+    run = report["run"]
+    stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run["stages_s"].items())
+    resident = f"{run['coordinator_peak_resident_bytes'] / 1e6:.0f} MB"
+    lines = (
+        f"{run['members']} members x {run['elements']}, {run['vanished']} vanish; the sum is exact",
+        f"  question to answer {run['seconds']:.2f} s, without waiting for the vanished {run['working_s']:.2f} s",
+        f"  stages in s: {stages}",
+        f"  coordinator: processor time {run['coordinator_cpu_s']:.2f} s, peak memory {resident}",
+        f"  a member sends at most {run['sent_bytes_by_a_member']} bytes",
+        *(
+            f"Flower, {way.replace('_', ' ')}: {flower['seconds']:.2f} s, {flower['times']:.1f} times ours; "
+            f"the sum is off by up to {flower['largest_error']:.2g}"
+            for way, flower in report.get("flower", {}).items()
+        ),
+    )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--elements", type=int, default=100_000)
+    parser.add_argument("--vanish", type=float, default=0.0, help="fraction that vanishes when its vector is due")
+    parser.add_argument("--corrupt", type=float, default=0.0, help="fraction that may collude with the coordinator")
+    parser.add_argument("--repeats", type=int, default=1, help="the median of so many rounds is reported")
+    parser.add_argument("--peer", choices=("flower",), help="run its SecAgg+ workflow beside")
+    parser.add_argument("--flower-services", action="store_true", help="also over Flower's own services")
+    parser.add_argument("--stage-s", type=float, default=60.0, help="deadline of each stage")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    options = parser.parse_args(arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    if options.peer:
+        try:
+            ensure_flower()
+        except PeerUnavailableError as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(UNAVAILABLE)
+    runs = [
+        measure(options.members, options.elements, options.vanish, options.corrupt, options.stage_s)
+        for _ in range(options.repeats)
+    ]
+    run = sorted(runs, key=lambda run: run["seconds"])[len(runs) // 2]
+    report: dict[str, Any] = {"bench": "secagg", "run": run, "machine": describe_machine()}
+    if options.peer:
+        report["flower"] = measure_flower(
+            options.members, options.elements, run["seconds"], with_services=options.flower_services
+        )
+    sys.stdout.write((json.dumps(report, indent=2) if options.format == "json" else as_text(report)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Measures what is left of a result under noise, and what single analyses take."""

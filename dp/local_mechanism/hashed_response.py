@@ -1,0 +1,117 @@
+"""Optimised local hashing [WBLJ17] with each respondent's function derived from its name, and the choice of an oracle.
+
+`dp.mechanism.hashing.LocalHashing` draws whole tables for slots in their order. Here respondents answer one by one, at
+any time, so their functions must not depend on who else answers.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.compose import Unit
+from dp.cost.events import RandomizedResponseDpEvent
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.public_choice import Integers, PublicChoices
+from dp.mechanism.hashing import MAX_BUCKETS
+from dp.mechanism.response import RandomizedResponse
+from entropy import Entropy
+
+
+@dataclass(frozen=True)
+class HashedResponse:
+    """Reports, by randomized response, the bucket of an input under the respondent's own public function.
+
+    Claim: that of the response among the g buckets (`dp.local_mechanism.odds.Odds`); functions are public.
+
+    Attributes:
+        n_inputs: d, at least 2.
+        odds: A and B.
+        n_buckets: g, 2 .. 256.
+    """
+
+    n_inputs: int
+    odds: Odds
+    n_buckets: int
+
+    def __post_init__(self) -> None:
+        if self.n_inputs < 2 or not 2 <= self.n_buckets <= MAX_BUCKETS:
+            raise CalibrationError(f"hashing needs two inputs, and 2 to {MAX_BUCKETS} buckets")
+
+    @staticmethod
+    def of_odds(n_inputs: int, odds: Odds) -> "HashedResponse":
+        """Return the hashing with g = round(A / B) + 1 buckets, at most 256."""
+        return HashedResponse(n_inputs, odds, min(round(Fraction(odds.favoured, odds.other)) + 1, MAX_BUCKETS))
+
+    @property
+    def response(self) -> RandomizedResponse:
+        """Of the bucket."""
+        return RandomizedResponse.of_odds(self.n_buckets, self.odds.favoured, self.odds.other)
+
+    @property
+    def variance(self) -> Fraction:
+        """Of the estimated frequency of a rare input, times the number of responses: q (1 - q) / (p - q)^2, q = 1/g."""
+        p, q = self.response.truthful, Fraction(1, self.n_buckets)
+        return q * (1 - q) / (p - q) ** 2
+
+    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
+        """See `Odds.event`."""
+        return self.odds.event(adjacency)
+
+    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
+        """Draw one response per input: a bucket 0 .. g - 1.
+
+        Args:
+            values: shape (n,), 0 .. d - 1.
+            choices: of the n respondents.
+            entropy: gives the keys of the streams.
+
+        Raises:
+            ValueError: a value that is no input.
+        """
+        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
+            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+        return self.response.report(choices.hashed(values, self.n_buckets), entropy, Unit.RECORD).values
+
+
+@dataclass(frozen=True)
+class DirectResponse:
+    """Randomized response among all inputs; takes no public choice.
+
+    Claim: see `dp.local_mechanism.odds.Odds`.
+
+    Attributes:
+        n_inputs: d, at least 2.
+        odds: A and B.
+    """
+
+    n_inputs: int
+    odds: Odds
+
+    @property
+    def response(self) -> RandomizedResponse:
+        """Of the input itself."""
+        return RandomizedResponse.of_odds(self.n_inputs, self.odds.favoured, self.odds.other)
+
+    @property
+    def variance(self) -> Fraction:
+        """As `HashedResponse.variance`, with q the probability of each lie."""
+        p, q = self.response.truthful, self.response.other
+        return q * (1 - q) / (p - q) ** 2
+
+    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
+        """See `Odds.event`."""
+        return self.odds.event(adjacency)
+
+    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
+        """Draw one response per input, 0 .. d - 1; `choices` is not looked at.
+
+        Raises:
+            ValueError: a value that is no input.
+        """
+        return self.response.report(values, entropy, Unit.RECORD).values
+
+
+def frequency_oracle(n_inputs: int, odds: Odds) -> DirectResponse | HashedResponse:
+    """Return the oracle of the two whose frequencies of rare inputs have the smaller exact variance."""
+    direct, hashed = DirectResponse(n_inputs, odds), HashedResponse.of_odds(n_inputs, odds)
+    return direct if direct.variance <= hashed.variance else hashed

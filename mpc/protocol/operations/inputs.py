@@ -1,0 +1,105 @@
+"""How values come into a computation: dealt by those that have them, public, or random."""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mpc.errors import LocalFaultError, ShapeError
+from mpc.protocol.concurrency import run_together
+from mpc.protocol.exchange import Words
+from mpc.protocol.operations.core import ComputationCore
+from mpc.protocol.reduction import random_sharing
+from mpc.protocol.shared import SharedArray, public_array
+
+
+class Inputs(ComputationCore):
+    """The part of `Computation` that shares values."""
+
+    async def input(
+        self, dealer: int, shape: tuple[int, ...], values: ArrayLike | None = None, *, bound: int
+    ) -> SharedArray:
+        """Share an array of one member; see `inputs`."""
+        arrays = await self.inputs({dealer: shape}, values, bound=bound)
+        return arrays[dealer]
+
+    async def inputs(
+        self, shapes: Mapping[int, tuple[int, ...]], values: ArrayLike | None = None, *, bound: int
+    ) -> dict[int, SharedArray]:
+        """Share one array of each of several members, all at once.
+
+        Args:
+            shapes: dealer (a compute party or an input-only one) to the public shape of its array.
+            values: mine, integers, if I am a dealer; ignored else.
+            bound: public bound on the size of all values.
+
+        Raises:
+            LocalFaultError: my values are missing, no integers, or beyond the bound.
+            ShapeError: my values have another shape.
+            PeerError: a dealer is silent, lost or sent what is no share.
+
+        Privacy: any t parties see uniform elements. Cost: 1 round; a dealer sends N - t words per element, one less if
+        it is a compute party.
+        """
+        with self._step():
+            me, stage = self.me, self._stage("input")
+            own = self._checked_input(shapes[me], values, bound) if me in shapes else None
+            first_block = self._take_blocks(max(map(prod, shapes.values()), default=0))
+            dealt = [self._deal(stage, first_block, own)] if own is not None else []
+            others = [dealer for dealer in shapes if dealer != me and self._exchange.am_receiver]
+            taken = [self._take(dealer, stage, first_block, prod(shapes[dealer])) for dealer in others]
+            results = iter(await run_together(*dealt, *taken))
+            flat: dict[int, Words | None] = {me: next(results)} if own is not None else {}
+            flat |= dict(zip(others, results, strict=True))
+            return {d: self._shared(shapes[d], self.t, bound, flat.get(d)) for d in shapes}
+
+    def public(self, values: ArrayLike) -> SharedArray:
+        """Return public integers as an array like the shared ones (degree 0); operators take plain integers too."""
+        return public_array(self.field, values, holds_shares=self._exchange.am_receiver)
+
+    async def random(self, shape: tuple[int, ...]) -> SharedArray:
+        """Return uniform elements of the field that no t parties and nobody else know. Cost: 1 round.
+
+        Raises:
+            PeerError: a party is lost, silent or sent what is no share, and too few are left.
+        """
+        with self._step():
+            first_block = self._take_blocks(prod(shape))
+            share = None
+            if self._exchange.am_receiver:
+                share = await random_sharing(self._exchange, self._agreement, first_block, prod(shape))
+            return self._shared(shape, self.t, None, share)
+
+    async def zeros(self, shape: tuple[int, ...], degree: int) -> SharedArray:
+        """Return zeros, shared with polynomials of this degree that nobody knows. Cost: 1 round. Raises as `random`."""
+        with self._step():
+            return await self._zeros(shape, degree)
+
+    def _checked_input(self, shape: tuple[int, ...], values: ArrayLike | None, bound: int) -> NDArray[Any]:
+        if values is None:
+            raise LocalFaultError("my values are missing: I am one of the dealers of this input")
+        integers = np.asarray(values)
+        if integers.shape != tuple(shape):
+            raise ShapeError(f"my values have shape {integers.shape}, not {tuple(shape)}")
+        integers = self.field.encodable(integers.reshape(-1))
+        if integers.size and max(-int(integers.min()), int(integers.max())) > bound:
+            raise LocalFaultError("a value of mine is beyond the public bound")
+        return integers
+
+    async def _deal(self, stage: str, first_block: int, integers: NDArray[Any]) -> Words | None:
+        own = np.empty((self.field.n_words, integers.size), np.uint64) if self._exchange.am_receiver else None
+        for number, segment in enumerate(self._segments(integers.size)):
+            part = await self._exchange.session.compute(self.field.encode, integers[segment])
+            share = await self._exchange.deal(stage, first_block + number, part, self.t)
+            if own is not None and share is not None:
+                own[:, segment] = share
+        return own
+
+    async def _take(self, dealer: int, stage: str, first_block: int, size: int) -> Words:
+        share = np.empty((self.field.n_words, size), dtype=np.uint64)
+        for number, segment in enumerate(self._segments(size)):
+            part = share[:, segment]
+            part[:] = await self._exchange.take(dealer, stage, first_block + number, (part.shape[1],), self.t)
+        return share

@@ -1,0 +1,246 @@
+"""One job that runs: its session, the owner's table, the analysis behind its gate, and the events that tell of it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from analyses.job.plan import Plan
+from analyses.job.schema import LocalReport
+from analyses.registry import analysis_of
+from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
+from mpc.protocol.session import COORDINATOR, Session
+from party.admission import Admission, Applicant
+from party.config import PartyConfig
+from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
+from party.gate import GatedSession
+from party.ledger.books import ChargeError
+from party.ledger.entry import LedgerError
+from party.reading import TableReading
+from party.tables.table import UnusableTableError
+
+HEARTBEATS_PER_DEADLINE = 8
+READ_STAGE = "reading"
+"""The stage in which a party reads its table: the first of a job that runs."""
+
+log = structlog.get_logger()
+
+
+class OverLimitError(Exception):
+    """A job runs longer than our owner allows, by our own work; the text is public."""
+
+
+class JobSession(Session, Protocol):
+    """A session that can be ended, and says for whom it waits."""
+
+    def waits_for(self, least_s: float) -> int | None:
+        """Return the member for whom we have waited longest without a break; None if for nobody so long."""
+
+    def waited_most_for(self) -> int | None:
+        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
+
+    async def finish(self) -> None:
+        """Wait until every message was received."""
+
+    async def abort(self, reason: str) -> None:
+        """Stop at once."""
+
+
+SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
+"""Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
+
+ReportWriter = Callable[[str, Plan, LocalReport, float], None]
+"""Given the job's id, its plan, the report of the analysis and the seconds that the job took."""
+
+
+class JobRun:
+    """The run of one job, from its start to its last event.
+
+    Args:
+        config: the owner's file.
+        admission: commits the cost and explains refusals of the ledger.
+        tables: reads the owner's tables.
+        open_session: makes our end of the session.
+        write_report: keeps the party-local report.
+        applicant: the job and who brings it.
+        plan: the plan that budget is reserved for.
+        roster: member number to name, with the coordinator.
+
+    Attributes:
+        failure: the public text of why it failed; None as long as it has not.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        admission: Admission,
+        tables: TableReading,
+        *,
+        open_session: SessionOpener,
+        write_report: ReportWriter,
+        applicant: Applicant,
+        plan: Plan,
+        roster: Mapping[int, str],
+    ) -> None:
+        self.failure: str | None = None
+        self._config = config
+        self._admission = admission
+        self._tables = tables
+        self._open_session = open_session
+        self._write_report = write_report
+        self._applicant = applicant
+        self._plan = plan
+        self._roster = roster
+        self._number = applicant.job.members.index(config.name) + 1
+        self._events: asyncio.Queue[JobEvent] = asyncio.Queue()
+        self._session: JobSession | None = None
+        self._stage, self._reported = "start", ("", -25)
+        self._log = log.bind(job=applicant.job_id)
+        self._task = asyncio.create_task(self._work())
+
+    async def events(self) -> AsyncIterator[JobEvent]:
+        """Yield the job's progress and at last how it ended. Who leaves early cancels the job."""
+        deadline_s = self._applicant.job.deadline_s
+        try:
+            latest = ProgressEvent("start", 0)
+            while True:
+                try:
+                    async with asyncio.timeout(deadline_s / HEARTBEATS_PER_DEADLINE):
+                        event = await self._events.get()
+                except TimeoutError:
+                    event = latest  # a long computation is no silence
+                if not isinstance(event, ProgressEvent):
+                    yield event
+                    return
+                yield replace(event, waits_for=self._whom_it_waits_for(deadline_s / 2))
+                latest = event
+        finally:  # also when the coordinator went away in the middle
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def cancel(self, reason: str) -> None:
+        """Stop it, unless it has ended by itself; the reason is public."""
+        if not self._task.done():
+            self._events.put_nowait(FailedEvent("", reason))
+            self._task.cancel()
+
+    def _whom_it_waits_for(self, least_s: float) -> str:
+        """Return the member for whom we have waited for so long; empty where there is none."""
+        member = None if self._session is None else self._session.waits_for(least_s)
+        return "" if member is None else self._roster[member]
+
+    def _on_progress(self, stage: str, done: int, total: int) -> None:
+        self._stage = stage
+        percent = done * 4 // total * 25
+        before = self._reported[1] if self._reported[0] == stage else -25
+        for quarter in range(before + 25, percent + 1, 25):  # none is left out, however few blocks the rows fill
+            self._reported = (stage, quarter)
+            self._events.put_nowait(ProgressEvent(stage, quarter))
+
+    async def _work(self) -> None:
+        started_s = time.monotonic()
+        job_id, job, plan = self._applicant.job_id, self._applicant.job, self._plan
+        try:
+            terms = plan.terms(self._applicant.analyst)
+            session = self._open_session(job_id, terms, self._number, self._roster, job.deadline_s, self._on_progress)
+        except Exception as error:  # whoever reads the events waits for the last one
+            self.failure = self._public_text(error)
+            self._events.put_nowait(FailedEvent(self._stage, self.failure))
+            return
+        self._session = session
+        try:
+            async with self._within_limit(session):
+                report = await self._compute(session)
+                await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
+                await self._finish(session)
+        except asyncio.CancelledError:
+            await session.abort("the job was cancelled")
+            raise
+        except PeerError as error:
+            notes = "; ".join(getattr(error, "__notes__", ()))  # of rows that differ, for our eyes only
+            member = self._roster[error.member]
+            self._log.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
+            is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
+            await self._abort(session, FailedEvent(error.stage, error.what, member, is_finding))
+        except Exception as error:
+            await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
+        else:
+            self._log.info("job finished", stage=self._stage)
+            self._events.put_nowait(FinishedEvent())
+
+    async def _compute(self, session: JobSession) -> LocalReport:
+        """Read our table, run our part of the analysis behind the gate, and let the others open."""
+        plan, brought = self._plan, self._applicant.brought
+        gated = GatedSession(
+            session,
+            commit=lambda: self._admission.commit(self._applicant),
+            owners=plan.owners,
+            openers=range(1, plan.n_parties + 1),
+            receivers=plan.receivers,
+            must_greet=plan.peers_of(self._number),
+        )
+        table = None
+        if brought is not None:
+            self._on_progress(READ_STAGE, 0, 1)
+            table = await self._tables.read(brought)
+        report = await analysis_of(self._applicant.job).party(gated, plan, table)
+        await gated.open()
+        return report
+
+    async def _abort(self, session: JobSession, event: FailedEvent) -> None:
+        self.failure = event.reason
+        await session.abort(event.reason)
+        self._events.put_nowait(event)
+
+    @asynccontextmanager
+    async def _within_limit(self, session: JobSession) -> AsyncIterator[None]:
+        """End a job that runs longer than our owner allows.
+
+        Raises:
+            PeerSilentError: it does, and we waited most of the time for one member: that one is slow.
+            OverLimitError: it does, and that is our own work.
+        """
+        limit = asyncio.timeout(self._config.max_job_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            me = self._config.name
+            what = f"the job ran longer than the owner of {me} allows ({self._config.max_job_s:g} s, max_job_s)"
+            slow = session.waited_most_for()
+            if slow is None:
+                raise OverLimitError(what) from error
+            text = f"{what}; {me} waited most of the time for {self._roster[slow]}"
+            raise PeerSilentError(slow, "", text) from error
+
+    def _public_text(self, error: Exception) -> str:
+        """Log why a job failed here, and return what others may read of it.
+
+        What nobody foresaw, and shapes that do not fit, may depend on data, even by the kind of error.
+        """
+        bound = self._log.bind(stage=self._stage)
+        if isinstance(error, LedgerError):
+            return self._admission.explain(error)
+        if isinstance(error, UnusableTableError):
+            bound.warning("table cannot be used", reason=error.detail)
+            return str(error)
+        if isinstance(error, ProtocolError | ChargeError | OverLimitError) and not isinstance(error, LocalFaultError):
+            bound.warning("job failed", reason=str(error))
+            return str(error)
+        bound.error("job failed unexpectedly", exc_info=error)
+        return f"internal error; the log of {self._config.name} has the details"
+
+    async def _finish(self, session: JobSession) -> None:
+        """Wait until the others have taken all. A party that has vanished meanwhile needs nothing more of us."""
+        try:
+            await session.finish()
+        except (PeerLostError, PeerSilentError) as error:
+            if error.member == COORDINATOR:
+                raise
+            self._log.warning("a party vanished before the end", reason=error.what)

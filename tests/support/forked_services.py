@@ -1,0 +1,78 @@
+"""A local deployment whose services are forked from a process that has imported them, once for all tests.
+
+Each imports for 3 to 4 processor seconds otherwise, and a file of tests starts four or more. What a service does with
+its process at its start is tested without (`test_service_process.py`, `test_memory_bounds.py`, the demos).
+"""
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from child_processes import PROCESSES, run_child, start_the_fork_server
+
+import coordinator.server
+from analyses.registry import ANALYSES
+from demo.local_deployment import LocalDeployment
+
+IMPORTED = (coordinator.server, *ANALYSES.values())
+"""Not the party's service: it needs polars, which starts threads when it is imported, and who forks must have none."""
+
+
+class ForkedService:
+    """As much of `subprocess.Popen` as a deployment and its tests use."""
+
+    def __init__(self, log: Path, module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        start_the_fork_server()
+        work = (serve_in_child, (log, module, tuple(arguments), dict(environment)))
+        self._process = PROCESSES.Process(target=run_child, args=work, daemon=True)
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def serve_in_child(log: Path, module: str, arguments: tuple[str, ...], environment: dict[str, str]) -> None:
+    """Be the process that `LocalDeployment.launch` starts."""
+    os.setsid()
+    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for descriptor in (1, 2):
+        os.dup2(out, descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [module, *arguments]
+    importlib.import_module(module).main()
+
+
+@dataclass
+class ForkedDeployment(LocalDeployment):
+    """Starts its services in children of the fork server."""
+
+    def launch(self, name: str, module: str, *arguments: str) -> None:
+        environment = {**os.environ, **self.environment}
+        self.processes[name] = ForkedService(self.log_path(name), module, arguments, environment)  # type: ignore[assignment]

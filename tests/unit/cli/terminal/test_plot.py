@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from cli.terminal.plot import PlotError, plot_pca
+
+RESULT = {
+    "analysis": "pca",
+    "columns": [f"bank.x{i}" for i in range(12)],
+    "components": np.eye(12)[:2].tolist(),
+    "eigenvalues": [100.0, 10.0, 1.0, *[0.1] * 7, -0.1, -3.0],
+}
+
+
+def test_a_result_becomes_a_png_of_reasonable_size(tmp_path):
+    plot_pca(RESULT, tmp_path / "plot.png")
+    height, width, _ = imread(tmp_path / "plot.png").shape
+    assert (500 < height < 1000, 1000 < width < 2000) == (True, True)
+
+
+def test_the_exact_spectrum_is_drawn_only_where_it_is_given(tmp_path):
+    plot_pca(RESULT, tmp_path / "private.png")
+    plot_pca(RESULT, tmp_path / "both.png", exact_eigenvalues=[90.0] * 12)
+    assert not np.array_equal(imread(tmp_path / "private.png"), imread(tmp_path / "both.png"))
+
+
+def test_results_of_other_analyses_are_not_drawn(tmp_path):
+    with pytest.raises(PlotError, match="PCA"):
+        plot_pca({"analysis": "sum"}, tmp_path / "plot.png")

@@ -1,0 +1,99 @@
+import json
+from dataclasses import replace
+
+from cli.terminal.progress import describe
+from cli.terminal.result import summary_of
+from dp.mechanism.gram import NoisyGram
+from transport.calls.coordinator_client import EventView, JobView
+
+VIEW = JobView(
+    job_id="0123456789abcdef",
+    analysis="pca",
+    state="SUBMITTED",
+    reason="",
+    culprit="",
+    stage="",
+    submitted_by="ada",
+    submitted_at_s=1_700_000_000.0,
+    ended_at_s=0.0,
+    title="",
+    job_json="{}",
+    plan_json="",
+    result_json="",
+)
+
+
+def test_a_job_that_has_not_ended_shows_its_state() -> None:
+    lines = summary_of(VIEW).splitlines()
+    assert lines[0] == "job 0123456789abcdef: pca, SUBMITTED"
+    assert "ended" not in lines[1]
+    assert len(lines) == 2
+
+
+def test_a_failure_shows_reason_culprit_and_stage() -> None:
+    ended = replace(
+        VIEW,
+        state="FAILED",
+        reason="party west went away",
+        culprit="west",
+        stage="multiply",
+        ended_at_s=1_700_000_002.5,
+    )
+    text = summary_of(ended)
+    assert "after 2.5 s" in text
+    assert "reason: party west went away\nat fault: west\nstage: multiply" in text
+
+
+def test_components_are_shown_by_size_with_their_cost_in_both_views() -> None:
+    mechanism = NoisyGram.calibrate(
+        n_columns=8, squared_norm_bound=1000, n_parties=3, colluding=1, epsilon=2.0, delta=1e-6, view="coalition"
+    )
+    result = {
+        "columns": [f"north.x{i}" for i in range(8)],
+        "components": [[0.1 * i - 0.5 for i in range(8)]],
+        "eigenvalues": [5.0, 4.0, 3.0],
+        "wrong_shares_from": ["west"],
+        "privacy": mechanism.report(1e-6),
+    }
+    text = summary_of(replace(VIEW, state="DONE", result_json=json.dumps(result)))
+    assert "component 1 (eigenvalue 5)\n  -0.5000  north.x0\n  -0.4000  north.x1\n  -0.3000  north.x2" in text
+    assert "and 2 smaller ones" in text
+    assert "component 2" not in text
+    assert "wrong shares, corrected, from: west" in text
+    assert "Against the coordinator alone: epsilon = " in text
+    assert "Against the coordinator and 1 of 3 parties together: epsilon = " in text
+
+
+def test_weights_are_shown_beside_their_columns() -> None:
+    mechanism = NoisyGram.calibrate(
+        n_columns=2, squared_norm_bound=1000, n_parties=3, colluding=1, epsilon=2.0, delta=1e-6, view="coalition"
+    )
+    result = {
+        "label": "south.ill",
+        "columns": ["north.age", "west.dose"],
+        "weights": [0.25, -3.0],
+        "intercept": -1.5,
+        "iterations": 40,
+        "wrong_shares_from": [],
+        "privacy": mechanism.report(1e-6),
+    }
+    text = summary_of(replace(VIEW, analysis="logistic-regression", state="DONE", result_json=json.dumps(result)))
+    assert "log odds that south.ill is 1, after 40 steps: -1.5 and" in text
+    assert "  +0.25  north.age\n  -3  west.dose\n\nprivacy\n" in text
+
+
+def test_a_result_of_an_analysis_without_its_own_summary_is_shown_field_by_field() -> None:
+    result = {"analysis": "mean", "mean": [1.5, 2.0], "counts": {"tcp": 3}, "rows": [[1, 2], [3, 4]], "spread": None}
+    lines = summary_of(replace(VIEW, analysis="mean", state="DONE", result_json=json.dumps(result))).splitlines()
+    fields = ["mean: 1.5, 2", "counts:", "  tcp: 3", "rows:", "  0: 1, 2", "  1: 3, 4", "spread: none"]
+    assert lines[lines.index(fields[0]) :][: len(fields)] == fields
+    long = summary_of(replace(VIEW, state="DONE", analysis="mean", result_json=json.dumps({"rows": [[1]] * 50})))
+    assert long.splitlines()[-1].strip() == "and 10 more lines; --format json has them all"
+
+
+def test_events_say_who_is_how_far_or_what_happened() -> None:
+    event = EventView(at_s=0.0, state="RUNNING", stage="multiply", member="north", percent=25, text="")
+    assert describe(event).endswith(" north: multiply 25 %")
+    assert describe(replace(event, member="", text="3 compute parties")).endswith(" RUNNING: 3 compute parties")
+    assert describe(replace(event, text="party north failed: no")).endswith(" RUNNING: party north failed: no")
+    assert describe(replace(event, member="", state="DONE")).endswith(" DONE")

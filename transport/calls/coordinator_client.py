@@ -1,0 +1,175 @@
+"""An analyst's calls to the coordinator, without generated types: what `moiety job` and Python programs use."""
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import grpc
+from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest
+from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
+
+from mpc.public_text import made_public, public_json
+from service.errors import RemoteFailureError, error_from_call
+from service.job_id import is_job_id
+from transport.calls.answers import AnswerChannel, readable
+from transport.calls.chunks import chunks_of
+
+CALL_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 600.0
+"""For answers of megabytes over slow lines. A coordinator that has gone is noticed much earlier, by keepalive."""
+
+WATCH_TIMEOUT_S = 86400.0
+LONGEST_TEXT = 10_000
+"""Characters of a reason; a coordinator that keeps to the rules sends no longer ones."""
+ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """What the coordinator says of one job in a list.
+
+    Attributes:
+        job_id: its identifier.
+        analysis: its kind.
+        state: SUBMITTED, PROPOSED, RUNNING, OPENING, DONE, FAILED or CANCELLED.
+        reason: why it failed or was cancelled.
+        culprit: name of the member at fault, if any.
+        stage: where it failed.
+        submitted_by: the analyst.
+        submitted_at_s: Unix time.
+        ended_at_s: Unix time; 0 while it runs.
+        title: of the job; may be empty.
+    """
+
+    job_id: str
+    analysis: str
+    state: str
+    reason: str
+    culprit: str
+    stage: str
+    submitted_by: str
+    submitted_at_s: float
+    ended_at_s: float
+    title: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in ENDED_STATES
+
+
+@dataclass(frozen=True)
+class JobView(JobSummary):
+    """All that the coordinator says of one job.
+
+    Attributes:
+        job_json: as submitted.
+        plan_json: empty until it is planned.
+        result_json: of a DONE job, else empty.
+    """
+
+    job_json: str
+    plan_json: str
+    result_json: str
+
+
+@dataclass(frozen=True)
+class EventView:
+    """Something that happened to a job: a step to a state, or a member's progress within a stage (quarters)."""
+
+    at_s: float
+    state: str
+    stage: str
+    member: str
+    percent: int
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return asdict(self)
+
+
+class CoordinatorClient:
+    """Calls to one coordinator. Every method raises `ServiceError` with a text for people.
+
+    Args:
+        name: of the coordinator.
+        channel: an aio channel with the analyst's certificate.
+    """
+
+    def __init__(self, name: str, channel: Any) -> None:
+        self.name = name
+        self._stub = CoordinatorStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
+
+    async def submit(self, job_json: str, idempotency_key: str) -> str:
+        """Submit a job and return its identifier.
+
+        Args:
+            job_json: canonical JSON of an `analyses.job.job.Job`.
+            idempotency_key: chosen by the caller; repeating a call with the same key is safe.
+        """
+        request = SubmitRequest(job_json=job_json, idempotency_key=idempotency_key)
+        try:
+            reply = await self._stub.Submit(chunks_of(request), timeout=CALL_TIMEOUT_S)
+            reply = readable(reply, self.name, "submit the job")
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="submit the job") from error
+        if not is_job_id(reply.job_id):
+            raise RemoteFailureError(f"cannot submit the job at {self.name}: it answered with an id that names no job")
+        return str(reply.job_id)
+
+    async def watch(self, job_id: str) -> AsyncIterator[EventView]:
+        """Yield the events of a job from its beginning to its end."""
+        try:
+            async for event in self._stub.Watch(JobRef(job_id=job_id), timeout=WATCH_TIMEOUT_S):
+                readable(event, self.name, f"watch job {job_id}")
+                state, stage, member = _public(event.state), _public(event.stage), _public(event.member)
+                yield EventView(event.at_s, state, stage, member, event.percent, _public(event.text))
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from error
+
+    async def jobs(self, limit: int = 0) -> list[JobSummary]:
+        """Return the analyst's jobs, newest first; `limit` 0 means all."""
+        try:
+            records = self._stub.List(ListRequest(limit=limit), timeout=READ_TIMEOUT_S)
+            return [JobSummary(**_fields(readable(record, self.name, "list jobs"))) async for record in records]
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="list jobs") from error
+
+    async def show(self, job_id: str) -> JobView:
+        """Return one job with its plan and result."""
+        return await self._whole_job(self._stub.Show, job_id, f"show job {job_id}")
+
+    async def cancel(self, job_id: str) -> JobView:
+        """Cancel a job and return how it stands then."""
+        return await self._whole_job(self._stub.Cancel, job_id, f"cancel job {job_id}")
+
+    async def _whole_job(self, method: Any, job_id: str, doing: str) -> JobView:
+        fields: dict[str, Any] = {}
+        pieces: dict[str, list[str]] = {"job_json": [], "plan_json": [], "result_json": []}
+        try:
+            async for part in method(JobRef(job_id=job_id), timeout=READ_TIMEOUT_S):
+                kind = readable(part, self.name, doing).WhichOneof("part")
+                if kind == "record":
+                    fields = _fields(part.record)
+                elif kind in pieces:  # else it is of a newer coordinator
+                    pieces[kind].append(getattr(part, kind))
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=doing) from error
+        if not fields:
+            raise RemoteFailureError(f"cannot {doing} at {self.name}: it ended the stream without an answer")
+        try:
+            texts = {name: public_json("".join(found)) if found else "" for name, found in pieces.items()}
+        except ValueError:
+            raise RemoteFailureError(f"cannot {doing} at {self.name}: its answer is not JSON") from None
+        return JobView(**fields | texts)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Return a record's fields; texts of the coordinator become fit for people here."""
+    fields = {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}
+    return {name: _public(value) if isinstance(value, str) else value for name, value in fields.items()}
+
+
+def _public(text: str) -> str:
+    return made_public(text, LONGEST_TEXT)

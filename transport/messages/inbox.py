@@ -1,0 +1,381 @@
+"""What has arrived for one job: bounded queues per (sender, stage).
+
+Memory is bounded by back-pressure: an announced array is not read from the network before there is room for it, and
+gRPC's flow control then holds its sender. There is always room for the array that somebody waits for, so a stage that
+nobody reads yet cannot block the one that is needed.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import numpy as np
+from moiety.v1.mailbox_pb2 import Frame
+
+from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError, PeerViolationError
+from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
+from transport.messages.frames import Announcement, Array, FrameError, StreamDecoder
+from transport.messages.room import Room, Share
+from transport.messages.waits import LEAST_BYTES_PER_S, Waits
+
+STAGE_BYTES = 32 << 20
+SMALLEST_CHARGE_BYTES = 1024
+"""An array counts as at least this much, so that empty ones are bounded in number too."""
+MOST_STAGES = 100_000
+MOST_UNASKED_STAGES = 1000
+"""So many stages of one member may begin before anybody here receives from them; the next ones are not read yet."""
+
+
+class _Stage:
+    """Arrays of one (sender, stage) that wait to be received.
+
+    Attributes:
+        waiting_bytes: of the arrays, and of the one that is being read.
+        transfer: when the one that is being read was let in, on the event loop's clock, and its bytes.
+        awaited_at_s: since when somebody has waited for the next array, however often.
+        n_arrived, n_received: arrays since the beginning of the job.
+        is_open: whether a stream of it is being read.
+        is_asked_for: whether anybody here has ever received from it.
+        given_up: why nobody listens to it any more.
+        expected: type and shape of the array that somebody waits for.
+        heard_at_s: when its last byte came, on the event loop's clock.
+        changed: set when a receiver should look again.
+        turn: receivers of the same stage are served one by one.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: deque[Array] = deque()
+        self.waiting_bytes = 0
+        self.transfer: tuple[float, int] | None = None
+        self.awaited_at_s: float | None = None
+        self.n_arrived = 0
+        self.n_received = 0
+        self.is_open = False
+        self.is_asked_for = False
+        self.given_up: PeerSilentError | None = None
+        self.expected: tuple[np.dtype[Any], tuple[int, ...]] | None = None
+        self.heard_at_s = 0.0
+        self.changed = asyncio.Event()
+        self.turn = asyncio.Lock()
+
+
+class _Sender:
+    """A member that may send to this inbox.
+
+    Attributes:
+        n_unasked: stages that it began and that nobody here has received from yet.
+        waiting_bytes: in all its stages of this job.
+        share: of the memory, for all its jobs.
+        failure: why nothing more is taken from it.
+    """
+
+    def __init__(self, share: Share) -> None:
+        self.stages: dict[str, _Stage] = {}
+        self.n_unasked = 0
+        self.waiting_bytes = 0
+        self.share = share
+        self.failure: PeerError | None = None
+
+
+def _charge(n_bytes: int) -> int:
+    return max(n_bytes, SMALLEST_CHARGE_BYTES)
+
+
+def _due_at_s(queue: _Stage, transfer_s: float) -> float:
+    """Return when the array that is being read must be there; a time when nobody waited for it does not count."""
+    if queue.transfer is None:
+        return math.inf
+    began_at_s, n_bytes = queue.transfer
+    return max(began_at_s, queue.awaited_at_s or 0.0) + transfer_s + n_bytes / LEAST_BYTES_PER_S
+
+
+async def _change(room: Room) -> None:
+    """Wait until something lies here no more, or is asked for."""
+    room.changed.clear()
+    await room.changed.wait()
+
+
+class Inbox:
+    """All that arrives for one job.
+
+    Args:
+        names: member number to name, for error texts. Exactly these members may send.
+        stage_bytes: what may wait in one stage, if it is more than one array.
+        shares: member number to its share of the memory; by default members share that of a room of their own.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[int, str],
+        *,
+        stage_bytes: int = STAGE_BYTES,
+        shares: Mapping[int, Share] | None = None,
+    ) -> None:
+        self._names = dict(names)
+        self._stage_bytes = stage_bytes
+        own_room = Room()
+        self._senders = {member: _Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
+        loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[str | None] = loop.create_future()
+        self.waits = Waits(loop.time)
+        """For whom somebody here waits."""
+        self.bytes_received: dict[str, int] = {}
+        """Payload by stage. Private to this member: it tells how many rows there are."""
+
+    @property
+    def closed(self) -> asyncio.Future[str | None]:
+        """Done when the inbox is closed. Its result is the reason, None where the job simply ended."""
+        return self._closed
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory reserved for arrays that have not been received yet."""
+        return sum(sender.waiting_bytes for sender in self._senders.values())
+
+    def n_received(self, member: int, stage: str) -> int:
+        """Return how many arrays of (member, stage) have been received."""
+        queue = self._senders[member].stages.get(stage)
+        return 0 if queue is None else queue.n_received
+
+    def failure(self, member: int) -> PeerError | None:
+        """Return why nothing more is taken from a member; None while all is well."""
+        return self._senders[member].failure
+
+    def mark_lost(self, member: int, reason: str) -> None:
+        """Say that a member is gone: receives from it fail once what it delivered before is used up."""
+        self._fail(PeerLostError(member, "", f"{self._names[member]} is gone: {reason}"))
+
+    def give_up(self, silence: PeerSilentError) -> None:
+        """Go on without an array that did not come, and listen to its stage no more.
+
+        What comes later could be taken for the answer to a later question.
+        """
+        queue = self._stage(silence.member, silence.stage)
+        queue.given_up = queue.given_up or silence
+
+    def mark_cut_off(self, member: int, stage: str) -> PeerError:
+        """Say that a member stopped in the middle of a stream though the connection is well; return the violation."""
+        what = f"{self._names[member]} broke the protocol in stage {stage}: the stream was cut short"
+        return self._fail(PeerViolationError(member, stage, what))
+
+    def close(self, reason: str | None = None) -> None:
+        """End it: nothing is taken any more, waiting receives fail, the memory is released.
+
+        Args:
+            reason: public text of why the job failed; None where it simply ended.
+        """
+        if self._closed.done():
+            return
+        self._closed.set_result(reason)
+        for sender in self._senders.values():
+            for queue in sender.stages.values():
+                for array in queue.arrays:
+                    self._release(sender, queue, _charge(array.nbytes))
+                queue.arrays.clear()
+                queue.changed.set()
+            sender.share.room.changed.set()
+
+    async def receive(
+        self,
+        member: int,
+        stage: str,
+        shape: tuple[int, ...],
+        dtype: type,
+        deadline_s: float,
+        transfer_s: float | None = None,
+    ) -> Array:
+        """Return the next array of (member, stage); several calls for one stage are served in order.
+
+        Args:
+            member: the sender.
+            stage: of the array.
+            shape: of the array.
+            dtype: of the array.
+            deadline_s: silence of the sender for so long is an error.
+            transfer_s: an array of B bytes that has begun to come comes within so long and B / LEAST_BYTES_PER_S
+                seconds from the time on when it was asked for; by default `deadline_s`.
+
+        Raises:
+            PeerSilentError: no byte of it came for `deadline_s`. It is still due: see
+            `mpc.protocol.session.Session.receive`.
+            PeerSlowError: it began to come, and did not end in time.
+            PeerLostError, PeerViolationError: see `mpc.protocol.session.Session.receive`.
+            WrongStateError: the inbox is closed.
+        """
+        sender, queue = self._senders[member], self._stage(member, stage)
+        if not queue.is_asked_for:
+            queue.is_asked_for = True
+            sender.n_unasked -= 1
+        async with queue.turn:
+            if queue.given_up is not None:
+                raise PeerLostError(member, stage, queue.given_up.what)
+            queue.expected = (np.dtype(dtype), tuple(shape))
+            if queue.awaited_at_s is None:
+                queue.awaited_at_s = asyncio.get_running_loop().time()
+            sender.share.room.changed.set()
+            try:
+                with self.waits.waiting_for(member):
+                    await self._arrival(member, stage, deadline_s, deadline_s if transfer_s is None else transfer_s)
+                array = queue.arrays.popleft()
+                queue.awaited_at_s = None
+            finally:
+                queue.expected = None
+        queue.n_received += 1
+        self._release(sender, queue, _charge(array.nbytes))
+        if (array.dtype, array.shape) != (np.dtype(dtype), tuple(shape)):
+            raise self._fail(self._unexpected(member, stage))
+        return array
+
+    async def take(self, member: int, stage: str, frames: AsyncIterator[Frame]) -> int | None:
+        """Read one stream, from behind its envelope to its end; it continues where the stage's last one ended.
+
+        If the job ends in order meanwhile, the rest of the stream is thrown away, but read: where the answer comes
+        before the last frame, gRPC can make the caller's writes fail as if the connection were broken.
+
+        Returns:
+            How many arrays of this stage have arrived since the beginning of the job (after its end: how many were
+            received); None if it was cut off.
+
+        Raises:
+            AlreadyExistsError: another stream of this stage is open.
+            WrongStateError: the job has ended with a reason, or the member counts as lost.
+            PeerViolationError: a frame breaks a rule.
+        """
+        await self._room_for_stage(member, stage)
+        sender, queue = self._senders[member], self._stage(member, stage)
+        if queue.is_open:
+            raise AlreadyExistsError(f"{self._names[member]} has a stream of stage {stage} open already")
+        self._refuse_if_over(member)
+        loop = asyncio.get_running_loop()
+        decoder = StreamDecoder(queue.n_arrived)
+        reserved_bytes = 0
+        queue.is_open = True
+        try:
+            async for frame in frames:
+                part = frame.WhichOneof("part")
+                if self._has_ended_in_order():
+                    if part == "end":
+                        return queue.n_received
+                    continue
+                self._refuse_if_over(member)
+                if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
+                    queue.heard_at_s = loop.time()
+                step = decoder.feed(frame)
+                del frame  # not a megabyte kept by every stream that waits for its next frame
+                if isinstance(step, Announcement):
+                    await self._room(member, stage, step)
+                    if self._has_ended_in_order():
+                        continue
+                    reserved_bytes = _charge(step.n_bytes)
+                    sender.waiting_bytes += reserved_bytes
+                    sender.share.take(reserved_bytes)
+                    queue.waiting_bytes += reserved_bytes
+                    queue.transfer = (loop.time(), step.n_bytes)
+                    step = decoder.accept()
+                if step is not None:
+                    reserved_bytes = 0
+                    queue.transfer = None
+                    queue.n_arrived += 1
+                    queue.arrays.append(step)
+                    queue.changed.set()
+                    self.bytes_received[stage] = self.bytes_received.get(stage, 0) + step.nbytes
+                if decoder.has_ended:
+                    return queue.n_arrived
+        except (FrameError, UnreadableError) as error:
+            what = f"{self._names[member]} broke the protocol in stage {stage}: {error}"
+            raise self._fail(PeerViolationError(member, stage, what)) from error
+        finally:
+            queue.is_open = False
+            queue.transfer = None
+            self._release(sender, queue, reserved_bytes)
+        return None
+
+    async def _room_for_stage(self, member: int, stage: str) -> None:
+        """Wait until a stage may begin: nobody fills our memory with stages that no program here knows."""
+        sender = self._senders[member]
+        while stage not in sender.stages and sender.n_unasked >= MOST_UNASKED_STAGES:
+            self._refuse_if_over(member)
+            await _change(sender.share.room)
+
+    async def _room(self, member: int, stage: str, announced: Announcement) -> None:
+        """Wait until an announced array may be read; refuse it first if it is not the one that is waited for."""
+        sender, queue = self._senders[member], self._stage(member, stage)
+        while not self._has_ended_in_order():
+            self._refuse_if_over(member)
+            if queue.expected is not None and not queue.arrays:
+                if (announced.dtype, announced.shape) != queue.expected:
+                    raise self._fail(self._unexpected(member, stage))
+                return
+            n_bytes = _charge(announced.n_bytes)
+            in_stage = not queue.arrays or queue.waiting_bytes + n_bytes <= self._stage_bytes
+            if in_stage and sender.share.has_room_for(n_bytes):
+                return
+            await _change(sender.share.room)
+
+    async def _arrival(self, member: int, stage: str, deadline_s: float, transfer_s: float) -> None:
+        """Wait until a stage has an array."""
+        sender, queue, loop = self._senders[member], self._stage(member, stage), asyncio.get_running_loop()
+        queue.heard_at_s = loop.time()
+        while not queue.arrays:
+            if self._closed.done():
+                raise WrongStateError(self._ended())
+            if sender.failure is not None:
+                raise type(sender.failure)(member, stage, sender.failure.what)
+            silent_at_s, due_at_s = queue.heard_at_s + deadline_s, _due_at_s(queue, transfer_s)
+            if loop.time() >= due_at_s:
+                what = f"{self._names[member]} is too slow in stage {stage}: an array came at less than the least rate"
+                raise PeerSlowError(member, stage, what)
+            if loop.time() >= silent_at_s:
+                what = f"{self._names[member]} sent nothing for {deadline_s:g} s in stage {stage}"
+                raise PeerSilentError(member, stage, what)
+            queue.changed.clear()
+            try:
+                # A transfer that begins meanwhile is not due before another `transfer_s`.
+                async with asyncio.timeout_at(min(silent_at_s, due_at_s, loop.time() + transfer_s)):
+                    await queue.changed.wait()
+            except TimeoutError:
+                continue  # bytes may have come since: look at the clock again
+
+    def _stage(self, member: int, stage: str) -> _Stage:
+        sender = self._senders[member]
+        if stage not in sender.stages:
+            if len(sender.stages) >= MOST_STAGES:
+                raise TooMuchError(f"more than {MOST_STAGES} stages from {self._names[member]} in one job")
+            sender.stages[stage] = _Stage()
+            sender.n_unasked += 1
+        return sender.stages[stage]
+
+    def _release(self, sender: _Sender, queue: _Stage, n_bytes: int) -> None:
+        queue.waiting_bytes -= n_bytes
+        sender.waiting_bytes -= n_bytes
+        sender.share.give_back(n_bytes)
+
+    def _fail(self, failure: PeerError) -> PeerError:
+        """Note the first failure of a member and wake everybody who waits for it."""
+        sender = self._senders[failure.member]
+        if sender.failure is None:
+            sender.failure = failure
+        sender.share.room.changed.set()
+        for queue in sender.stages.values():
+            queue.changed.set()
+        return failure
+
+    def _has_ended_in_order(self) -> bool:
+        return self._closed.done() and self._closed.result() is None
+
+    def _refuse_if_over(self, member: int) -> None:
+        if self._closed.done():
+            raise WrongStateError(self._ended())
+        failure = self._senders[member].failure
+        if failure is not None:
+            raise WrongStateError(f"this job goes on without {self._names[member]}: {failure.what}")
+
+    def _ended(self) -> str:
+        reason = self._closed.result()
+        return "the job has ended" if reason is None else f"the job has ended: {reason}"
+
+    def _unexpected(self, member: int, stage: str) -> PeerViolationError:
+        what = f"{self._names[member]} sent an array of another shape or type than stage {stage} expects"
+        return PeerViolationError(member, stage, what)

@@ -1,0 +1,182 @@
+"""What leaves for one (receiver, stage): a stream of frames under flow control, and its acknowledgement."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from moiety.v1.mailbox_pb2 import Frame
+from moiety.v1.mailbox_pb2_grpc import MailboxStub
+
+from mpc.errors import PeerLostError, PeerSilentError
+from service.errors import UnreadableError, connection_cause, public
+from transport.calls.answers import AnswerChannel, readable
+from transport.calls.final_status import FinalStatus
+from transport.messages.frames import Array, array_frames, end_frame, envelope_frame
+from transport.messages.waits import LEAST_BYTES_PER_S
+
+
+class Outlet:
+    """Arrays of one stage on their way to one member. At most one call at a time; it may be ended and begun again.
+
+    Args:
+        channel: to the receiver.
+        job_id, stage: for the envelope.
+        member: the receiver's number.
+        name: its name, for error texts.
+        deadline_s: a write that makes no progress for so long fails, and so does an array of B bytes that is not taken
+            within twice that (the receiver may have to make room) and B / LEAST_BYTES_PER_S seconds.
+        calls: bounds the calls in flight of the whole session.
+        on_lost: told the reason when a call fails, also while nobody sends.
+    """
+
+    def __init__(
+        self,
+        channel: Any,
+        job_id: str,
+        stage: str,
+        *,
+        member: int,
+        name: str,
+        deadline_s: float,
+        calls: asyncio.Semaphore,
+        on_lost: Callable[[int, str], None],
+    ) -> None:
+        self._stub = MailboxStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]
+        self._job_id = job_id
+        self._stage = stage
+        self._member = member
+        self._name = name
+        self._deadline_s = deadline_s
+        self._calls = calls
+        self._on_lost = on_lost
+        self._call: Any = None
+        self._ending: asyncio.Task[None] | None = None
+        self._accepts = False
+        self._failure: str | None = None
+        self._n_sent = 0
+        self._n_acknowledged = 0
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call is open for more arrays."""
+        return self._accepts
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an array is being written."""
+        return self._turn.locked()
+
+    async def send(self, array: Array) -> None:
+        """Write one array. Returns when it may be overwritten.
+
+        Raises:
+            PeerLostError: the call failed.
+            PeerSilentError: the receiver took nothing for the deadline.
+            ValueError: the array is no valid message.
+        """
+        async with self._turn:
+            frames = array_frames(array, self._n_sent)
+            header = next(frames)  # refuses what is no message before the stream has an unfinished array
+            if not self._accepts:
+                await self._begin()
+            due_at_s = asyncio.get_running_loop().time() + 2 * self._deadline_s + array.nbytes / LEAST_BYTES_PER_S
+            await self._write(header, due_at_s)
+            for chunk in frames:
+                await self._write(chunk, due_at_s)
+            self._n_sent += 1
+
+    async def end(self) -> None:
+        """Say that nothing more comes for now; `acknowledged` tells whether it was taken.
+
+        Raises:
+            PeerSilentError: the receiver took nothing for the deadline.
+        """
+        async with self._turn:
+            if self._accepts:
+                self._accepts = False
+                with contextlib.suppress(PeerLostError):
+                    await self._write(end_frame())
+
+    async def acknowledged(self) -> None:
+        """Wait until the receiver has acknowledged all that was sent; call `end` first.
+
+        Raises:
+            PeerLostError: the call failed, or the receiver ended the job before it took everything.
+            PeerSilentError: no acknowledgement within the deadline.
+        """
+        if self._ending is not None:
+            await self._in_time(asyncio.shield(self._ending))
+        if self._failure is not None:
+            raise self._lost(self._failure)
+        if self._n_acknowledged != self._n_sent:
+            raise self._lost("it ended the job before it took all that we sent")
+
+    def cancel(self, reason: str) -> None:
+        """Give up at once: what waits to be sent fails with this reason."""
+        self._failure = self._failure or reason
+        if self._call is not None:
+            self._call.cancel()
+
+    async def _begin(self) -> None:
+        await self.acknowledged()  # a stage continues only where its last stream is known to have ended
+        await self._in_time(self._calls.acquire())
+        self._call = self._stub.Deliver()
+        self._ending = asyncio.create_task(self._watch(self._call, FinalStatus(self._call)))
+        self._accepts = True
+        await self._write(envelope_frame(self._job_id, self._stage))
+
+    async def _watch(self, call: Any, final: FinalStatus) -> None:
+        """Wait for the end of a call and note how it ended."""
+        try:
+            status, details = await final.wait()
+            if status is grpc.StatusCode.OK:
+                try:
+                    answer = readable(await call, self._name, f"send stage {self._stage}")
+                    self._n_acknowledged = answer.n_arrays
+                except UnreadableError as error:
+                    self._failure = self._failure or str(error)
+                except grpc.aio.AioRpcError:  # the answer was lost with the status that `FinalStatus` saved
+                    self._n_acknowledged = self._n_sent
+            elif self._failure is None:
+                unavailable = status is grpc.StatusCode.UNAVAILABLE
+                self._failure = connection_cause(details) if unavailable else public(details) or status.name
+                self._on_lost(self._member, self._failure)
+        finally:
+            self._calls.release()
+            self._call = self._ending = None  # kilobytes, and a job has a stage for each of its steps
+
+    async def _write(self, frame: Frame, due_at_s: float = math.inf) -> None:
+        if self._call is None:
+            raise self._lost(self._failure or "it has ended the job")
+        try:
+            await self._in_time(self._call.write(frame), due_at_s)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            if self._ending is not None:
+                await self._in_time(asyncio.shield(self._ending))
+            raise self._lost(self._failure or "it has ended the job") from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._failure is not None and task is not None and not task.cancelling():
+                raise self._lost(self._failure) from error  # gRPC raises this too where `cancel` ended the call
+            self.cancel("sending was cancelled half-way")
+            raise
+
+    async def _in_time(self, step: Awaitable[Any], due_at_s: float = math.inf) -> None:
+        silent_at_s = asyncio.get_running_loop().time() + self._deadline_s
+        try:
+            async with asyncio.timeout_at(min(silent_at_s, due_at_s)):
+                await step
+        except TimeoutError:
+            what = f"{self._name} took nothing for {self._deadline_s:g} s in stage {self._stage}"
+            if due_at_s < silent_at_s:
+                what = f"{self._name} took an array too slowly in stage {self._stage}"
+            self.cancel(what)
+            self._on_lost(self._member, what)  # the array that it did not take is lost, and so is the order of the rest
+            raise PeerSilentError(self._member, self._stage, what) from None
+
+    def _lost(self, cause: str) -> PeerLostError:
+        return PeerLostError(self._member, self._stage, f"cannot send to {self._name} in stage {self._stage}: {cause}")

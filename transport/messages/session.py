@@ -1,0 +1,271 @@
+"""`mpc.protocol.session.Session` over gRPC: one member's end of a job."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from entropy import Entropy
+from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError
+from mpc.protocol.greeting import binding_of
+from mpc.protocol.session import Array
+from service.errors import UnauthenticatedError
+from transport.calls.channel import CHECK_S, check_certificate
+from transport.messages.inbox import Inbox
+from transport.messages.outlet import Outlet
+
+MOST_CALLS = 500
+MOST_STAGES_PER_MEMBER = 16
+FAREWELL_S = 0.2
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = structlog.get_logger(__name__)
+
+
+class GrpcSession:
+    """One member's end of a job. Implements `mpc.protocol.session.Session`.
+
+    `send` waits while the receiver has no room. There is room for 32 MB per sender and stage (or for one larger array),
+    and for 128 MB per sender. Two members that both send more than that before either receives wait for each other
+    until the deadline: exchange large data block by block, or send and receive concurrently.
+
+    Args:
+        job_id: the job.
+        terms: what all members must have in common besides (`mpc.protocol.greeting.binding_of`).
+        me: my number.
+        names: of all members by number, mine included.
+        entropy: where my randomness comes from.
+        deadline_s: silence of a member for so long fails what waits for it; the member may be heard again later.
+        transfer_s: see `Inbox.receive`; by default `deadline_s`.
+        inbox: what arrives for me.
+        channels: to the other members, by number. Not closed here: jobs share them.
+        on_progress: told (stage, done, total).
+    """
+
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        terms: bytes,
+        me: int,
+        names: Mapping[int, str],
+        entropy: Entropy,
+        deadline_s: float,
+        inbox: Inbox,
+        channels: Mapping[int, Any],
+        on_progress: Callable[[str, int, int], None],
+        transfer_s: float | None = None,
+    ) -> None:
+        self._job_id = job_id
+        self._binding = binding_of(job_id, names, terms)
+        self._me = me
+        self._names = dict(names)
+        self._entropy = entropy
+        self._deadline_s = deadline_s
+        self._transfer_s = deadline_s if transfer_s is None else transfer_s
+        self._inbox = inbox
+        self._channels = dict(channels)
+        self._on_progress = on_progress
+        self._outlets: dict[tuple[int, str], Outlet] = {}
+        self._in_use: dict[int, dict[str, Outlet]] = {member: {} for member in channels}
+        """Those that were not ended since their last use, least recently used first: few, where a job has many."""
+        self._calls = asyncio.Semaphore(MOST_CALLS)
+        self._stages_per_member = max(1, min(MOST_STAGES_PER_MEMBER, MOST_CALLS // (2 * max(1, len(self._channels)))))
+        self._looks: dict[int, asyncio.Future[bool]] = {}
+        """At the certificate of each member that was sent anything."""
+        self._aborted: str | None = None
+        self.bytes_sent: dict[str, int] = {}
+        """Payload by stage. Private to this member: it tells how many rows there are."""
+
+    @property
+    def job_id(self) -> str:
+        """The job; every message and, by `binding`, every derived key belongs to it."""
+        return self._job_id
+
+    @property
+    def binding(self) -> bytes:
+        """See `Session`."""
+        return self._binding
+
+    @property
+    def me(self) -> int:
+        """My member number."""
+        return self._me
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """Member number to name, for messages to people."""
+        return self._names
+
+    @property
+    def entropy(self) -> Entropy:
+        """Where my randomness comes from."""
+        return self._entropy
+
+    @property
+    def bytes_received(self) -> Mapping[str, int]:
+        """Payload by stage. Private to this member: it tells how many rows there are."""
+        return self._inbox.bytes_received
+
+    async def send(self, to: int, stage: str, message: Array) -> None:
+        """Send one array; it may be overwritten once this returns.
+
+        Raises:
+            PeerLostError: the receiver cannot be reached, or counts as lost.
+            PeerSilentError: it took nothing for the deadline.
+            PeerViolationError: its certificate is not accepted.
+            LocalFaultError: no such member, or no valid message.
+        """
+        if to not in self._channels:
+            raise LocalFaultError(f"member {to} is not one that member {self._me} can send to")
+        if self._aborted is not None:
+            raise LocalFaultError(f"the job was aborted: {self._aborted}")
+        failure = self._inbox.failure(to)
+        if failure is not None:
+            raise PeerLostError(to, stage, failure.what)
+        try:
+            await self._look_at(to, stage)
+            outlet = await self._outlet(to, stage)
+            await outlet.send(message)
+        except ValueError as error:
+            raise LocalFaultError(f"stage {stage}: {error}") from error
+        self.bytes_sent[stage] = self.bytes_sent.get(stage, 0) + message.nbytes
+
+    async def receive(self, sender: int, stage: str, shape: tuple[int, ...], dtype: type = np.uint64) -> Array:
+        """Return the next array of a stage; see `Session.receive`."""
+        if sender not in self._channels:
+            raise LocalFaultError(f"member {sender} is not one that member {self._me} can receive from")
+        return await self._inbox.receive(sender, stage, shape, dtype, self._deadline_s, self._transfer_s)
+
+    async def gather(
+        self, senders: Sequence[int], stage: str, shape: tuple[int, ...], *, quorum: int
+    ) -> dict[int, NDArray[np.uint64]]:
+        """Return one array from each sender that answers; see `Session.gather`.
+
+        Waits for all senders, each until its deadline, and goes on without those that fail if `quorum` answered. Fails
+        as soon as too many have failed, with the first failure; what is silent then is still due.
+        """
+        if quorum > len(senders):
+            raise LocalFaultError(f"stage {stage}: a quorum of {quorum} among {len(senders)} senders")
+        waiting = {asyncio.create_task(self.receive(sender, stage, shape)): sender for sender in senders}
+        arrays: dict[int, NDArray[np.uint64]] = {}
+        failures: list[PeerError] = []
+        try:
+            pending = set(waiting)
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    try:
+                        arrays[waiting[task]] = task.result()
+                    except PeerError as error:
+                        failures.append(error)
+                if len(senders) - len(failures) < quorum:
+                    raise failures[0]
+        finally:
+            for task in waiting:
+                task.cancel()
+        for failure in failures:
+            if isinstance(failure, PeerSilentError):
+                self._inbox.give_up(failure)
+        return {sender: arrays[sender] for sender in senders if sender in arrays}
+
+    async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run heavy arithmetic in a thread. Cancelling the caller does not stop the thread."""
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    async def commit(self) -> None:
+        """Do nothing: the price of a job is the matter of a party's gate."""
+
+    def trust_binding(self, members: Collection[int]) -> None:
+        """Do nothing: what may leave before is the matter of a party's gate."""
+
+    def accuse(self, member: int, stage: str, what: str) -> None:
+        """Log who is at fault though the job goes on."""
+        _log.warning(what, job=self._job_id, stage=stage, member=self._names[member])
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Say how far a stage is: public numbers only (never a count of rows)."""
+        self._on_progress(stage, done, total)
+
+    def waits_for(self, least_s: float) -> int | None:
+        """Return the member for whom we have waited longest without a break; None if for nobody `least_s`."""
+        return self._inbox.waits.longest(least_s)
+
+    def waited_most_for(self) -> int | None:
+        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
+        return self._inbox.waits.costliest()
+
+    def mark_lost(self, member: int, reason: str) -> None:
+        """Say that a member is gone, as somebody else found out."""
+        self._inbox.mark_lost(member, reason)
+
+    async def finish(self) -> None:
+        """End all streams and wait until the receivers have acknowledged everything.
+
+        Raises:
+            PeerLostError, PeerSilentError: one did not; the others were waited for all the same.
+        """
+        outlets = list(self._outlets.values())
+        ends = await asyncio.gather(*(self._finish_one(outlet) for outlet in outlets), return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+
+    async def abort(self, reason: str) -> None:
+        """Give up: end the inbox and cancel all streams, so that everything that waits fails at once.
+
+        Members that have a stream open to us hear the reason, and only then that ours break off: they would take it for
+        a broken connection.
+
+        Args:
+            reason: public text, which other members may see.
+        """
+        self._aborted = reason
+        self._inbox.close(reason)
+        await asyncio.sleep(FAREWELL_S)
+        for outlet in self._outlets.values():
+            outlet.cancel(f"we aborted the job: {reason}")
+        await asyncio.sleep(0)  # let the cancellations start
+
+    async def _look_at(self, to: int, stage: str) -> None:
+        """Send nothing to whoever shows a certificate that is not good enough; see `check_certificate`."""
+        if to not in self._looks:
+            deadline_s = min(CHECK_S, self._deadline_s)
+            self._looks[to] = asyncio.ensure_future(check_certificate(self._channels[to], deadline_s=deadline_s))
+        try:
+            await asyncio.shield(self._looks[to])
+        except UnauthenticatedError as error:
+            raise PeerViolationError(to, stage, str(error)) from error
+
+    async def _outlet(self, to: int, stage: str) -> Outlet:
+        """Return the outlet for (to, stage), the least recently used one of this member ended if too many are open."""
+        outlet = self._outlets.get((to, stage)) or Outlet(
+            self._channels[to],
+            self._job_id,
+            stage,
+            member=to,
+            name=self._names[to],
+            deadline_s=self._deadline_s,
+            calls=self._calls,
+            on_lost=self._inbox.mark_lost,
+        )
+        self._outlets[to, stage] = outlet
+        in_use = self._in_use[to]
+        in_use.pop(stage, None)
+        in_use[stage] = outlet
+        if not outlet.is_open:
+            others = [(name, other) for name, other in in_use.items() if other is not outlet and other.is_open]
+            if len(others) >= self._stages_per_member:
+                idle = next((name for name, other in others if not other.is_busy), None)
+                if idle is not None:
+                    await in_use.pop(idle).end()  # out before the wait: whoever uses it meanwhile puts it back
+        return outlet
+
+    async def _finish_one(self, outlet: Outlet) -> None:
+        await outlet.end()
+        await outlet.acknowledged()
