@@ -1,12 +1,12 @@
 """Matrix factorization: test errors of the form `statistics` in all settings, beside the figures of its specification.
 
-python -m bench.factors            five seeds, all of epsilon 8, 4, 2, 1 and no noise
-python -m bench.factors --quick    one seed, epsilon 8 and 1
-python -m bench.factors --out F    writes the JSON report to F as well
+python -m bench.utility.factors            five seeds, all of epsilon 8, 4, 2, 1 and no noise
+python -m bench.utility.factors --quick    one seed, epsilon 8 and 1
+python -m bench.utility.factors --out F    writes the JSON report to F as well
 
 Error: mean squared error on a tenth of the ratings, left out at random; predictions are clipped to the bounds.
 delta is 1e-5, epsilon that of the coordinator's view. Noise is exact Skellam noise of the plan's parameter. MovieLens
-100K is measured where `MOIETY_DATA` names a folder that holds it (`bench/data/TERMS.md`).
+100K, and a part of 25M, are measured where `MOIETY_DATA` names a folder that holds them (`bench/data/TERMS.md`).
 """
 
 import argparse
@@ -38,7 +38,7 @@ from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.matrix_factorization.vertical import Owner, VerticalPrior
 from analyses.matrix_factorization.vertical import run as run_vertical
-from bench import datasets
+from bench.datasets import bundled
 from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 
@@ -77,7 +77,11 @@ class Data:
         return float(np.mean((np.clip(predicted, *self.bounds) - self.test[2]) ** 2))
 
 
-SETS = {"insteval": ("insteval", 3.0, 25), "movielens-100k": ("movielens_100k/ratings", 3.5, 100)}
+SETS = {
+    "insteval": ("insteval", 3.0, 25),
+    "movielens-100k": ("movielens_100k/ratings", 3.5, 100),
+    "movielens-25m, part": ("movielens_25m_first757/ratings", 3.5, 120),
+}
 """Name to file, public centre and declared ratings per user."""
 
 PUBLISHED: dict[tuple[str, str], tuple[float | None, ...]] = {
@@ -91,6 +95,9 @@ PUBLISHED: dict[tuple[str, str], tuple[float | None, ...]] = {
     ("insteval", "horizontal offsets"): (1.441, 1.467, 1.488, 1.521, 1.568),
     ("insteval", "horizontal stage 3, 10 parties"): (None, 1.462, 1.476, 1.495, 1.515),
     ("insteval", "vertical stage 3, 10 parties"): (None, 1.441, 1.445, 1.455, 1.467),
+    ("movielens-25m, part", "horizontal offsets"): (0.764, 0.808, 0.826, 0.844, 0.861),
+    ("movielens-25m, part", "horizontal stage 3, 10 parties"): (None, 0.799, 0.810, 0.820, 0.828),
+    ("movielens-25m, part", "vertical stage 3, 10 parties"): (None, 0.764, 0.765, 0.767, 0.774),
     ("movielens-100k", "factors p = 4, T = 5"): (None, 0.973, None, None, None),
 }
 """Of the specification, for `EPSILONS`."""
@@ -99,7 +106,7 @@ PUBLISHED: dict[tuple[str, str], tuple[float | None, ...]] = {
 def load(name: str, seed: int) -> Data:
     """Return a data set, a tenth left out at random by `seed`."""
     file, centre, per_user = SETS[name]
-    frame = datasets.read(file)
+    frame = bundled.read(file)
     _, users = np.unique(frame["user"].to_numpy(), return_inverse=True)
     places, items = np.unique(frame["item"].to_numpy(), return_inverse=True)
     values = frame["rating"].to_numpy().astype(np.float64) - centre
@@ -112,7 +119,7 @@ def load(name: str, seed: int) -> Data:
 
 def genres(places: Any) -> Floats:
     """Return the genres of MovieLens' items, each item's of norm 1, less their mean."""
-    frame = datasets.read("movielens_100k/items")
+    frame = bundled.read("movielens_100k/items")
     table = pl.DataFrame({"item": places}).join(frame, on="item", how="left")
     columns = table.select(table.columns[3:]).to_numpy().astype(np.float64)
     scaled = columns / np.sqrt(np.maximum(1.0, columns.sum(axis=1)))[:, None]
@@ -260,11 +267,13 @@ def measure(names: tuple[str, ...], epsilons: tuple[float | None, ...], n_seeds:
 
 def main() -> None:
     """Measure, print one line per figure, and write the report."""
-    parser = argparse.ArgumentParser(prog="python -m bench.factors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.utility.factors", description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", choices=sorted(SETS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    names = tuple(name for name, (file, _, _) in SETS.items() if datasets.is_available(file))
+    names = tuple(name for name, (file, _, _) in SETS.items() if bundled.is_available(file))
+    names = tuple(name for name in names if options.only in (None, name))
     rows = []
     for row in measure(names, QUICK_EPSILONS if options.quick else EPSILONS, 1 if options.quick else SEEDS):
         rows.append(row)
