@@ -8,12 +8,13 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from analyses.clustering.estimators.independent import NoisySizes
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.sums.noise import SumNoise
-from audit.less_noise import scaled_scale, with_noise
+from audit.less_noise import with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, skellam
 from dp.cost.views import View
-from dp.draw.noise import sample_discrete_laplace
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.vector import SharedSkellam
@@ -85,7 +86,7 @@ class AdditiveTarget:
 
 @dataclass(frozen=True)
 class PartiesRelease:
-    """A release under shares: every party draws its part by `sample_party_noise`, a view does not know that of some.
+    """A release under shares: every party draws its part by `draw`, a view does not know that of some.
 
     Attributes:
         mechanism: of all parties.
@@ -110,7 +111,7 @@ class PartiesRelease:
         n_unknown = self.mechanism.n_parties - (self.mechanism.colluding if self.view == "coalition" else 0)
         total = world * np.array(self.difference, dtype=np.int64)
         for _ in range(n_unknown):
-            total = total + self.mechanism.sample_party_noise(entropy).values
+            total = total + self.mechanism.draw(entropy)
         return total
 
     def with_noise(self, noise: Fraction) -> "PartiesRelease":
@@ -129,12 +130,12 @@ class MechanismRelease:
     """A vector with the noise of one party, or of several that each release a vector of their own.
 
     Attributes:
-        mechanism: of `dp.mechanism.scalar`.
+        mechanism: of `dp.mechanism.scalar`, or the sizes of an owner's clusters.
         n_owners: each releases such a vector.
         difference: see `Release`, owner after owner.
     """
 
-    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise
+    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise | NoisySizes
     n_owners: int
     difference: tuple[int, ...]
 
@@ -145,13 +146,13 @@ class MechanismRelease:
                 law = skellam(mu)
             case DiscreteGaussianNoise(parameter=variance):
                 law = discrete_gaussian(variance)
-            case DiscreteLaplaceNoise(parameter=scale):
+            case DiscreteLaplaceNoise(parameter=scale) | NoisySizes(scale=scale):
                 law = discrete_laplace(scale)
         return [law] * len(self.difference)
 
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
-        noise = np.concatenate([self.mechanism.sample(entropy).values for _ in range(self.n_owners)])
+        noise = np.concatenate([self.mechanism.draw(entropy) for _ in range(self.n_owners)])
         return noise + world * np.array(self.difference, dtype=np.int64)
 
     def with_noise(self, noise: Fraction) -> "MechanismRelease":
@@ -164,25 +165,28 @@ class LaplaceSums:
     """The sums that owners release with discrete Laplace noise, as `moments` with method `laplace` does.
 
     Attributes:
-        scale: of each owner's noise.
-        difference: the largest value of each owner.
+        mechanism: of all owners; a record has the largest value of each.
     """
 
-    scale: Fraction
-    difference: tuple[int, ...]
+    mechanism: NoisyColumnSums
+
+    @property
+    def difference(self) -> tuple[int, ...]:
+        """See `Release`."""
+        return self.mechanism.largest
 
     def laws(self) -> Sequence[Law]:
         """See `Release`."""
-        return [discrete_laplace(self.scale)] * len(self.difference)
+        return [discrete_laplace(self.mechanism.scale)] * len(self.difference)
 
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
-        noise = np.concatenate([sample_discrete_laplace(entropy, self.scale, 1) for _ in self.difference])
+        noise = np.concatenate([self.mechanism.draw(entropy) for _ in self.difference])
         return noise + world * np.array(self.difference, dtype=np.int64)
 
     def with_noise(self, noise: Fraction) -> "LaplaceSums":
         """See `Release`."""
-        return replace(self, scale=scaled_scale(self.scale, noise))
+        return replace(self, mechanism=with_noise(self.mechanism, noise))
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,7 @@ class MaskedSumRelease:
         opened_seeds = {}
         for member in survivors:
             seeds = SurplusSeeds(entropy, n_components).seeds
-            values = noise.draw(seeds, entropy).values
+            values = noise.draw(entropy, seeds)
             total = total + values
             opened_seeds[member] = seeds[:n_opened]
             if member <= corrupt:

@@ -20,8 +20,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.sums.noise import SumNoise
@@ -82,6 +84,14 @@ def _by_variance(mechanism: Any, factor: Fraction) -> Any:
     return replace(mechanism, parameter=round(mechanism.parameter * factor))
 
 
+def _sizes(mechanism: NoisySizes, factor: Fraction) -> NoisySizes:
+    return replace(mechanism, scale=round(mechanism.scale * math.sqrt(factor)))
+
+
+def _column_sums(mechanism: NoisyColumnSums, factor: Fraction) -> NoisyColumnSums:
+    return replace(mechanism, scale=scaled_scale(mechanism.scale, factor))
+
+
 def _laplace(mechanism: DiscreteLaplaceNoise, factor: Fraction) -> DiscreteLaplaceNoise:
     return replace(mechanism, parameter=round(mechanism.parameter * math.sqrt(factor)))
 
@@ -107,7 +117,7 @@ def _lloyd(mechanism: NoisyLloyd, factor: Fraction) -> NoisyLloyd:
 
 
 def _moment_sketch(mechanism: MomentSketch, factor: Fraction) -> MomentSketch:
-    return replace(mechanism, variances=tuple(round(variance * factor) for variance in mechanism.variances))
+    return replace(mechanism, quotient=round(mechanism.quotient * factor))
 
 
 def _response(mechanism: RandomizedResponse, factor: Fraction) -> RandomizedResponse:
@@ -159,6 +169,8 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SkellamNoise: _by_variance,
     DiscreteGaussianNoise: _by_variance,
     DiscreteLaplaceNoise: _laplace,
+    NoisySizes: _sizes,
+    NoisyColumnSums: _column_sums,
     SumNoise: _sum,
     NoisySketch: _sketch,
     PartitionTree: _tree,

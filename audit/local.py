@@ -43,7 +43,8 @@ class TreeRelease:
         """The smallest and the largest value of each leaf, in the tree's order."""
         clear = replace(self.tree, count_variance=Fraction(1, 1 << 20), sum_cost=Fraction(1 << 20))
         table = np.repeat(np.arange(self.tree.width + 1), self.rows_per_value)[:, None]
-        means, weights = clear.leaves(table, InsecureTestEntropy("no noise"), Choices(InsecureTestEntropy(_CUTS)))
+        noise = clear.draw(InsecureTestEntropy("no noise"))
+        means, weights = clear.leaves(table, noise, Choices(InsecureTestEntropy(_CUTS)))
         sides = np.rint(weights / self.rows_per_value) - 1
         low = np.rint(means[:, 0] - sides / 2)
         return [(int(a), int(a + side)) for a, side in zip(low, sides, strict=True)]
@@ -72,7 +73,7 @@ class TreeRelease:
             for value in self.leaves:
                 rows = np.delete(rows, np.flatnonzero(rows == value)[0])
             rows = np.append(rows, self.enters).astype(np.int64)
-        means, weights = self.tree.leaves(rows[:, None], entropy, Choices(InsecureTestEntropy(_CUTS)))
+        means, weights = self.tree.leaves(rows[:, None], self.tree.draw(entropy), Choices(InsecureTestEntropy(_CUTS)))
         sums = [
             round(float(mean - (low + high) / 2) * 2 * weight)
             for mean, weight, (low, high) in zip(means[:, 0], weights, self.boxes, strict=True)
@@ -134,7 +135,7 @@ class LloydTarget:
         found = np.empty((n_runs, 1))
         for run in range(n_runs):
             choices = Choices(InsecureTestEntropy(_CUTS))
-            found[run] = lloyd.centres(rows, 1, entropy, choices)[0, 0] - lloyd.width / 2
+            found[run] = lloyd.centres(rows, 1, lloyd.draw(entropy), choices)[0, 0] - lloyd.width / 2
         return self._cells(found)
 
     def with_noise(self, noise: Fraction) -> "LloydTarget":

@@ -15,7 +15,6 @@ from analyses.rows.slots import placement
 from audit.less_noise import with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, discrete_laplace
-from dp.cost.compose import Unit
 from dp.mechanism.hashing import LocalHashing
 from dp.mechanism.response import RandomizedResponse
 from entropy import Entropy, KeyStream
@@ -48,7 +47,7 @@ class ResponseTarget:
     def draw(self, world: int, n_runs: int, entropy: Entropy) -> Integers:
         """See `ExactTarget`."""
         response, choices = with_noise(self.response, self.noise), np.full(n_runs, world)
-        reports = [response.report(choices, entropy, Unit.RECORD).values for _ in range(self.n_owners)]
+        reports = [response.reports(choices, response.draw(entropy, n_runs)) for _ in range(self.n_owners)]
         return np.stack(reports, axis=1)
 
     def with_noise(self, noise: Fraction) -> "ResponseTarget":
@@ -84,7 +83,7 @@ class HashingTarget:
         """See `ExactTarget`. All slots of a call have functions of their own."""
         label = entropy.read(_LABEL_BYTES).hex()
         hashing = replace(with_noise(self.hashing, self.noise), label=label)
-        reports = hashing.report(np.full(n_runs, world), entropy, Unit.RECORD).values
+        reports = hashing.reports(np.full(n_runs, world), hashing.draw(entropy, n_runs))
         supported = hashing.unbiased_indicators(reports)[:, :2] > 0
         found: Integers = (supported @ np.array([1, 2]))[:, None].astype(np.int64)
         return found
@@ -123,7 +122,7 @@ class BitsTarget:
         reports = replace(self.reports, bits=with_noise(self.reports.bits, self.noise))
         held, columns = np.full(n_runs, self.categories[world]), []
         for party, n_categories in enumerate(reports.n_categories):
-            packed = reports.report(entropy, party, held)
+            packed = reports.packed(party, held, reports.draw(entropy, party, n_runs))
             columns.append(np.unpackbits(packed, count=n_runs * n_categories).reshape(n_runs, n_categories))
         return np.hstack(columns).astype(np.int64)
 
@@ -172,7 +171,8 @@ class SampledBitsTarget:
             categories = np.where(slots >= 0, 1, -1)
             n_set = np.zeros(reports.n_reported)
             for party in range(len(reports.n_categories)):
-                signs = reports.unpack(party, block, reports.report(entropy, party, categories))
+                flips = reports.draw(entropy, party, len(block))
+                signs = reports.unpack(party, block, reports.packed(party, categories, flips))
                 n_set += signs[:, 2] > 0
             found[run] = n_set.astype(np.int64) @ digits
         return found
@@ -223,14 +223,16 @@ class MomentReportsTarget:
         """
         reports, (start, stop) = with_noise(self.reports, self.noise), self._window()
         held = [np.full(n_runs, value) for value in (self.values[world], 0)]
-        first = [reports.noisy(entropy, values) for values in held]
+        first = [values + reports.draw(entropy, n_runs) for values in held]
         if np.any(reports.is_large(first[0] + first[1]) != self.is_large):
             raise ValueError("the values of this target are too close to its threshold")
         if self.is_large:
-            columns = first + [reports.noisy(entropy, values) for values in held]
-            return np.clip(np.stack(columns, axis=1), start, stop - 1) - start
+            columns = first + [values + reports.draw(entropy, n_runs) for values in held]
+            return np.asarray(np.clip(np.stack(columns, axis=1), start, stop - 1) - start, dtype=np.int64)
         bits = [
-            np.unpackbits(reports.report(entropy, party, values), count=n_runs * largest).reshape(n_runs, largest)
+            np.unpackbits(
+                reports.packed(party, values, reports.draw(entropy, n_runs, party)), count=n_runs * largest
+            ).reshape(n_runs, largest)
             for party, (values, largest) in enumerate(zip(held, reports.largest, strict=True))
         ]
         noisy = np.clip(np.stack(first, axis=1), start, stop - 1) - start

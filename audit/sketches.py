@@ -12,9 +12,7 @@ from analyses.second_moments.sketch_matrix import SketchMatrix
 from audit.less_noise import with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, discrete_gaussian, mixture, total
-from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import HIGHEST, PartitionSketch
 from dp.mechanism.projection import NoisySketch
 from entropy import Entropy, InsecureTestEntropy, KeyStream
@@ -51,15 +49,7 @@ class CardinalityTarget:
             users, phantoms = entropy.read(KEY_BYTES), entropy.read(KEY_BYTES)
             levels = np.stack(
                 [
-                    s.publish(
-                        membership,
-                        axis,
-                        KeyStream(users),
-                        KeyStream(phantoms),
-                        entropy,
-                        Unit.RECORD,
-                        Adjacency.ADD_OR_REMOVE_ONE,
-                    ).values[:, 0]
+                    s.publish(membership, axis, KeyStream(users), KeyStream(phantoms), s.draw(entropy))[:, 0]
                     for axis in range(s.n_parties)
                 ]
             )
@@ -162,12 +152,15 @@ class MomentSigns:
     """The sketch of `moments`: each owner's column, with a variance of its own.
 
     Attributes:
-        sketch: variances are `unit` times the owners' largest values.
-        largest: the row's values.
+        sketch: the row has the owners' largest values.
     """
 
     sketch: MomentSketch
-    largest: tuple[int, ...]
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The row's values."""
+        return self.sketch.largest
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -193,7 +186,7 @@ class MomentSigns:
         key = entropy.read(KEY_BYTES)
         signs = self.sketch.sketch(KeyStream(key), np.ones(1, dtype=np.int64))
         noisy = [
-            self.sketch.sketch(KeyStream(key), np.full(world, value)) + self.sketch.noise(entropy, party)
+            self.sketch.sketch(KeyStream(key), np.full(world, value)) + self.sketch.draw(entropy, party)
             for party, value in enumerate(self.largest)
         ]
         return np.stack(noisy), signs
@@ -239,10 +232,7 @@ class BlockSigns:
         matrix = SketchMatrix(self.n_rows, "signs")
         columns = matrix.draw(KeyStream(entropy.read(KEY_BYTES)), 1)
         longest, signs = matrix.largest_squared_norm(columns), columns[0].astype(np.int64)
-        noisy = [
-            world * value * signs + self.mechanism.sample_party_noise(entropy, longest, self.n_rows).values
-            for value in self.row
-        ]
+        noisy = [world * value * signs + self.mechanism.draw(entropy, longest, self.n_rows) for value in self.row]
         return np.stack(noisy), signs
 
     def with_noise(self, noise: Fraction) -> "BlockSigns":
@@ -282,7 +272,7 @@ class ProjectedRow:
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
         longest, s = self._drawn()[1], self.mechanism.sketch_rows
-        noise = [self.mechanism.sample_party_noise(entropy, longest, s).values for _ in self.change]
+        noise = [self.mechanism.draw(entropy, longest, s) for _ in self.change]
         return np.concatenate(noise) + world * np.array(self.difference, dtype=np.int64)
 
     def with_noise(self, noise: Fraction) -> "ProjectedRow":

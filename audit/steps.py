@@ -81,7 +81,7 @@ class StepsTarget:
             for batch in mechanism.sampling.samples(stream, 0 if record is None else 1):
                 opened = self._gradient_of(record if len(batch) else None)
                 for _ in range(n_unknown):
-                    opened = opened + mechanism.sample_party_noise(entropy).values
+                    opened = opened + mechanism.draw(entropy)
                 if self.view == "coordinator" or len(batch):
                     seen = opened if self.view == "coordinator" else opened - baseline
                     at = np.clip(seen + edge, 0, 2 * edge)

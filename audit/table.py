@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
@@ -15,6 +16,7 @@ from analyses.job.job import PrivacyTarget
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
+from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
@@ -43,7 +45,6 @@ from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, Projected
 from audit.steps import Record, StepsTarget
 from dp.audit.exact_audit import ExactTarget
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
@@ -129,15 +130,13 @@ def _steps(view: View, order: int) -> StepsTarget:
 def _additive(
     kind: type[SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise], parameter: int, moved: int
 ) -> AdditiveTarget:
-    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE, Unit.RECORD)
+    mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE)
     return AdditiveTarget(MechanismRelease(mechanism, 1, (moved,)))
 
 
 def _independent(view: View) -> AdditiveTarget:
     moved = (1, 0, 0) if view == "coordinator" else (1, -1, 0)
-    l1 = sum(map(abs, moved))
-    mechanism = DiscreteLaplaceNoise(3, l1, l1, 10, ADJACENCY[view], Unit.RECORD)
-    return AdditiveTarget(MechanismRelease(mechanism, 2, moved * 2))
+    return AdditiveTarget(MechanismRelease(NoisySizes(3, 10), 2, moved * 2))
 
 
 def _bits(view: View) -> BitsTarget:
@@ -155,7 +154,7 @@ def _moment_reports(values: tuple[int, int], threshold: int) -> MomentReportsTar
 
 
 def _moment_signs(knows_signs: bool) -> SignsTarget:
-    return SignsTarget(MomentSigns(MomentSketch(8, (100, 200)), (5, 10)), knows_signs)
+    return SignsTarget(MomentSigns(MomentSketch(8, (5, 10), quotient=20)), knows_signs)
 
 
 def _block_signs() -> SignsTarget:
@@ -272,7 +271,7 @@ TARGETS: dict[str, Entry] = {
     "moments-laplace": Entry(
         "sums of owners with discrete Laplace noise, seen by anybody",
         ("moments:laplace",),
-        lambda: AdditiveTarget(LaplaceSums(Fraction(5), (8, 6))),
+        lambda: AdditiveTarget(LaplaceSums(NoisyColumnSums((8, 6), Fraction(5)))),
     ),
     "moments-sketch-coordinator": Entry(
         "sketches of columns by signs, unknown, seen by the coordinator",

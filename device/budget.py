@@ -154,7 +154,7 @@ def read_device_ledger(data_dir: Path, name: str) -> dict[str, Any]:
 
 def cost_of(noise: SumNoise) -> JobCost:
     """Return what a device is charged for a round with this noise, as every job is (`dp.cost.job_cost`)."""
-    return JobCost.of(lambda view: (noise.event(view),), UNIT, noise.n_corrupt)
+    return JobCost.of(noise.events, UNIT, noise.n_corrupt)
 
 
 def _last_reason(ledger: Ledger) -> str | None:

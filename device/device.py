@@ -224,7 +224,7 @@ class Device:
         contributed = self.records[params.record].contribute(params)
         encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
         noise = params.noise(config.topology)
-        drawn = None if noise is None else noise.draw(seeds, self.entropy).values
+        drawn = None if noise is None else noise.draw(self.entropy, seeds)
         self._report(params, config, contributed, encoded)
         return encoded.values, drawn
 

@@ -5,15 +5,16 @@ python examples/analysis.py     runs it on rows that are made up, all members in
 
 import asyncio
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dp_accounting import DpEvent
 
 from analyses.job.analysis import Analysis
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.registry import ANALYSES
@@ -21,15 +22,14 @@ from analyses.rows.integer_column import integer_columns, nearest_places
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import UNIT, VIEWS, View
+from dp.cost.views import UNIT, VIEWS
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.session import Session
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
 """A record that is added, removed or replaced moves the count by 1 at most."""
-
-LOG2_WRAP_PROBABILITY = -40
 
 
 class BothFlaggedPlan(Plan):
@@ -38,14 +38,15 @@ class BothFlaggedPlan(Plan):
     params: JointRowsParams
     party_mu: int
 
-    @property
+    @cached_property
     def noise(self) -> SharedSkellam:
         """The one release: everything that follows about its cost comes from here."""
         return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu)
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return what is drawn, as an event: it is what ledgers charge."""
-        return (self.noise.event(view),)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """What ledgers charge, and all that the gate lets the compute parties draw."""
+        return (PlannedRelease(self.noise, self.compute_members),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""

@@ -20,23 +20,29 @@ of the job. What an owner without shares sends is of its own table, and its own 
 its noisy centres in a clustering, when another owner fails before its commit. To hear from all owners it would need a
 connection to each of them, which nothing else asks of it.
 
+The gate is the only way to noise, too (`draw`): an analysis draws the releases that its plan states, by value, no more
+often than stated, and neither the coordinator nor anybody in the opening stage hears from it before it has drawn what
+the plan states (`party.drawn`). So what is drawn is what is charged.
+
 An analysis may commit before that (`commit`), as soon as all that the others need of this party is with them: what may
 vanish from then on is the party, not its word.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.plan import OPENING_STAGE
+from analyses.job.plan import OPENING_STAGE, Plan
+from analyses.job.releases import PlannedRelease
 from entropy import Entropy
 from mpc.errors import LocalFaultError
 from mpc.protocol.exchange import send_unless_lost
 from mpc.protocol.greeting import GREETING_STAGE
-from mpc.protocol.session import COORDINATOR, Array, Session
+from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
+from party.drawn import DrawnNoise
 
 COMMIT_STAGE = "budget"
 """Stage of the messages "my cost is committed" between parties. No analysis may use it."""
@@ -56,6 +62,7 @@ class GatedSession:
         owners: member numbers of those that bring tables.
         openers: member numbers of the compute parties: those that hold shares of the result.
         receivers: member numbers that the plan lets have the result.
+        releases: that the plan states.
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
     """
 
@@ -67,6 +74,7 @@ class GatedSession:
         owners: Sequence[int],
         openers: Sequence[int],
         receivers: Sequence[int],
+        releases: Sequence[PlannedRelease],
         must_greet: Collection[int],
     ) -> None:
         async def commit_and_tell() -> None:
@@ -86,10 +94,24 @@ class GatedSession:
         self._commit_and_tell = commit_and_tell
         self._hear_others = hear_others
         self._receivers = frozenset(receivers)
+        self._drawn = DrawnNoise(releases, session.me)
         self._not_greeted = set(must_greet)
         self._has_committed = False
         self._is_open = False
         self._passing = asyncio.Lock()
+
+    @classmethod
+    def of_plan(cls, session: Session, plan: Plan, *, commit: Callable[[], None]) -> Self:
+        """Return the session that a party gives to the analysis of a plan; arguments as of the class."""
+        return cls(
+            session,
+            commit=commit,
+            owners=plan.owners,
+            openers=plan.compute_members,
+            receivers=plan.receivers,
+            releases=plan.releases,
+            must_greet=plan.peers_of(session.me),
+        )
 
     @property
     def job_id(self) -> str:
@@ -152,7 +174,8 @@ class GatedSession:
 
         Raises:
             LocalFaultError: to a member that the plan does not let have the result, or in the gate's own stage, or
-                before all members have shown that they mean the same job.
+                before all members have shown that they mean the same job, or before noise was drawn that the plan
+                states.
         """
         self._check_stage(stage)
         if stage != GREETING_STAGE:
@@ -160,6 +183,7 @@ class GatedSession:
         if stage == OPENING_STAGE and to not in self._receivers:
             raise LocalFaultError(f"the plan does not let {self.names.get(to, to)} have the result")
         if stage == OPENING_STAGE or to == COORDINATOR:
+            self._drawn.check_message(to, stage)
             await self.open()
         await self._session.send(to, stage, message)
 
@@ -178,6 +202,17 @@ class GatedSession:
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """See `Session.compute`."""
         return await self._session.compute(work, *args, **kwargs)
+
+    async def draw(self, release: Drawable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `Session.draw`. Nothing is drawn before it is counted.
+
+        Raises:
+            LocalFaultError: the plan does not state this release for this party, or not so often.
+        """
+        draw = self._drawn.begin(release)
+        noise = await self._session.draw(release, *args, **kwargs)
+        self._drawn.finish(draw)
+        return noise
 
     def trust_binding(self, members: Collection[int]) -> None:
         """See `Session.trust_binding`."""

@@ -175,14 +175,7 @@ class JobRun:
     async def _compute(self, session: JobSession) -> LocalReport:
         """Read our table, run our part of the analysis behind the gate, and let the others open."""
         plan, brought = self._plan, self._applicant.brought
-        gated = GatedSession(
-            session,
-            commit=lambda: self._admission.commit(self._applicant),
-            owners=plan.owners,
-            openers=range(1, plan.n_parties + 1),
-            receivers=plan.receivers,
-            must_greet=plan.peers_of(self._number),
-        )
+        gated = GatedSession.of_plan(session, plan, commit=lambda: self._admission.commit(self._applicant))
         table = None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)

@@ -10,17 +10,23 @@ from pathlib import Path
 import pytest
 
 from analyses.job.job import Job, JobError
+from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.registry import ANALYSES, analysis_of, lines_of
 from analyses.run_locally import local_network, run_locally, run_plan
 from cli.survival import survival_of
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
+from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
+from party.drawn import DrawnNoise
 from party.gate import GatedSession
 
 REPOSITORY = Path(__file__).parent.parent
 RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
 ANALYSIS_PATH = REPOSITORY / "examples" / "analysis.py"
+MECHANISM_PATH = REPOSITORY / "examples" / "mechanism.py"
 
 SECTIONS = re.split(r"^## ", RECIPES, flags=re.MULTILINE)[1:]
 MAX_LINES = 40
@@ -78,6 +84,24 @@ def test_the_example_runs_as_a_program():
     assert re.fullmatch(r"about -?\d+ rows with both flags; exactly 267\n", done.stdout)
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_mechanism_of_the_recipe_costs_what_was_asked_for_and_less_noise_costs_more(view):
+    example = runpy.run_path(str(MECHANISM_PATH))
+    release = example["calibrated"](100, epsilon=1.0, delta=1e-6, view=view)
+    assert composed_epsilon(release.events(view), 1e-6).epsilon <= 1.0
+    assert composed_epsilon(replace(release, scale=release.scale - 1).events(view), 1e-6).epsilon > 1.0
+    assert release.draw(InsecureTestEntropy("recipe")).shape == (1,)
+
+
+def test_the_mechanism_of_the_recipe_is_drawn_as_its_plan_states():
+    release = runpy.run_path(str(MECHANISM_PATH))["NoisyNumber"](100, 60)
+    books = DrawnNoise([PlannedRelease(release, (1,))], 1)
+    books.finish(books.begin(replace(release)))
+    books.check_message(COORDINATOR, OPENING_STAGE)
+    with pytest.raises(LocalFaultError, match="states no such release"):
+        books.begin(replace(release, scale=59))
+
+
 async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
     job, tables = toy["made_up_job"]()
     run = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"toy {m}"))
@@ -101,14 +125,7 @@ async def test_the_toy_analysis_passes_the_gate_and_each_owner_pays_before_a_sha
         return (message,)
 
     async def gated_party(session, plan, table):
-        gated = GatedSession(
-            session,
-            commit=lambda: happened.append("committed"),
-            owners=plan.owners,
-            openers=range(1, plan.n_parties + 1),
-            receivers=plan.receivers,
-            must_greet=plan.peers_of(session.me),
-        )
+        gated = GatedSession.of_plan(session, plan, commit=lambda: happened.append("committed"))
         report = await toy["party"](gated, plan, table)
         await gated.open()
         return report
@@ -125,9 +142,9 @@ def test_the_toy_analysis_is_charged_what_it_promises(toy):
     job, tables = toy["made_up_job"]()
     schemas = [*(table.schema for table in tables.values()), toy["BlockSchema"](party="helper")]
     plan = analysis_of(job).plan(job, schemas)
-    drawn = plan.noise.sample_party_noise(InsecureTestEntropy("charge"))
+    assert plan.releases is plan.releases
     for view in VIEWS:
-        assert plan.privacy_events(view) == (drawn.events[view],)
+        assert plan.privacy_events(view) == plan.noise.events(view)
         assert plan.privacy_report()["views"][view]["epsilon"] <= job.privacy.epsilon
     assert plan.cost()
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.clustering.local_clustering import Floats, LocalClustering
-from analyses.clustering.weighted_clustering import Power
+from analyses.clustering.weighted_clustering import Choices, Power
 from analyses.job.job import PrivacyTarget
 from analyses.job.schema import BlockSchema, Table
+from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from entropy import Entropy
 
 
@@ -37,8 +38,12 @@ def central_clustering(tables: Sequence[Table], k: int, p: Power, target: Privac
         return LocalClustering(block=block, k=k, p=p, method="tree", noise=noise)
 
     def spends(noise: int) -> float:
-        return composed_epsilon([with_noise(noise).event(target.view)], target.delta, near=target.epsilon).epsilon
+        return composed_epsilon(
+            with_noise(noise).mechanism.events(target.view), target.delta, near=target.epsilon
+        ).epsilon
 
-    curator = with_noise(least_parameter(spends, epsilon=target.epsilon, delta=target.delta))
+    curator = with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=target.epsilon, delta=target.delta))
     rows, _ = curator.quantise(np.hstack([table.values for table in tables]))
-    return curator.in_original_units(curator.release(rows, entropy).astype(np.float64))
+    choices = Choices(entropy)
+    centres = curator.release(rows, curator.mechanism.draw(entropy), choices)
+    return curator.in_original_units(centres.astype(np.float64))

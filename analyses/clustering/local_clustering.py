@@ -16,10 +16,7 @@ from analyses.clustering.partition_tree import PartitionTree
 from analyses.clustering.weighted_clustering import Choices, Power, cluster, nearest
 from analyses.job.job import PublicModel
 from analyses.job.schema import BlockSchema
-from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteGaussianDpEvent
-from dp.cost.views import ADJACENCY, View
-from entropy import Entropy
+from dp.mechanism.release import StepwiseNoise
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -56,17 +53,6 @@ class LocalClustering(PublicModel):
         kind = PartitionTree if self.method == "tree" else NoisyLloyd
         return kind.of_cost(len(self.block.columns), WIDTH, Fraction(FINEST, self.noise))
 
-    def event(self, view: View) -> DiscreteGaussianDpEvent:
-        """Return what all releases of this owner cost together, for the neighbours of a view.
-
-        The owner knows its noise, and its own columns too: what it releases is to be hidden from others. So all of the
-        noise counts in either view.
-        """
-        adjacency = ADJACENCY[view]
-        return DiscreteGaussianDpEvent(
-            self.mechanism.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency=adjacency
-        )
-
     def quantise(self, values: Floats) -> tuple[Integers, NDArray[np.int64]]:
         """Scale rows by the public bounds, clip, and round to integers 0..WIDTH.
 
@@ -81,20 +67,21 @@ class LocalClustering(PublicModel):
         scaled = (np.clip(values, lower, upper) - lower) / (upper - lower)
         return np.rint(scaled * WIDTH).astype(np.int64), outside
 
-    def release(self, rows: Integers, entropy: Entropy) -> Integers:
+    def release(self, rows: Integers, noise: StepwiseNoise, choices: Choices) -> Integers:
         """Return k private centres of quantised rows, integers 0..WIDTH, shape (k, columns).
 
         Two may be equal: then the later one's cluster is empty.
 
         Args:
             rows: from `quantise`. Private.
-            entropy: of noise and of the random choices that protect nothing.
+            noise: fresh, drawn by `mechanism`.
+            choices: that protect nothing.
         """
-        choices, mechanism = Choices(entropy), self.mechanism
+        mechanism = self.mechanism
         if isinstance(mechanism, NoisyLloyd):
-            centres = mechanism.centres(rows, self.k, entropy, choices)
+            centres = mechanism.centres(rows, self.k, noise, choices)
         else:
-            means, weights = mechanism.leaves(rows, entropy, choices)
+            means, weights = mechanism.leaves(rows, noise, choices)
             centres = cluster(means, weights, self.k, self.p, choices).centres
         return np.clip(np.rint(centres), 0, WIDTH).astype(np.int64)
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.clustering.partition_tree import grouped_sums, with_noise
+from analyses.clustering.partition_tree import grouped_sums
 from analyses.clustering.weighted_clustering import Choices, cluster, nearest
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.views import ADJACENCY, View
+from dp.mechanism.release import StepwiseNoise
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
@@ -64,12 +68,24 @@ class NoisyLloyd:
         each = squares / ITERATIONS
         return cls(n_columns, width, 1 / ((1 - SUM_SHARE) * each), n_columns * width**2 / (SUM_SHARE * each))
 
+    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
+        """Return what all releases together cost, for the neighbours of a view.
+
+        The owner alone draws the noise, and it is the owner's rows that it hides: all of it counts in either view.
+        """
+        adjacency = ADJACENCY[view]
+        return (DiscreteGaussianDpEvent(self.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency),)
+
+    def draw(self, entropy: Entropy) -> StepwiseNoise:
+        """Return the source of the noise: each step adds more of it, as its variance depends on the steps before."""
+        return StepwiseNoise(entropy)
+
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all iterations."""
         count, total = 1 / self.count_variance, self.n_columns * self.width**2 / self.sum_variance
         return ITERATIONS * (max(2 * count + 2 * total, 4 * total) if replace else count + total)
 
-    def centres(self, rows: Integers, k: int, entropy: Entropy, choices: Choices) -> Floats:
+    def centres(self, rows: Integers, k: int, noise: StepwiseNoise, choices: Choices) -> Floats:
         """Release k centres of some rows.
 
         Begins with centres spread over the domain without looking at the rows. A centre near which the noisy count
@@ -78,7 +94,7 @@ class NoisyLloyd:
         Args:
             rows: shape (n, m), values 0..width. Private.
             k: how many.
-            entropy: of the noise.
+            noise: fresh, of `draw`.
             choices: of the first centres, which protect nothing.
 
         Returns:
@@ -89,8 +105,8 @@ class NoisyLloyd:
         doubled = 2 * rows - self.width
         for _ in range(ITERATIONS):
             at, _ = nearest(rows.astype(np.float64), centres)
-            counts = with_noise(np.bincount(at, minlength=k), self.count_variance, entropy)
-            sums = with_noise(grouped_sums(doubled, at, k), self.sum_variance, entropy)
+            counts = noise.added_to(np.bincount(at, minlength=k), self.count_variance)
+            sums = noise.added_to(grouped_sums(doubled, at, k), self.sum_variance)
             centres = np.where((counts >= 1)[:, None], self.means(sums, counts[:, None]), centres)
         return centres
 

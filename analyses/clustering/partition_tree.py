@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.weighted_clustering import Choices
-from dp.draw.noise import sample_discrete_gaussian
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.views import ADJACENCY, View
+from dp.mechanism.release import StepwiseNoise
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
@@ -83,6 +86,18 @@ class PartitionTree:
         """L, how many levels are counted at most."""
         return self.levels_of(self.n_columns)
 
+    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
+        """Return what all releases together cost, for the neighbours of a view.
+
+        The owner alone draws the noise, and it is the owner's rows that it hides: all of it counts in either view.
+        """
+        adjacency = ADJACENCY[view]
+        return (DiscreteGaussianDpEvent(self.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency),)
+
+    def draw(self, entropy: Entropy) -> StepwiseNoise:
+        """Return the source of the noise: each step adds more of it, as its variance depends on the steps before."""
+        return StepwiseNoise(entropy)
+
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all releases of the tree."""
         counts = self.levels / self.count_variance
@@ -90,12 +105,12 @@ class PartitionTree:
             return max(2 * counts + 2 * self.sum_cost, 4 * self.sum_cost)
         return counts + self.sum_cost
 
-    def leaves(self, rows: Integers, entropy: Entropy, choices: Choices) -> tuple[Floats, Floats]:
+    def leaves(self, rows: Integers, noise: StepwiseNoise, choices: Choices) -> tuple[Floats, Floats]:
         """Release the tree of some rows.
 
         Args:
             rows: shape (n, m), values 0..width. Private.
-            entropy: of the noise.
+            noise: fresh, of `draw`.
             choices: of the places of the cuts, which protect nothing.
 
         Returns:
@@ -127,9 +142,9 @@ class PartitionTree:
             children = np.concatenate([wanted, upper])
             counts = np.concatenate([counts, np.zeros(len(wanted))])
             true_counts = np.bincount(leaf_of, minlength=len(low))[children]
-            counts[children] = with_noise(true_counts, self.count_variance, entropy)
+            counts[children] = noise.added_to(true_counts, self.count_variance)
             is_open = np.isin(np.arange(len(low)), children)
-        return self._means(rows, leaf_of, low, high, counts, entropy)
+        return self._means(rows, leaf_of, low, high, counts, noise)
 
     def _root(self) -> tuple[Integers, Integers]:
         return np.zeros((1, self.n_columns), dtype=np.int64), np.full((1, self.n_columns), self.width, dtype=np.int64)
@@ -144,24 +159,19 @@ class PartitionTree:
         return axis, np.minimum(place, high[rows, axis] - 1)
 
     def _means(
-        self, rows: Integers, leaf_of: Integers, low: Integers, high: Integers, counts: Floats, entropy: Entropy
+        self, rows: Integers, leaf_of: Integers, low: Integers, high: Integers, counts: Floats, noise: StepwiseNoise
     ) -> tuple[Floats, Floats]:
         sums = grouped_sums(2 * rows - low[leaf_of] - high[leaf_of], leaf_of, len(low))
         bits = np.array([int(norm - 1).bit_length() for norm in np.square(high - low).sum(axis=1)])
         for n_bits in np.unique(bits).tolist():
             at = bits == n_bits
-            sums[at] = with_noise(sums[at], (1 << n_bits) / self.sum_cost, entropy)
+            sums[at] = noise.added_to(sums[at], (1 << n_bits) / self.sum_cost)
         weights = valid_weights(counts)
         if not weights.any():
             weights = np.ones(len(low))
         middle = (low + high) / 2
         means = middle + sums / (2 * np.maximum(weights, 1.0))[:, None]
         return np.clip(means, low, high), weights
-
-
-def with_noise(values: Integers, variance: Fraction, entropy: Entropy) -> Integers:
-    """Return integers plus discrete Gaussian noise of a variance, independent in each: what may be looked at."""
-    return values + sample_discrete_gaussian(entropy, variance, values.size).reshape(values.shape)
 
 
 def grouped_sums(rows: Integers, group_of: Integers, n_groups: int) -> Integers:

@@ -4,6 +4,8 @@ See `analyses.clustering.protocol`, which runs it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
@@ -18,13 +20,14 @@ from analyses.clustering.local_clustering import LocalClustering, Method
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
 from analyses.job.plan import Plan, check_roster, check_schemas
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from dp.cost.accounting import CalibrationError
+from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import VIEWS, View
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.cost.views import VIEWS
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 
@@ -101,13 +104,15 @@ class ClusteringPlan(Plan):
         """Return what an owner does."""
         return self.local[self.owners.index(member)]
 
-    def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return the release of each owner's centres and those of the counting.
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The release of each owner's centres and those of the counting.
 
         A record has a part at every owner, so all of them count, also against a coalition: colluding parties know
         their own columns, but need not have any.
         """
-        return _events(self.local, self.counting, view)
+        centres = (PlannedRelease(one.mechanism, (owner,)) for owner, one in zip(self.owners, self.local, strict=True))
+        return (*centres, *self.counting.planned_releases())
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost of centres and counts together in both views, and that of the counts alone."""
@@ -238,7 +243,7 @@ def _local(
     job: Job, params: ClusteringParams, blocks: Sequence[BlockSchema], counting: Counting
 ) -> tuple[LocalClustering, ...]:
     """Return what each owner does, with the least noise that the rest of the budget allows, alike for all owners."""
-    budget = job.privacy
+    budget, of_counting = job.privacy, counting.events(job.privacy.view)
 
     def with_noise(noise: int) -> tuple[LocalClustering, ...]:
         return tuple(
@@ -247,14 +252,10 @@ def _local(
         )
 
     def spends(noise: int) -> float:
-        events = _events(with_noise(noise), counting, budget.view)
-        return composed_epsilon(events, budget.delta, near=budget.epsilon).epsilon
+        of_centres = chain.from_iterable(one.mechanism.events(budget.view) for one in with_noise(noise))
+        return composed_epsilon((*of_centres, *of_counting), budget.delta, near=budget.epsilon).epsilon
 
-    return with_noise(least_parameter(spends, epsilon=budget.epsilon, delta=budget.delta))
-
-
-def _events(local: Sequence[LocalClustering], counting: Counting, view: View) -> tuple[PrivacyEvent, ...]:
-    return (*(one.event(view) for one in local), *counting.events(view))
+    return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=budget.delta))
 
 
 def _check_signal(params: ClusteringParams, counting: Counting, local: Sequence[LocalClustering]) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from analyses.clustering.estimators.grid_weights import valid_weights
+from analyses.clustering.estimators.membership import CENTRES_STAGE
 from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
 from analyses.clustering.local_clustering import WIDTH, Integers
 from analyses.clustering.plan import COUNTINGS, ClusteringParams, ClusteringPlan, plan
@@ -54,10 +55,6 @@ __all__ = [
 ]
 
 
-CENTRES_STAGE = "centres"
-"""Messages of owners to the coordinator: the gate lets them pass once the cost is committed."""
-
-
 async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> LocalReport:
     """Run a party's part: check that rows match, release my centres, count memberships with the others.
 
@@ -81,7 +78,8 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
         rows, outside = await session.compute(local.quantise, table.values)
         # How long the release takes depends on its noisy counts: it is paid for before it begins.
         await session.commit()
-        centres = await session.compute(local.release, rows, session.entropy)
+        choices = Choices(session.entropy)
+        centres = await session.compute(local.release, rows, await session.draw(local.mechanism), choices)
         membership = await session.compute(local.memberships, rows, centres)
         await session.send(COORDINATOR, CENTRES_STAGE, centres.astype(np.uint64))
         names = (c.name for c in table.schema.columns)

@@ -1,12 +1,14 @@
 """What every analysis fixes publicly before it runs. All participants compute the same plan from the same job."""
 
 import hashlib
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
-from dp_accounting import DpEvent
-
 from analyses.job.job import Job, JobError, PublicModel
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
+from dp.cost.events import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import PERSON, RECORD, Protected, View
 from mpc.protocol.session import COORDINATOR
@@ -61,12 +63,20 @@ class Plan(PublicModel):
         """Return what the job costs, JSON-able; every analysis says it before anything runs."""
         raise NotImplementedError
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return every release of the job as an event of the accountant, for the neighbours of a view.
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Everything that the job releases: what is charged, and the only noise that a party's gate lets it draw.
+
+        Made once for a plan, and no part of its JSON or digest: it follows from the fields. Empty where `is_exact`.
+        """
+        raise NotImplementedError
+
+    def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return the events of all releases, for the neighbours of a view.
 
         What `cost` is made of. An owner of data refuses to run a plan without any.
         """
-        raise NotImplementedError
+        return tuple(chain.from_iterable(planned.release.events(view) for planned in self.releases))
 
     def cost(self) -> JobCost:
         """Return what the job is charged, everywhere: in quotes, admission, reservations. It dominates every view.
@@ -95,6 +105,11 @@ class Plan(PublicModel):
     def receivers(self) -> tuple[int, ...]:
         """Member numbers that get the result; who submitted the job has it from the coordinator."""
         return (COORDINATOR,)
+
+    @property
+    def compute_members(self) -> tuple[int, ...]:
+        """Member numbers of the compute parties."""
+        return tuple(range(1, self.n_parties + 1))
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical JSON: it covers the job, all members' schemas and all that follows."""

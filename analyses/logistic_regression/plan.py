@@ -2,31 +2,29 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from dp_accounting import DpEvent
 from pydantic import Field, model_validator
 
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of, protects_persons
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.logistic_regression.descent import Optimiser, squared_lattice_bound
 from analyses.logistic_regression.taylor_gradient import WRONG_SIGN_BEYOND, Release, TaylorGradient
 from analyses.rows.quantise import BlockQuantiser, check_scale, check_units, squared_norm_bound
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import View
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.sampled import SampledSkellam
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.session import COORDINATOR
 
 MOST_ITERATIONS = 20_000
-LOG2_WRAP_PROBABILITY = -40
-"""The noise and the batches exceed the bound for which the field was chosen with probability below 2^-39; privacy does
-not depend on it."""
 
 
 class LogisticRegressionParams(JointRowsParams):
@@ -126,17 +124,17 @@ class LogisticRegressionPlan(Plan):
         """Names of the columns that predict, `party.column`, in the order of the joint table."""
         return tuple(f"{s.party}.{c.name}" for s in map(self.features_of, self.owners) for c in s.columns)
 
-    @property
+    @cached_property
     def gradient(self) -> TaylorGradient:
         """What is computed about a batch."""
         return _gradient(self.params, len(self.feature_names), sum(self.squared_norm_bounds) + self.intercept_units**2)
 
-    @property
+    @cached_property
     def sampling(self) -> BoundedPoisson:
         """Who enters which batch."""
         return _sampling(self.params, self.most_participations)
 
-    @property
+    @cached_property
     def mechanism(self) -> SampledSkellam:
         """The releases, with their cost."""
         gradient = self.gradient
@@ -149,6 +147,11 @@ class LogisticRegressionPlan(Plan):
         )
         return SampledSkellam(step, self.sampling, self.protected)
 
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The releases of all steps: every compute party draws once for each, before it opens the step."""
+        return (PlannedRelease(self.mechanism, self.compute_members, times=self.sampling.n_steps),)
+
     @property
     def expected_batch(self) -> float:
         """What a batch's sum is divided by: public, whatever the batch."""
@@ -158,10 +161,6 @@ class LogisticRegressionPlan(Plan):
         """Return the cost of all steps in both views."""
         what = "gradient" if self.params.release == "gradient" else "three sums of the gradient"
         return self.mechanism.report(what, self.job.privacy.delta)
-
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return what all steps cost in a view."""
-        return self.mechanism.events(view)
 
     @property
     def privacy_unit(self) -> str:

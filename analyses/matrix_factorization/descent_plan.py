@@ -19,12 +19,13 @@ from analyses.job.job import JobError
 from analyses.matrix_factorization.plan import MIN_MEMBERS, Members, Setting, Unit
 from analyses.matrix_factorization.projection import squared_sensitivity
 from analyses.matrix_factorization.unit_vectors import sensitivity
-from dp.cost.accounting import CalibrationError, EpsilonBound
+from dp.cost.accounting import CalibrationError, EpsilonBound, SkellamDpEvent
+from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import PrivacyEvent
 from dp.cost.views import VIEWS, View, views_to_calibrate
 from dp.mechanism.bounded_sampling import BoundedPoisson
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 
 Noise = Literal["once", "party"]
 
@@ -117,14 +118,14 @@ class DescentPlan:
         bound = squared_sensitivity(p.largest, p.units, unit=p.unit, theta=p.theta, both=self.both)
         n_ratings = p.theta if p.unit == "user" else 1
         moved = sensitivity(bound, (2 if self.both else 1) * n_ratings * p.rank, view, p.unit)
-        release = moved.event(self.unknown_mu(view))
+        release = SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, self.unknown_mu(view), moved.adjacency)
         if view == "coordinator":
             return self.sampling.sampled_event(release)
         return self.sampling.participation_event(release)
 
     def epsilon(self, view: View, *, near: float | None = None) -> EpsilonBound:
         """Return what all steps together cost in a view, as an epsilon."""
-        return composed_epsilon([self.event(view)], self.delta, near=near)
+        return composed_epsilon(self.event(view), self.delta, near=near)
 
     @property
     def multiplier(self) -> float:
@@ -157,7 +158,7 @@ def plan_descent(params: DescentParams, members: Members, *, epsilon: float, del
         return max(made.epsilon(v, near=epsilon).epsilon for v in views_to_calibrate(view))
 
     try:
-        return replace(planned, mu=least_parameter(spends, epsilon=epsilon, delta=delta))
+        return replace(planned, mu=least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta))
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
 

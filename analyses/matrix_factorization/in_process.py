@@ -78,7 +78,7 @@ def _with_noise(noise: SumNoise, total: Integers, present: Sequence[int], entrop
     opened_seeds = {}
     for i in present:
         seeds = SurplusSeeds(entropy, len(noise.levels) - 1).seeds
-        total = total + noise.draw(seeds, entropy).values
+        total = total + noise.draw(entropy, seeds)
         opened_seeds[i + 1] = seeds[:n_opened]
     group = RingGroup(_RING_BITS)
     opened = OpenedSum(group, group.encode(total), tuple(opened_seeds), {}, {}, (), opened_seeds if n_opened else {})

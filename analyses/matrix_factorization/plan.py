@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal
 
 from analyses.job.job import JobError
@@ -26,10 +27,11 @@ from analyses.matrix_factorization.unit_vectors import (
 )
 from analyses.sums.noise import SumNoise, survivor_levels
 from dp.cost.accounting import CalibrationError, EpsilonBound
+from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS, View, views_to_calibrate
 from dp.draw.skellam import MAX_MU
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 
 Setting = Literal["horizontal", "vertical", "local"]
 Unit = Literal["user", "rating"]
@@ -125,7 +127,7 @@ class FactorPlan:
 
     def epsilon(self, view: View) -> EpsilonBound:
         """Return what all releases together cost in a view, with the fewest survivors in each."""
-        return composed_epsilon([release.event(view) for release in self.releases], self.delta)
+        return composed_epsilon(chain.from_iterable(release.events(view) for release in self.releases), self.delta)
 
     def report(self) -> dict[str, Any]:
         """Return the cost of all rounds, as plain JSON data."""
@@ -257,9 +259,10 @@ def _least_mu(releases: Callable[[int], tuple[SumNoise, ...]], *, epsilon: float
 
     def spends(mu: int) -> float:
         made = releases(mu)
-        return max(composed_epsilon([r.event(v) for r in made], delta, near=epsilon).epsilon for v in views)
+        costs = (chain.from_iterable(r.events(v) for r in made) for v in views)
+        return max(composed_epsilon(events, delta, near=epsilon).epsilon for events in costs)
 
-    return least_parameter(spends, epsilon=epsilon, delta=delta)
+    return least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta)
 
 
 def _releases(params: FactorParams, members: Members, mu: int) -> tuple[SumNoise, ...]:

@@ -165,7 +165,7 @@ class Owner:
         plan, at = self._plan, 2 * sweep
         release = plan.releases[at]
         total = add_ratings(plan.params.rule, self._by_item, users.offsets, users.vectors, squared_length_of(plan))
-        noise = replace(release, length=len(total)).draw([], self._entropy).values
+        noise = replace(release, length=len(total)).draw(self._entropy, [])
         opened = OpenedRows.read(plan, at, total + noise)
         released = self._offsets(opened)
         self._expected = released.expected

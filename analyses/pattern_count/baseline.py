@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from analyses.pattern_count.reports import PatternEstimate, PatternReports, PatternTally
 from analyses.rows.slots import placement
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.mechanism.scalar import DiscreteLaplaceNoise
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
@@ -31,11 +30,10 @@ def central_release(values: Integers, *, l1: int, epsilon: float, delta: float, 
         squared_l2=l1**2,
         l1=l1,
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        unit=Unit.RECORD,
         epsilon=epsilon,
         delta=delta,
     )
-    return values + noise.sample(entropy).values.reshape(values.shape)
+    return values + noise.draw(entropy).reshape(values.shape)
 
 
 def reported_counts(categories: Sequence[Integers], reports: PatternReports, entropy: Entropy) -> PatternEstimate:
@@ -50,6 +48,9 @@ def reported_counts(categories: Sequence[Integers], reports: PatternReports, ent
     tally = PatternTally(reports)
     for block in reports.blocks():
         rows = slots[block.start : block.stop]
-        messages = [reports.report(entropy, j, np.where(rows >= 0, of[rows], -1)) for j, of in enumerate(categories)]
+        messages = [
+            reports.packed(j, np.where(rows >= 0, of[rows], -1), reports.draw(entropy, j, len(block)))
+            for j, of in enumerate(categories)
+        ]
         tally.add(block, messages)
     return tally.estimate()

@@ -2,25 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, log, prod
 from typing import Annotated, Any, Literal, Self
 
-from dp_accounting import DpEvent
 from pydantic import Field, model_validator
 
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.pattern_count.reports import PatternReports
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, VIEWS, Protected, View
+from dp.cost.views import VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
@@ -30,10 +31,6 @@ MAX_CELLS = 1 << 15
 
 MAX_PARTIES = 6
 """With columns. Randomized response tells nothing about patterns of more."""
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
     "coordinator": VectorSensitivity(1, 1),
@@ -95,27 +92,29 @@ class PatternCountPlan(Plan):
         """Numbers of categories."""
         return tuple(column.n_values for column in self.columns)
 
-    @property
+    @cached_property
     def noise(self) -> SharedSkellam:
         """The release of `mpc`."""
         return SharedSkellam(
             prod(self.shape), CELL_SENSITIVITY, self.n_parties, self.job.t, self.party_mu, protected=self.protected
         )
 
-    @property
+    @cached_property
     def reports(self) -> PatternReports:
         """What is reported by the other methods."""
-        return _reports(self.params, self.shape, RandomizedBits(self.bias_units * BIAS_UNIT))
+        return _reports(self.params, self.shape, RandomizedBits(self.bias_units * BIAS_UNIT), self.protected)
 
     @property
     def opened_bound(self) -> int:
         """Bound on the size of what `mpc` opens."""
         return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return the one release of `mpc`, or the reports of all parties about one record."""
-        is_mpc = self.params.method == "mpc"
-        return (self.noise.event(view),) if is_mpc else _report_events(self.reports, view, self.protected)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one release of `mpc`; or the reports of all owners, of which each draws flips for each block of slots."""
+        if self.params.method == "mpc":
+            return (PlannedRelease(self.noise, self.compute_members),)
+        return (PlannedRelease(self.reports, self.owners, times=self.reports.n_blocks),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""
@@ -133,7 +132,7 @@ class PatternCountPlan(Plan):
             n_parties=self.n_parties,
             colluding=self.job.t,
             delta=delta,
-            events={view: _report_events(reports, view, self.protected) for view in VIEWS},
+            events={view: reports.events(view) for view in VIEWS},
             noise={"coordinator": "all flips of bits and the rows' places are unknown", "coalition": known},
             parameters={
                 "method": self.params.method,
@@ -151,29 +150,12 @@ class PatternCountPlan(Plan):
         return self.protected.name
 
 
-def _reports(params: PatternCountParams, shape: tuple[int, ...], bits: RandomizedBits) -> PatternReports:
+def _reports(
+    params: PatternCountParams, shape: tuple[int, ...], bits: RandomizedBits, protected: Protected
+) -> PatternReports:
     n_slots = params.max_rows
     n_reported = n_slots if params.share is None else max(2, ceil(Fraction(params.share) * n_slots))
-    return PatternReports(shape, n_slots, n_reported, bits)
-
-
-def _report_events(reports: PatternReports, view: View, protected: Protected) -> tuple[PrivacyEvent, ...]:
-    """Return what reports about one record of the joint table cost: those of all v parties together.
-
-    Coordinator, add_or_remove_one: the record's slot is empty instead, and its place and the sample are unknown. One
-    bit per party differs. Coalition, replace_one: the places are known; two bits per party differ. That members of a
-    coalition need no protection from themselves is not made use of.
-
-    A person's k rows are in k slots, and where all slots are reported, bits of different slots are randomized
-    independently, given the places, which depend on no data: k times as many bits differ. It is exact: what a coalition
-    sees of k rows is k times what it sees of one. For samples of slots no bound is stated, and k is 1.
-    """
-    n_parties, adjacency = len(reports.n_categories), ADJACENCY[view]
-    if view == "coordinator" and reports.n_reported < reports.n_slots:
-        share = Fraction(reports.n_reported, reports.n_slots)
-        return (SampledBitsDpEvent(reports.bits.truthful, n_parties, share, adjacency),)
-    n_bits = n_parties if view == "coordinator" else 2 * n_parties
-    return (reports.bits.event(adjacency),) * (n_bits * protected.most_rows)
+    return PatternReports(shape, n_slots, n_reported, bits, protected)
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
@@ -245,9 +227,8 @@ def _calibrated(
         )
 
     def epsilon_of(bits: RandomizedBits) -> float:
-        return composed_epsilon(
-            _report_events(_reports(params, shape, bits), target.view, protected), target.delta, near=target.epsilon
-        ).epsilon
+        events = _reports(params, shape, bits, protected).events(target.view)
+        return composed_epsilon(events, target.delta, near=target.epsilon).epsilon
 
     bits = RandomizedBits.largest_bias(epsilon_of, epsilon=target.epsilon, delta=target.delta)
     units = int(bits.bias / BIAS_UNIT)

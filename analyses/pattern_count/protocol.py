@@ -32,7 +32,7 @@ from analyses.job.analysis import Analysis
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
-from analyses.pattern_count.plan import LOG2_WRAP_PROBABILITY, PatternCountParams, PatternCountPlan, plan
+from analyses.pattern_count.plan import PatternCountParams, PatternCountPlan, plan
 from analyses.pattern_count.products import count_patterns
 from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
@@ -40,6 +40,7 @@ from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import place_rows
 from analyses.rows.surplus import n_surplus
 from dp.cost.views import PERSON
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import concatenate
@@ -109,7 +110,8 @@ async def report(exchange: ShareExchange, plan: PatternCountPlan, categories: ND
     for block in reports.blocks():
         rows = slots[block.start : block.stop]
         in_slots = np.where(rows >= 0, categories[rows], -1)
-        message = await session.compute(reports.report, session.entropy, mine, in_slots)
+        flips = await session.draw(reports, mine, len(block))
+        message = await session.compute(reports.packed, mine, in_slots, flips)
         await session.send(COORDINATOR, OPENING_STAGE, message)
         session.progress(OPENING_STAGE, 100 * block.stop // reports.n_reported, 100)
 

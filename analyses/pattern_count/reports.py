@@ -6,13 +6,16 @@ the slot is of that category, by randomized response [VertPrim23, algorithm 1].
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.mechanism.bits import RandomizedBits
+from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
+from dp.cost.views import ADJACENCY, RECORD, Protected, View
+from dp.mechanism.bits import Bits, RandomizedBits
 from entropy import Entropy
 
 Floats = NDArray[np.float64]
@@ -51,12 +54,18 @@ class PatternReports:
         n_slots: N, for which the counts are estimated.
         n_reported: k, in a uniform sample of the slots; N for all of them.
         bits: how bits are randomized.
+        protected: whose contribution neighbouring tables differ in.
     """
 
     n_categories: tuple[int, ...]
     n_slots: int
     n_reported: int
     bits: RandomizedBits
+    protected: Protected = RECORD
+
+    def __post_init__(self) -> None:
+        if self.protected.most_rows > 1 and self.n_reported < self.n_slots:
+            raise ValueError("what a sample of slots costs a unit with several rows is not known")
 
     @property
     def least_deviation(self) -> float:
@@ -68,29 +77,58 @@ class PatternReports:
         variance = float(1 / (16 * self.bits.bias**2)) - 0.25
         return float(self.n_slots * (variance ** len(self.n_categories) / self.n_reported) ** 0.5)
 
+    @property
+    def _block_height(self) -> int:
+        return min(_MOST_BLOCK_SLOTS, max(8, _MOST_BLOCK_BITS // max(self.n_categories)))
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks of slots each party reports on."""
+        return -(-self.n_reported // self._block_height)
+
     def blocks(self) -> Iterator[range]:
         """Yield the reported slots in blocks, one message per party each."""
-        height = min(_MOST_BLOCK_SLOTS, max(8, _MOST_BLOCK_BITS // max(self.n_categories)))
-        for start in range(0, self.n_reported, height):
-            yield range(start, min(start + height, self.n_reported))
+        for start in range(0, self.n_reported, self._block_height):
+            yield range(start, min(start + self._block_height, self.n_reported))
 
     def message_bytes(self, party: int, block: range) -> int:
         """Return the length of the message of a party (0 .. v - 1) about a block of slots."""
         return -(-len(block) * self.n_categories[party] // 8)
 
-    def report(self, entropy: Entropy, party: int, categories: Integers) -> Packed:
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what reports about one record of the joint table cost: those of all v parties together.
+
+        Coordinator, add_or_remove_one: the record's slot is empty instead, and its place and the sample are unknown.
+        One bit per party differs. Coalition, replace_one: the places are known; two bits per party differ. That members
+        of a coalition need no protection from themselves is not made use of.
+
+        A person's k rows are in k slots, and where all slots are reported, bits of different slots are randomized
+        independently, given the places, which depend on no data: k times as many bits differ. It is exact: what a
+        coalition sees of k rows is k times what it sees of one. For samples of slots no bound is stated, and k is 1.
+        """
+        n_parties, adjacency = len(self.n_categories), ADJACENCY[view]
+        if view == "coordinator" and self.n_reported < self.n_slots:
+            share = Fraction(self.n_reported, self.n_slots)
+            return (SampledBitsDpEvent(self.bits.truthful, n_parties, share, adjacency),)
+        n_bits = n_parties if view == "coordinator" else 2 * n_parties
+        return (self.bits.event(adjacency),) * (n_bits * self.protected.most_rows)
+
+    def draw(self, entropy: Entropy, party: int, n_slots: int) -> Bits:
+        """Draw which bits of a party (0 .. v - 1) about some slots are flipped, shape (n_slots, M)."""
+        return self.bits.draw(entropy, (n_slots, self.n_categories[party]))
+
+    def packed(self, party: int, categories: Integers, flips: Bits) -> Packed:
         """Return the reports of a party about one block.
 
         Args:
-            entropy: gives the key of the stream.
             party: 0 .. v - 1.
             categories: shape (slots,), 0 .. M - 1; anything else is no category and sets no bit.
+            flips: shape (slots, M), fresh from `draw`.
 
         Returns:
             shape (message_bytes,): the bits of slot after slot.
         """
-        indicators = categories[:, None] == np.arange(self.n_categories[party])
-        return np.packbits(self.bits.randomize(entropy, indicators))
+        return np.packbits((categories[:, None] == np.arange(self.n_categories[party])) ^ flips)
 
     def unpack(self, party: int, block: range, packed: Packed) -> NDArray[np.float32]:
         """Return reported bits as -1 and 1 after a column of ones, shape (slots, 1 + M)."""

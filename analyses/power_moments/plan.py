@@ -2,29 +2,30 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from typing import Annotated, Any, Literal, Self
 
-from dp_accounting import DpEvent
 from pydantic import Field, model_validator
 
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
-from analyses.power_moments.reports import MomentReports
+from analyses.power_moments.column_sums import NoisyColumnSums
+from analyses.power_moments.reports import DRAWS_OF_REPORTS, MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
 from dp.cost.accounting import CalibrationError
-from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PrivacyEvent
-from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, VIEWS, Protected, View
+from dp.cost.views import VIEWS, Protected, View
 from dp.draw.noise import MAX_SCALE
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
@@ -41,10 +42,6 @@ SCALE_UNIT = Fraction(1, 1 << 16)
 
 EVENT_UNIT = "event"
 """What `threshold` protects: one of the events that a party's value counts."""
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 Method = Literal["mpc", "laplace", "sketch", "threshold"]
 
@@ -102,7 +99,7 @@ class MomentsPlan(Plan):
         """The largest value of each owner that counts."""
         return _largest(self.job, self.params, self.columns)
 
-    @property
+    @cached_property
     def shared_noise(self) -> SharedSkellam:
         """The release of `mpc`."""
         return SharedSkellam(
@@ -129,15 +126,15 @@ class MomentsPlan(Plan):
         """Bound on the size of what `mpc` opens."""
         return _moment_bound(self.largest, self.params) + self.noise_bound
 
-    @property
-    def scale(self) -> Fraction:
-        """Of the noise of `laplace`."""
-        return self.noise * SCALE_UNIT
+    @cached_property
+    def sums(self) -> NoisyColumnSums:
+        """The release of `laplace`."""
+        return NoisyColumnSums(self.largest, self.noise * SCALE_UNIT, self.protected)
 
-    @property
+    @cached_property
     def sketch(self) -> MomentSketch:
         """The release of `sketch`."""
-        return MomentSketch(self.params.sketch_rows, tuple(self.noise * most for most in self.largest))
+        return MomentSketch(self.params.sketch_rows, self.largest, self.noise, self.protected)
 
     @property
     def least_deviation(self) -> float:
@@ -146,22 +143,29 @@ class MomentsPlan(Plan):
             case "mpc":
                 return self.shared_noise.standard_deviation("coordinator")
             case "laplace":
-                return sqrt(2 * len(self.largest)) * float(self.scale)
+                return sqrt(2 * len(self.largest)) * float(self.sums.scale)
             case "sketch":
                 return sqrt(2 / self.params.sketch_rows) * sum(self.sketch.variances)
             case _:
                 return self.reports.least_deviation(self.params.max_rows)
 
-    @property
+    @cached_property
     def reports(self) -> MomentReports:
         """The releases of `threshold`."""
         return _reports(self.params, self.largest, RandomizedBits(self.noise * BIAS_UNIT))
 
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return all releases of the method."""
-        if self.params.method == "mpc":
-            return (self.shared_noise.event(view),)
-        return _local_events(self.params, self.largest, self.noise, view, self.protected)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """What the method releases; with `threshold` each owner draws for values, large ones again, and bits."""
+        match self.params.method:
+            case "mpc":
+                return (PlannedRelease(self.shared_noise, self.compute_members),)
+            case "laplace":
+                return (PlannedRelease(self.sums, self.owners),)
+            case "sketch":
+                return (PlannedRelease(self.sketch, self.owners),)
+            case _:
+                return (PlannedRelease(self.reports, self.owners, times=DRAWS_OF_REPORTS),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost in both views."""
@@ -175,7 +179,7 @@ class MomentsPlan(Plan):
             n_parties=self.n_parties,
             colluding=self.job.t,
             delta=delta,
-            events={view: _local_events(self.params, self.largest, self.noise, view, self.protected) for view in VIEWS},
+            events={view: self.privacy_events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, noise),
             parameters={"method": method, "largest": list(self.largest)},
             unit=self.privacy_unit,
@@ -185,7 +189,7 @@ class MomentsPlan(Plan):
         total = sum(self.largest)
         match self.params.method:
             case "laplace":
-                noise = f"discrete Laplace noise of scale {float(self.scale):.4g} per party"
+                noise = f"discrete Laplace noise of scale {float(self.sums.scale):.4g} per party"
                 return "the sum of each party's column plus noise", f"1-norm {total}", noise
             case "sketch":
                 s, deviation = self.params.sketch_rows, sqrt(sum(self.sketch.variances))
@@ -232,29 +236,17 @@ def _reports(params: MomentsParams, largest: Sequence[int], bits: RandomizedBits
     return MomentReports(params.order, params.threshold, kept, bits)
 
 
-def _local_events(
-    params: MomentsParams, largest: Sequence[int], noise: int, view: View, protected: Protected
-) -> tuple[PrivacyEvent, ...]:
-    """Return what the parties' own releases cost together.
-
-    `laplace`: the v sums are a vector, a record moves entry j by at most X_j, in all by X = sum X_j, in both views as
-    no value is negative. `sketch`: a record moves party j's sketch by a column of signs times at most X_j, of squared
-    length s X_j^2; divided by the variance c X_j, and added up, s X / c. This too holds in both views: where row i is
-    gone, later rows get other columns of signs, but the coordinator does not know the signs, and they are as likely as
-    those in which column i is moved to the end. `threshold`: see `MomentReports.events`.
-
-    A person with k rows: the sums move by k X (`dp.cost.group`), which equal rows attain; party j's sketch by k columns
-    of signs, each times at most X_j, of length at most k sqrt(s) X_j, which parallel columns attain.
-    """
-    adjacency, total = ADJACENCY[view], sum(largest)
+def _local_release(
+    params: MomentsParams, largest: tuple[int, ...], noise: int, protected: Protected
+) -> NoisyColumnSums | MomentSketch | MomentReports:
+    """Return what the parties release themselves, with `MomentsPlan.noise`, for the methods other than `mpc`."""
     match params.method:
         case "laplace":
-            return (for_rows(DiscreteLaplaceDpEvent(total, noise * SCALE_UNIT, adjacency), protected.most_rows),)
+            return NoisyColumnSums(largest, noise * SCALE_UNIT, protected)
         case "sketch":
-            of_one_row = DiscreteGaussianDpEvent(Fraction(params.sketch_rows * total, noise), adjacency)
-            return (for_rows(of_one_row, protected.most_rows),)
+            return MomentSketch(params.sketch_rows, largest, noise, protected)
         case _:
-            return _reports(params, largest, RandomizedBits(noise * BIAS_UNIT)).events(adjacency)
+            return _reports(params, largest, RandomizedBits(noise * BIAS_UNIT))
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
@@ -309,9 +301,9 @@ def _calibrated(
     epsilon, delta, view = target.epsilon, target.delta, target.view
     protected = protected_of(job, schemas)
 
-    def cost_of(noise: int) -> Cost:
-        (event,) = _local_events(params, largest, noise, view, protected)
-        return Cost.of(event, Unit.RECORD)
+    def spends(noise: int) -> float:
+        events = _local_release(params, largest, noise, protected).events(view)
+        return composed_epsilon(events, delta, near=epsilon).epsilon
 
     match params.method:
         case "mpc":
@@ -334,7 +326,7 @@ def _calibrated(
                 noise=noise,
             )
         case "laplace":
-            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=int(MAX_SCALE / SCALE_UNIT))
+            noise = least_noise(spends, Ladder(int(MAX_SCALE / SCALE_UNIT)), epsilon=epsilon, delta=delta)
         case "sketch":
             most = MAX_SCALE**2 // max(largest)
             if most < 1:
@@ -342,13 +334,11 @@ def _calibrated(
                     f"a column of values up to {max(largest):.3g} needs noise beyond the sampler's range; "
                     "allow a coarser scale of the data, or clip it (parameters.largest)"
                 )
-            noise = least_noise(cost_of, epsilon=epsilon, delta=delta, most=most)
+            noise = least_noise(spends, Ladder(most), epsilon=epsilon, delta=delta)
         case _:
 
             def epsilon_of(bits: RandomizedBits) -> float:
-                return composed_epsilon(
-                    _reports(params, largest, bits).events(ADJACENCY[view]), delta, near=epsilon
-                ).epsilon
+                return composed_epsilon(_reports(params, largest, bits).events(view), delta, near=epsilon).epsilon
 
             found = RandomizedBits.largest_bias(epsilon_of, epsilon=epsilon, delta=delta)
             noise = int(found.bias / BIAS_UNIT)

@@ -24,7 +24,7 @@ told.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from math import exp, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ from analyses.power_moments.reference import reference
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus
-from dp.draw.noise import sample_discrete_laplace
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import SharedArray
@@ -113,8 +112,7 @@ def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
 async def release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
     """Release the sum of my column with noise of mine."""
     session = exchange.session
-    noise = await session.compute(sample_discrete_laplace, session.entropy, plan.scale, 1)
-    await _send(session, OPENING_STAGE, values.sum() + noise)
+    await _send(session, OPENING_STAGE, values.sum() + await session.draw(plan.sums))
     return 0
 
 
@@ -122,7 +120,7 @@ async def release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Int
     """Release a sketch of my column with noise of mine; the owners draw the same signs."""
     session, sketch = exchange.session, plan.sketch
     key = await owners_key(exchange, plan.owners, "signs")
-    noise = await session.compute(sketch.noise, session.entropy, plan.owners.index(session.me))
+    noise = await session.draw(sketch, plan.owners.index(session.me))
     await _send(session, OPENING_STAGE, await session.compute(sketch.sketch, key.stream("signs"), values) + noise)
     return 0
 
@@ -137,12 +135,13 @@ async def release_reports(exchange: ShareExchange, plan: MomentsPlan, values: In
     mine = plan.owners.index(session.me)
     rows = await place_rows(exchange, plan.owners, len(values), n_slots, n_slots)
     in_slots = np.where(rows >= 0, values[rows], 0)
-    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots))
+    await _send(session, OPENING_STAGE, in_slots + await session.draw(reports, n_slots))
     flags = await session.receive(COORDINATOR, LARGE_STAGE, (-(-n_slots // 8),), np.uint8)
     is_large = np.unpackbits(flags, count=n_slots).astype(bool)
-    small = in_slots[~is_large]
-    await _send(session, OPENING_STAGE, await session.compute(reports.noisy, session.entropy, in_slots[is_large]))
-    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.report, session.entropy, mine, small))
+    large, small = in_slots[is_large], in_slots[~is_large]
+    await _send(session, OPENING_STAGE, large + await session.draw(reports, len(large)))
+    flips = await session.draw(reports, len(small), mine)
+    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.packed, mine, small, flips))
     return int(np.count_nonzero(small > reports.largest[mine]))
 
 
@@ -188,8 +187,7 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
             error = plan.shared_noise.standard_deviation("coordinator")
         case "laplace":
             moment = float((await take_sums(session, plan, 1))[0])
-            r = exp(-1 / float(plan.scale))
-            error = sqrt(2 * len(plan.owners) * r) / (1 - r)
+            error = plan.sums.standard_deviation
         case "sketch":
             noisy = await take_sums(session, plan, plan.params.sketch_rows)
             moment, error = plan.sketch.estimate(noisy)

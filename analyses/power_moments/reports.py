@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, factorial, log, prod, sinh, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency
 from dp.cost.events import DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_discrete_laplace
 from dp.mechanism.bits import RandomizedBits
 from entropy import Entropy
@@ -23,6 +25,9 @@ from entropy import Entropy
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Packed = NDArray[np.uint8]
+
+DRAWS_OF_REPORTS = 3
+"""Of each party: for all its values, for large ones again, and for the bits of small ones."""
 
 _CHUNK = 1 << 14
 
@@ -54,15 +59,15 @@ class MomentReports:
         exact = 1 / (2 * log(self.odds))
         return Fraction(int(exact * 65536) + 1, 65536)
 
-    def events(self, adjacency: Adjacency) -> tuple[PrivacyEvent, ...]:
-        """Return what both releases cost when one event is added or removed, or replaced by another.
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what both releases of all parties cost when one event is added or removed, or replaced by another.
 
         An event more or less changes one value of one party by 1, so one value is released that is 1 off, and then
         either again (discrete Laplace) or as at most two bits that flip. Both are mechanisms of pure epsilon at most
         2 ln(odds), and every such mechanism is a post-processing of randomized response of that epsilon about the two
         cases [KOV15]: its cost bounds both. A replaced event is one that goes and one that comes.
         """
-        squared = self.odds**2
+        adjacency, squared = ADJACENCY[view], self.odds**2
         first = DiscreteLaplaceDpEvent(1, self.scale, adjacency)
         second = RandomizedResponseDpEvent(2, squared / (1 + squared), adjacency)
         return (first, second) * (2 if adjacency is Adjacency.REPLACE_ONE else 1)
@@ -81,18 +86,35 @@ class MomentReports:
         large = factorial(self.order) * (len(self.largest) * one) ** self.order
         return sqrt(n_slots * min(small, large))
 
-    def noisy(self, entropy: Entropy, values: Integers) -> Integers:
-        """Return values plus fresh discrete Laplace noise, same shape."""
-        return values + sample_discrete_laplace(entropy, self.scale, values.size)
+    def draw(self, entropy: Entropy, n_slots: int, party: int | None = None) -> NDArray[Any]:
+        """Draw one party's noise about some slots.
+
+        Args:
+            entropy: gives the key of the stream.
+            n_slots: how many.
+            party: 0 .. v - 1 for the flips of the bits of its small values; None for what is added to values.
+
+        Returns:
+            Values: discrete Laplace noise, shape (n_slots,). Bits: which are flipped, shape (n_slots, K_j).
+        """
+        if party is None:
+            return sample_discrete_laplace(entropy, self.scale, n_slots)
+        return self.bits.draw(entropy, (n_slots, self.largest[party]))
 
     def is_large(self, noisy_sums: Integers) -> NDArray[np.bool_]:
         """Return which slots are released a second time in full."""
         return 2 * noisy_sums >= self.threshold
 
-    def report(self, entropy: Entropy, party: int, values: Integers) -> Packed:
-        """Return the bits of a party about small slots, shape (report_bytes,); 0 sets none."""
+    def packed(self, party: int, values: Integers, flips: NDArray[np.bool_]) -> Packed:
+        """Return the bits of a party about small slots, shape (report_bytes,); 0 sets none.
+
+        Args:
+            party: 0 .. v - 1.
+            values: its values, shape (slots,).
+            flips: shape (slots, K_j), fresh from `draw`.
+        """
         capped = np.minimum(values, self.largest[party])
-        return np.packbits(self.bits.randomize(entropy, capped[:, None] == np.arange(1, self.largest[party] + 1)))
+        return np.packbits((capped[:, None] == np.arange(1, self.largest[party] + 1)) ^ flips)
 
     def report_bytes(self, party: int, n_slots: int) -> int:
         """Return the length of a report."""

@@ -5,10 +5,14 @@ sum of the parties' sketches S x_j [AMS99]. Each party adds noise to its own and
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.group import for_rows
+from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy, KeyStream
 
@@ -26,11 +30,34 @@ class MomentSketch:
 
     Attributes:
         n_rows: s, a multiple of 8.
-        variances: of the discrete Gaussian noise of each party.
+        largest: X_j, the largest value of each party.
+        quotient: c; a party's discrete Gaussian noise has the variance c X_j.
+        protected: whose contribution neighbouring tables differ in.
     """
 
     n_rows: int
-    variances: tuple[int, ...]
+    largest: tuple[int, ...]
+    quotient: int
+    protected: Protected = RECORD
+
+    @property
+    def variances(self) -> tuple[int, ...]:
+        """Of the noise of each party."""
+        return tuple(self.quotient * most for most in self.largest)
+
+    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
+        """Return what the parties' sketches cost together.
+
+        A record moves party j's sketch by a column of signs times at most X_j, of squared length s X_j^2; divided by
+        the variance c X_j, and added up, s X / c, X = sum X_j. This holds in both views: where row i is gone, later
+        rows get other columns of signs, but the coordinator does not know the signs, and they are as likely as those in
+        which column i is moved to the end.
+
+        A person with k rows moves party j's sketch by k columns of signs, each times at most X_j, of length at most
+        k sqrt(s) X_j, which parallel columns attain.
+        """
+        of_one_row = DiscreteGaussianDpEvent(Fraction(self.n_rows * sum(self.largest), self.quotient), ADJACENCY[view])
+        return (for_rows(of_one_row, self.protected.most_rows),)
 
     def sketch(self, signs: KeyStream, values: Integers) -> Integers:
         """Return S x, shape (s,), exactly.
@@ -47,7 +74,7 @@ class MomentSketch:
             total += 2 * (block @ np.unpackbits(drawn, axis=1)) - block.sum()
         return total.astype(np.int64)
 
-    def noise(self, entropy: Entropy, party: int) -> Integers:
+    def draw(self, entropy: Entropy, party: int) -> Integers:
         """Draw the noise of a party (0 .. v - 1), shape (s,)."""
         return sample_discrete_gaussian(entropy, self.variances[party], self.n_rows)
 

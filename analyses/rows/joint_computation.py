@@ -9,7 +9,7 @@ async with joined(session, plan, table) as (c, n_rows, counting):
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,12 @@ from analyses.job.plan import OPENING_STAGE, Plan
 from analyses.job.schema import Table
 from analyses.rows.meeting import meet
 from analyses.rows.surplus import rows_that_count
-from dp.mechanism.vector import PartyNoise
-from entropy import Entropy
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.noise import NoisySum
 from mpc.protocol.operations.openings import OpenedArray
-from mpc.protocol.session import Session
+from mpc.protocol.session import Drawable, Session
 from mpc.protocol.shared import SharedArray
 
 ROWS_PER_BLOCK = 4096
@@ -34,11 +32,8 @@ ROWS_PER_BLOCK = 4096
 NOISE_STAGE = "noise"
 
 
-class PartyRelease(Protocol):
-    """A release to which every compute party adds a part of the noise."""
-
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
-        """Draw one party's part."""
+PartyRelease = Drawable[[], NDArray[np.int64]]
+"""A release to which every compute party adds a part of the noise."""
 
 
 class JointComputation(Computation):
@@ -55,10 +50,8 @@ class JointComputation(Computation):
         return cls(ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {}), name)
 
     async def draw(self, release: PartyRelease) -> NDArray[np.int64] | None:
-        """Draw my part of a release's noise; None where I hold no shares."""
-        if not self.holds_shares:
-            return None
-        return (await self.session.compute(release.sample_party_noise, self.session.entropy)).values
+        """Draw my part of a release's noise (`Session.draw`); None where I hold no shares."""
+        return await self.session.draw(release) if self.holds_shares else None
 
     async def noise_of(self, release: PartyRelease, shape: tuple[int, ...]) -> NoisySum:
         """Draw my part of a release's noise and begin its sum with everybody's; see `Computation.noise`."""

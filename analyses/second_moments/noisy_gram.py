@@ -5,28 +5,25 @@ The parties' part, which counts it under shares, is `analyses.pca.protocol.party
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.joint_computation import JointComputation
 from analyses.rows.row_plan import RowBounds, RowPlan
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import View
 from dp.mechanism.gram import NoisyGram
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.session import Session
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the field was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 
 class GramPlan(RowPlan):
@@ -38,7 +35,7 @@ class GramPlan(RowPlan):
 
     party_mu: int
 
-    @property
+    @cached_property
     def mechanism(self) -> NoisyGram:
         """The release, with its cost."""
         return NoisyGram(
@@ -50,13 +47,14 @@ class GramPlan(RowPlan):
             protected=self.protected,
         )
 
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one release; every compute party adds its noise."""
+        return (PlannedRelease(self.mechanism, self.compute_members),)
+
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost of the release in both views."""
         return self.mechanism.report(self.job.privacy.delta)
-
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return the one release."""
-        return (self.mechanism.event(view),)
 
     @property
     def privacy_unit(self) -> str:

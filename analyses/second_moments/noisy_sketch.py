@@ -12,23 +12,23 @@ data are integers; the label is a column like any other, so its noise follows th
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isqrt
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, protected_of
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
 from analyses.rows.row_plan import QuantisedRows, RowBounds, RowParams, RowPlan
 from analyses.rows.surplus import rows_that_count
 from analyses.second_moments.sketch_matrix import Entries, SketchMatrix
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import View
 from dp.mechanism.projection import NoisySketch
 from entropy import KeyStream
 from mpc.errors import PeerViolationError
@@ -80,7 +80,7 @@ class SketchPlan(RowPlan):
     sketch_rows: int
     multiplier: int
 
-    @property
+    @cached_property
     def mechanism(self) -> NoisySketch:
         """The release, with its cost."""
         return NoisySketch(
@@ -99,13 +99,14 @@ class SketchPlan(RowPlan):
         """The shape of G."""
         return SketchMatrix(self.sketch_rows, self.params.sketch_entries)
 
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The release of all blocks: a record is in all of them, and every owner adds the noise of its own."""
+        return (PlannedRelease(self.mechanism, self.owners),)
+
     def privacy_report(self) -> dict[str, Any]:
         """Return the cost of all blocks in both views."""
         return self.mechanism.report(self.job.privacy.delta)
-
-    def privacy_events(self, view: View) -> tuple[DpEvent, ...]:
-        """Return one release per block: a record is in all of them."""
-        return self.mechanism.events(view)
 
     @property
     def privacy_unit(self) -> str:
@@ -188,8 +189,8 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
         session.progress("sketch", min(start + step, plan.params.max_rows), plan.params.max_rows)
     longest = sketch.largest_squared_column
     length = plan.sketch_rows * plan.width_of(session.me)
-    noise = await session.compute(plan.mechanism.sample_party_noise, session.entropy, longest, length)
-    noisy_block = sketch.product.reshape(-1) + noise.values
+    noise = await session.draw(plan.mechanism, longest, length)
+    noisy_block = sketch.product.reshape(-1) + noise
     session.progress(OPENING_STAGE, 0, 1)
     message = np.concatenate([np.array([longest], dtype=np.int64), noisy_block]).view(np.uint64)
     await session.send(COORDINATOR, OPENING_STAGE, message)

@@ -21,13 +21,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, CalibrationError, EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import SkellamShiftsDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.vector import PartyNoise, shifts_of
+from dp.mechanism.skellam_parameters import tail_bound
+from dp.mechanism.vector import skellam_event
 from entropy import Entropy, KeyStream, derive_key
 from mpc.errors import LocalFaultError
 from mpc.secagg.opened_sum import OpenedSum
@@ -85,16 +87,6 @@ class SumSensitivity:
         l1 = min(math.isqrt(length * squared_norm_bound), squared_norm_bound)
         return cls(factor**2 * squared_norm_bound, factor * l1, adjacency, unit)
 
-    def event(self, mu: Fraction) -> SkellamDpEvent:
-        """Return the cost of noise Sk(mu) on every coordinate."""
-        return SkellamDpEvent(
-            squares=self.squared_l2 / mu,
-            squares_second=self.squared_l2 / mu**2,
-            sizes=self.l1 / mu,
-            sizes_second=self.l1 / mu**2,
-            adjacency=self.adjacency,
-        )
-
 
 @dataclass(frozen=True)
 class SumNoise:
@@ -144,17 +136,16 @@ class SumNoise:
         parts = [Fraction(self.mu, level) for level in self.levels]
         return tuple(more - less for more, less in pairwise(parts))
 
-    def draw(self, seeds: Sequence[bytes], entropy: Entropy) -> PartyNoise:
-        """Return what one member adds to its vector, and what the sum costs with as few survivors as are allowed.
+    def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
+        """Return what one member adds to its vector.
 
         Args:
-            seeds: the member's surplus seeds, one per component.
             entropy: for the base, which nobody else can ever draw.
+            seeds: the member's surplus seeds, one per component.
         """
         if len(seeds) != len(self.component_mus):
             raise LocalFaultError(f"{len(seeds)} seeds for {len(self.component_mus)} removable components")
-        values = sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
-        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+        return sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
 
     def remove_surplus(self, opened: OpenedSum) -> OpenedSum:
         """Return the sum without the components in excess; what the coordinator does at the end of a round.
@@ -198,21 +189,14 @@ class SumNoise:
         Raises:
             CalibrationError: the target is no privacy bound, or needs noise beyond the sampler's range.
         """
-        if not (math.isfinite(epsilon) and epsilon > 0):
-            raise CalibrationError(f"epsilon must be a positive finite number, not {epsilon}")
 
-        def is_enough(mu: int) -> bool:
-            return (
-                cls(mu, length, levels, n_corrupt, sensitivities).epsilon(view, delta, near=epsilon).epsilon <= epsilon
-            )
+        def spends(mu: int) -> float:
+            made = cls(mu, length, levels, n_corrupt, sensitivities)
+            return made.epsilon(view, delta, near=epsilon).epsilon
 
-        too_little, enough = 0, MAX_MU
-        if not is_enough(enough):
-            raise CalibrationError(f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the sampler's range")
-        while enough - too_little > max(1, enough >> 20):
-            middle = (too_little + enough) // 2
-            too_little, enough = (too_little, middle) if is_enough(middle) else (middle, enough)
-        return cls(enough, length, levels, n_corrupt, sensitivities)
+        ladder = Ladder(MAX_MU, excess_bits=20)
+        mu = least_noise(spends, ladder, epsilon=epsilon, delta=delta)
+        return cls(mu, length, levels, n_corrupt, sensitivities)
 
     # -- what is left, and what it costs ---------------------------------------------------------------------------
 
@@ -230,19 +214,17 @@ class SumNoise:
         """Return the least that is unknown in a view, over all numbers of survivors allowed: what a plan promises."""
         return min(self.unknown_mu(level, view) for level in self.levels)
 
-    def event(self, view: View, n_survivors: int | None = None) -> SkellamDpEvent | SkellamShiftsDpEvent:
+    def events(self, view: View, n_survivors: int | None = None) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
         """Return what the release costs in a view: with so many survivors, or, before the round, at most."""
         mu = self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
         of = self.sensitivities[view]
-        if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
-            return SkellamShiftsDpEvent(*moved, mu, of.adjacency)
-        return of.event(mu)
+        return (skellam_event(of.squared_l2, of.l1, self.length, mu, of.adjacency),)
 
     def epsilon(
         self, view: View, delta: float, n_survivors: int | None = None, *, near: float | None = None
     ) -> EpsilonBound:
-        """Return the epsilon of the release at `delta`; arguments as `event`, `near` as `composed_epsilon`."""
-        return composed_epsilon((self.event(view, n_survivors),), delta, near=near)
+        """Return the epsilon of the release at `delta`; arguments as `events`, `near` as `composed_epsilon`."""
+        return composed_epsilon(self.events(view, n_survivors), delta, near=near)
 
     def report(self, what: str, delta: float, n_survivors: int | None = None) -> dict[str, Any]:
         """Return the privacy report of the release, as plain JSON data. Public.
@@ -270,7 +252,7 @@ class SumNoise:
             n_parties=self.levels[-1],
             colluding=self.n_corrupt,
             delta=delta,
-            events={view: (self.event(view, n_survivors),) for view in VIEWS},
+            events={view: self.events(view, n_survivors) for view in VIEWS},
             noise={
                 view: f"unknown noise of standard deviation at least {math.sqrt(2 * mu):.4g} units on each number"
                 for view, mu in least.items()
@@ -282,19 +264,11 @@ class SumNoise:
     def tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no coordinate of the noise in the sum exceeds, but with a stated probability.
 
-        For Z ~ Sk(mu), v = 2 mu its variance, Bernstein's inequality holds as for a centred Poisson variable of that
-        variance: P(Z >= x) <= exp(-x^2 / (2 (v + x / 3))). With two sides and all coordinates the probability is at
-        most exp(-L) if x >= L' / 3 + sqrt(L'^2 / 9 + 2 v L'), L' = L + ln(2 length).
-
         Args:
             log2_probability: negative; -40 for a probability of at most 2^-40 over all coordinates together.
         """
-        if not (math.isfinite(log2_probability) and log2_probability < 0):
-            raise ValueError(f"the logarithm of a probability must be negative, not {log2_probability}")
-        variance = 2 * max(self.kept_mu(n) for n in (self.levels[0], *(level - 1 for level in self.levels[1:])))
-        exponent = Fraction(-log2_probability * math.log(2) + math.log(2 * self.length)) * (1 + Fraction(1, 2**48))
-        third = exponent / 3
-        return math.ceil(third) + math.isqrt(math.ceil(third**2 + 2 * variance * exponent)) + 1
+        most = max(self.kept_mu(n) for n in (self.levels[0], *(level - 1 for level in self.levels[1:])))
+        return tail_bound(most, self.length, log2_probability)
 
 
 class _SeededEntropy:

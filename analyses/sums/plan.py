@@ -18,14 +18,17 @@ much.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, Job, JobError, explain
 from analyses.job.plan import Plan, check_roster, rows_per_person
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.quantise import MOST_PER_UNIT
+from analyses.sums import session_sum
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
     HISTOGRAM,
@@ -46,7 +49,6 @@ from analyses.sums.row_vectors import (
     scales_of,
 )
 from analyses.sums.vector_bound import VectorBound
-from dp.cost.events import PrivacyEvent
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
@@ -145,7 +147,7 @@ class TableSumPlan(Plan):
         """How far one protected unit moves the sum."""
         return _sensitivities(self.rows, self.params, self.n_parties, self.most_rows_of)
 
-    @property
+    @cached_property
     def noise(self) -> SumNoise | None:
         """The noise, None for an exact answer."""
         if self.mu is None:
@@ -158,14 +160,19 @@ class TableSumPlan(Plan):
         """What is protected."""
         return UNITS[self.params.unit]
 
-    def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return the one release, with as few survivors as may be; nothing for an exact answer.
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The one release, with as few survivors as may be; nothing for an exact answer.
 
-        Attempts that fail open nothing, and at most one of a job's attempts is ever opened
-        (`analyses.sums.session_sum`).
+        Noise is drawn for each attempt, before the masked vector. Attempts that fail open nothing, and at most one of a
+        job's attempts is ever opened (`analyses.sums.session_sum`).
         """
-        noise = self.noise
-        return () if noise is None else (noise.event(view),)
+        if self.noise is None:
+            return ()
+        attempts = self.params.attempts
+        earlier = session_sum.stages_before_vectors(attempts)
+        n_messages = session_sum.MESSAGES_FROM_VECTOR
+        return (PlannedRelease(self.noise, self.compute_members, attempts, earlier, n_messages),)
 
     def privacy_report(self) -> dict[str, Any]:
         """Return what the job costs, or that it has no guarantee."""

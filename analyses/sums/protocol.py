@@ -77,7 +77,7 @@ async def party(session: Session, plan: TableSumPlan, table: Table | None) -> Lo
 
     async def noise_of(seeds: Sequence[bytes]) -> Integers:
         assert noise is not None
-        return (await session.compute(noise.draw, seeds, session.entropy)).values
+        return await session.draw(noise, seeds)
 
     await session_sum.contribute(
         session,

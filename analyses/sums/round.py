@@ -15,6 +15,7 @@ from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
@@ -22,10 +23,6 @@ from mpc.secagg.vector.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingG
 from mpc.transcript import RoundId
 
 SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"
-
-LOG2_WRAP_PROBABILITY = -40
-"""The noise exceeds the bound for which the group was chosen with probability below 2^-40; privacy does not depend on
-it."""
 
 RING_EXCESS = Fraction(1, 20)
 """Above 128 members up to a twentieth more noise than intended may be left: it saves shares."""

@@ -49,7 +49,12 @@ class _Verdict(IntEnum):
 
 def name_of_single(stage: Stage, round_id: RoundId) -> str:
     """Return the name of a stage where the session holds one round."""
-    return OPENING_STAGE if stage is Stage.UNMASK else f"{stage!s}, attempt {round_id.attempt}"
+    return name_of_attempt(stage, round_id.attempt)
+
+
+def name_of_attempt(stage: Stage, attempt: int) -> str:
+    """Return the name of a stage in one attempt of the one round."""
+    return OPENING_STAGE if stage is Stage.UNMASK else f"{stage!s}, attempt {attempt}"
 
 
 class SessionMember:

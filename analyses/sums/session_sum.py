@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.plan import OPENING_STAGE
-from analyses.sums.session_link import SessionHost, SessionMember
+from analyses.sums.session_link import SessionHost, SessionMember, name_of_attempt
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.greeting import exchange_public_keys
 from mpc.protocol.session import COORDINATOR, Session
@@ -45,7 +45,16 @@ NoiseOf = Callable[[Sequence[bytes]], Awaitable[Integers]]
 """A member's surplus seeds to the noise that it adds, drawn anew for each attempt."""
 
 IDENTITY_STAGE = "signing key"
+MESSAGES_FROM_VECTOR = 3
+"""Of a member in one attempt, from its masked vector on: it, the signature of the survivors, and shares of keys."""
+
 _LARGEST_ATTEMPT = 8
+
+
+def stages_before_vectors(attempts: int) -> frozenset[str]:
+    """Return the stages in which members send keys and sealed shares of keys: nothing of what is added up."""
+    per_attempt = (name_of_attempt(stage, i) for stage in (Stage.ADVERTISE, Stage.SHARE) for i in range(attempts))
+    return frozenset({IDENTITY_STAGE, *per_attempt})
 
 
 async def exchange_identities(session: Session, identity: IdentityKey, n_parties: int) -> dict[int, bytes]:

@@ -23,7 +23,6 @@ from bench.analyses.table import Row, Spent
 from bench.datasets.clustering_tables import ClusterTable, mixed_gaussian
 from bench.utility.moment_runs import QUICK_ROWS, typical
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Unit
 from dp.mechanism.cardinality import Levels
 from dp.mechanism.scalar import DiscreteGaussianNoise
 from entropy import KeyStream, SystemEntropy
@@ -118,11 +117,10 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
         squared_l2=1,
         l1=1,
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        unit=Unit.RECORD,
         epsilon=epsilon,
         delta=delta,
     )
-    return valid_weights(counts + noise.sample(SystemEntropy()).values.reshape(counts.shape))
+    return valid_weights(counts + noise.draw(SystemEntropy()).reshape(counts.shape))
 
 
 def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> Iterator[Row]:
@@ -174,8 +172,7 @@ def large_grid(quick: bool) -> Iterator[Row]:
         levels.append([])
         for axis, owner in enumerate(group):
             streams = KeyStream(users), KeyStream(phantoms)
-            unit, adjacency = Unit.RECORD, Adjacency.ADD_OR_REMOVE_ONE
-            levels[-1].append(sketch.publish(memberships[owner], axis, *streams, entropy, unit, adjacency).values)
+            levels[-1].append(sketch.publish(memberships[owner], axis, *streams, sketch.draw(entropy)))
     published_s = (time.process_time() - started_s) / 4
     started_s = time.process_time()
     counting.estimate(levels)

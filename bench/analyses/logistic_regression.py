@@ -63,7 +63,7 @@ def released_weights(tables: Sequence[Table], chosen: LogisticRegressionPlan, se
         factors: Sequence[Any] = gradient.factors(rows @ lattice, labels)  # whole numbers, exact in float64
         sums = rows.T @ np.stack(factors, axis=1)
         for _ in range(chosen.n_parties):
-            sums += chosen.mechanism.sample_party_noise(entropy).values.reshape(sums.shape)
+            sums += chosen.mechanism.draw(entropy).reshape(sums.shape)
         descent.follow(gradient.gradient_of(sums) / chosen.expected_batch)
     return descent.weights
 

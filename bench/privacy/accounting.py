@@ -25,13 +25,13 @@ from analyses.registry import analysis_of
 from bench.machine import describe_machine
 from dp.cost.accounting import epsilon_of_rdp
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
     DiscreteGaussianShiftsDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.cost.views import VIEWS, View
 

@@ -58,7 +58,7 @@ def jobs_per_second(folder: Path, n_threads: int, n_jobs: int) -> float:
     ledger = open_ledger("bench", path=folder / "ledger", url=None, counter=folder / "counter", holder="bench")
     ledger.set_budget(TABLE, Budget(UNIT, "bench", 1e6, 1e-6), "measurement")
     release = NoisyGram(50, 4096**2, 3, 1, 10**20)
-    cost = JobCost.of(lambda view: (release.event(view),), UNIT, 1)
+    cost = JobCost.of(release.events, UNIT, 1)
 
     def work(thread: int) -> None:
         for i in range(n_jobs // n_threads):
@@ -91,7 +91,7 @@ def accounting_s() -> tuple[float, float]:
         mu = 10**8 + i
         costs = (Fraction(1, mu), Fraction(1, mu**2), Fraction(1, mu), Fraction(1, mu**2))
         events += [
-            NoisyGram(2 + i % 50, 4096**2, 3, 1, 10**17 + 2 * i).event("coalition"),
+            NoisyGram(2 + i % 50, 4096**2, 3, 1, 10**17 + 2 * i).events("coalition")[0],
             SkellamDpEvent(*costs, Adjacency.REPLACE_ONE),  # sums of integers: scalar releases
             DiscreteGaussianDpEvent(Fraction(1, mu), Adjacency.REPLACE_ONE),
             DiscreteLaplaceDpEvent(1, Fraction(mu), Adjacency.REPLACE_ONE),

@@ -48,7 +48,7 @@ def quantised_moment(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float
 
 def released_components(moment_q: NDArray[np.float64], plan: PcaPlan) -> NDArray[np.float64]:
     """Return the components of one release: every party's noise on the quantised moment, shape (k, n)."""
-    draws = [plan.mechanism.sample_party_noise(SystemEntropy()).values for _ in range(plan.n_parties)]
+    draws = [plan.mechanism.draw(SystemEntropy()) for _ in range(plan.n_parties)]
     noise = expand_triangle(np.sum(draws, axis=0).astype(np.float64), moment_q.shape[0])
     return leading_components(moment_q + noise, plan.params.components)[1]
 

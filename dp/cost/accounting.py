@@ -5,7 +5,6 @@ rounded up, so a stated epsilon is never below the true value of the bound.
 """
 
 import math
-from collections.abc import Sequence
 from enum import Enum
 from fractions import Fraction
 
@@ -53,6 +52,18 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes wit
     sizes: Fraction
     sizes_second: Fraction
     adjacency: Adjacency
+
+    @classmethod
+    def of_vector(cls, squared_l2: int, l1: int, mu: Fraction, adjacency: Adjacency) -> "SkellamDpEvent":
+        """Return the event of one parameter on all coordinates.
+
+        Args:
+            squared_l2: bound of sum d_i^2.
+            l1: bound of sum |d_i|.
+            mu: of the noise on each coordinate, positive.
+            adjacency: the neighbouring relation.
+        """
+        return cls(squared_l2 / mu, squared_l2 / mu**2, l1 / mu, l1 / mu**2, adjacency)
 
     def times(self, n_times: int) -> "SkellamDpEvent":
         """Return what `n_times` such releases cost together, each with fresh noise.
@@ -127,31 +138,10 @@ def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Fl
     return found
 
 
-def epsilon(events: SkellamDpEvent | Sequence[SkellamDpEvent], delta: float) -> EpsilonBound:
-    """Return the epsilon at `delta` of one release, or of several about the same table.
-
-    Renyi divergences of the releases add at each order; the sum is converted once, by proposition 12 of [CKS20] (lemma
-    9 of [SPCA24]): epsilon = min over a of rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1).
-
-    Args:
-        events: at least one; all for the same adjacency.
-        delta: strictly between 0 and 1.
-
-    Raises:
-        AdjacencyError: the events are for different neighbouring relations.
-        CalibrationError: delta is out of range.
-    """
-    releases = [events] if isinstance(events, SkellamDpEvent) else list(events)
-    adjacencies = {release.adjacency for release in releases}
-    if len(adjacencies) != 1:
-        names = " and ".join(sorted(a.value for a in adjacencies)) or "none"
-        raise AdjacencyError(f"a composition has one neighbouring relation, this one has {names}")
-    return epsilon_of_rdp(np.sum([skellam_rdp(release) for release in releases], axis=0), len(releases), delta)
-
-
 def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
-    """Convert a sum of Renyi divergences once, as `epsilon` does; for whoever keeps the sum.
+    """Convert a sum of Renyi divergences once, by proposition 12 of [CKS20] (lemma 9 of [SPCA24]).
 
+    epsilon = min over a of rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1).
     Where delta^2 exceeds 1 - exp(-rdp) at some order, epsilon is 0: delta is at least the total variation distance.
 
     Args:

@@ -12,6 +12,7 @@ import attr
 from dp_accounting import DpEvent
 
 from dp.cost.accounting import Adjacency, AdjacencyError, Floats, SkellamDpEvent
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
     CardinalitySketchDpEvent,
@@ -23,7 +24,6 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 
 _CLASSES: dict[str, type[Any]] = {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.compose import Unit
 from dp.cost.events import RandomizedResponseDpEvent
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
@@ -70,7 +69,8 @@ class HashedResponse:
         """
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
             raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
-        return self.response.report(choices.hashed(values, self.n_buckets), entropy, Unit.RECORD).values
+        noise = self.response.draw(entropy, len(values))
+        return self.response.reports(choices.hashed(values, self.n_buckets), noise)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class DirectResponse:
         Raises:
             ValueError: a value that is no input.
         """
-        return self.response.report(values, entropy, Unit.RECORD).values
+        return self.response.reports(values, self.response.draw(entropy, len(values)))
 
 
 def frequency_oracle(n_inputs: int, odds: Odds) -> DirectResponse | HashedResponse:

@@ -1,5 +1,6 @@
 """Exact randomized response: bits that are reported as they are with a rational probability, else flipped."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
+from dp.cost.calibrate import last_enough
 from dp.cost.events import RandomizedResponseDpEvent
 from dp.draw.noise import sample_bernoulli
 from entropy import Entropy
@@ -56,13 +58,9 @@ class RandomizedBits:
         def bits(step: int) -> RandomizedBits:
             return RandomizedBits(step * BIAS_UNIT)
 
-        enough, too_much = 0, int(Fraction(1, 2) / BIAS_UNIT)
-        while too_much - enough > 1:
-            middle = (enough + too_much) // 2
-            if epsilon_of(bits(middle)) <= epsilon:
-                enough = middle
-            else:
-                too_much = middle
+        enough = last_enough(
+            lambda step: epsilon_of(bits(step)) <= epsilon, lacking=int(Fraction(1, 2) / BIAS_UNIT), enough=0
+        )
         if enough == 0:
             raise CalibrationError(
                 f"epsilon {epsilon:g} is so small that randomized response could tell nothing; allow a larger one"
@@ -78,12 +76,11 @@ class RandomizedBits:
         """Return what the report of one bit costs, for neighbours that differ in it."""
         return RandomizedResponseDpEvent(2, self.truthful, adjacency)
 
-    def randomize(self, entropy: Entropy, bits: Bits) -> Bits:
-        """Return the reports: `bits`, each flipped with probability 1/2 - bias, exactly.
+    def draw(self, entropy: Entropy, shape: tuple[int, ...]) -> Bits:
+        """Draw which bits are flipped: each with probability 1/2 - bias, exactly. Reports are bits ^ flips.
 
         Args:
             entropy: gives the key of the stream.
-            bits: any shape.
+            shape: of the bits.
         """
-        flips = sample_bernoulli(entropy, 1 - self.truthful, bits.size).reshape(bits.shape)
-        return bits ^ flips
+        return sample_bernoulli(entropy, 1 - self.truthful, math.prod(shape)).reshape(shape)

@@ -9,22 +9,24 @@ cluster the largest H among
 - its own phantoms: `own_phantoms` virtual users in each of its clusters, hashed by bits that nobody else has,
 
 and at least `floor`. Everything is integers and comparisons of random bits, so the variables have the distribution that
-`dp.cost.sketch_loss` accounts for; cutting them off at 33 is post-processing.
+`dp.cost.losses.sketch` accounts for; cutting them off at 33 is post-processing.
 
 This is the partition sketch of [VertClust23, algorithm 3], after [Smith20], at gamma = 1, with its privacy repaired by
 the shared phantoms. The guarantee is for whoever does not know the hash keys: see `PartitionSketch`.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
-from dp.cost.compose import Cost, Unit
+from dp.cost.calibrate import last_enough
+from dp.cost.composition import composed_epsilon, renyi_epsilon
 from dp.cost.events import CardinalitySketchDpEvent
+from dp.cost.views import ADJACENCY, View
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
@@ -39,19 +41,6 @@ MAX_PHANTOMS = 1 << 20
 _WORDS_PER_BLOCK = 1 << 20
 _MISS = 1e-3  # probability that the phantoms of a cluster alone stay at or below the floor
 _SHARED = tuple(sorted({round(2 ** (i / 2)) for i in range(21)}))  # 1 .. 1024
-
-
-@dataclass(frozen=True)
-class CostedLevels:
-    """One party's sketches, and what those of all parties of the group cost together.
-
-    Attributes:
-        values: shape (M, k').
-        cost: against whoever does not know the keys.
-    """
-
-    values: Levels = field(repr=False)
-    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -71,6 +60,7 @@ class PartitionSketch:
         own_phantoms: n, at most MAX_PHANTOMS.
         shared_phantoms: c, 1 .. MAX_PHANTOMS.
         floor: 1 .. 32.
+        n_groups: groups that make such sketches of the same users, each with a key of its own.
     """
 
     n_clusters: int
@@ -79,33 +69,34 @@ class PartitionSketch:
     own_phantoms: int
     shared_phantoms: int
     floor: int
+    n_groups: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.n_clusters, self.n_sketches) < 1 or self.n_parties < 2:
+        if min(self.n_clusters, self.n_sketches, self.n_groups) < 1 or self.n_parties < 2:
             raise CalibrationError("there is at least one cluster and one sketch, and there are at least two parties")
         if not (0 <= self.own_phantoms <= MAX_PHANTOMS and 1 <= self.shared_phantoms <= MAX_PHANTOMS):
             raise CalibrationError(f"a sketch has 1..{MAX_PHANTOMS} shared phantoms and at most as many own ones")
         if not 1 <= self.floor < HIGHEST:
             raise CalibrationError(f"the floor of a sketch lies in 1..{HIGHEST - 1}")
 
-    def event(self, adjacency: Adjacency, n_groups: int = 1) -> CardinalitySketchDpEvent:
-        """Return what the sketches of all parties cost together, against whoever does not know the keys.
+    def event(self, adjacency: Adjacency) -> CardinalitySketchDpEvent:
+        """Return what the sketches of all parties of all groups cost together, against whoever does not know the keys.
 
         The shared phantoms of other cells do not count: a cell that meets the target's in one party's cluster lies in
         another cluster of another party, whose level tells of them.
-
-        Args:
-            adjacency: the neighbouring relation.
-            n_groups: groups that make such sketches of the same users, each with a key of its own.
         """
         return CardinalitySketchDpEvent(
-            n_sketches=self.n_sketches * n_groups,
+            n_sketches=self.n_sketches * self.n_groups,
             n_parties=self.n_parties,
             own_phantoms=self.own_phantoms,
             shared_phantoms=self.shared_phantoms,
             floor=self.floor,
             adjacency=adjacency,
         )
+
+    def events(self, view: View) -> tuple[CardinalitySketchDpEvent]:
+        """Return what all sketches cost AGAINST THE COORDINATOR ALONE, with the view's adjacency: see the class."""
+        return (self.event(ADJACENCY[view]),)
 
     @property
     def phantoms_of_cluster(self) -> int:
@@ -122,26 +113,23 @@ class PartitionSketch:
         """Phantoms in the union of one cluster of a party with one of another party."""
         return 2 * self.phantoms_of_cluster - self.phantoms_of_meeting
 
+    def draw(self, entropy: Entropy) -> Levels:
+        """Draw the largest levels of one party's own phantoms, for the sketches of one group: uint8, shape (M, k')."""
+        shape = (self.n_sketches, self.n_clusters)
+        stream = KeyStream(entropy.read(KEY_BYTES))
+        return highest_of_many(stream, self.own_phantoms, math.prod(shape)).reshape(shape)
+
     def publish(
-        self,
-        membership: NDArray[np.int64],
-        axis: int,
-        users: KeyStream,
-        phantoms: KeyStream,
-        entropy: Entropy,
-        unit: Unit,
-        adjacency: Adjacency,
-    ) -> CostedLevels:
-        """Return one party's sketches, and the cost of those of all parties of the group together.
+        self, membership: NDArray[np.int64], axis: int, users: KeyStream, phantoms: KeyStream, own: Levels
+    ) -> Levels:
+        """Return one party's sketches for one group.
 
         Args:
             membership: cluster of each user, 0 .. k' - 1; users in the same order at all parties.
             axis: which of the S parties this is, 0 .. S - 1.
             users: a stream of the group's key, at its beginning: alike at all parties, fresh per job.
             phantoms: another such stream.
-            entropy: of this party alone.
-            unit: whom the cost protects.
-            adjacency: of the cost.
+            own: the levels of this party's own phantoms, fresh from `draw`.
 
         Returns:
             uint8 levels of shape (M, k').
@@ -155,10 +143,9 @@ class PartitionSketch:
             raise ValueError(f"a party of a group of {self.n_parties} has no axis {axis}")
         levels = highest_of_clusters(users, membership, self.n_clusters, self.n_sketches)
         np.maximum(levels, self._shared_levels(phantoms, axis), out=levels)
-        own = highest_of_many(KeyStream(entropy.read(KEY_BYTES)), self.own_phantoms, levels.size)
-        np.maximum(levels, own.reshape(levels.shape), out=levels)
+        np.maximum(levels, own, out=levels)
         np.maximum(levels, np.uint8(self.floor), out=levels)
-        return CostedLevels(levels, Cost.of(self.event(adjacency), unit))
+        return levels
 
     def _shared_levels(self, stream: KeyStream, axis: int) -> Levels:
         """Return the largest level of the shared phantoms in each of a party's clusters: shape (M, k')."""
@@ -193,38 +180,35 @@ def calibrate_sketch(
     def with_phantoms(own: int, shared: int) -> PartitionSketch:
         crowd = own + shared * n_clusters ** (n_parties - 1)
         floor = min(max(1, math.floor(math.log2(crowd / -math.log(_MISS)))), HIGHEST - 1)
-        return PartitionSketch(n_clusters, n_sketches, n_parties, own, shared, floor)
-
-    def cost_of(sketch: PartitionSketch) -> Cost:
-        return Cost.of(sketch.event(Adjacency.ADD_OR_REMOVE_ONE, n_groups), Unit.RECORD)
+        return PartitionSketch(n_clusters, n_sketches, n_parties, own, shared, floor, n_groups)
 
     def is_enough(sketch: PartitionSketch) -> bool:
-        return cost_of(sketch).renyi_epsilon(delta).epsilon <= epsilon
+        return renyi_epsilon(sketch.event(Adjacency.ADD_OR_REMOVE_ONE), delta).epsilon <= epsilon
 
     best: PartitionSketch | None = None
     for shared in _SHARED:
-        too_few, enough = -1, MAX_PHANTOMS
+        enough = MAX_PHANTOMS
         if best is not None:  # no more of them than would beat the best so far
             enough = min(enough, (best.phantoms_of_union - with_phantoms(0, shared).phantoms_of_union) // 2)
         if enough < 0 or not is_enough(with_phantoms(enough, shared)):
             continue
-        while enough - too_few > max(1, enough >> 7):
-            middle = (too_few + enough) // 2
-            if is_enough(with_phantoms(middle, shared)):
-                enough = middle
-            else:
-                too_few = middle
+        enough = last_enough(
+            lambda own, shared=shared: is_enough(with_phantoms(own, shared)),  # type: ignore[misc]
+            lacking=-1,
+            enough=enough,
+            excess_bits=7,
+        )
         best = with_phantoms(enough, shared)
     if best is None:
         raise CalibrationError(f"epsilon {epsilon:g} at delta {delta:g} needs more than {MAX_PHANTOMS} phantoms")
-    too_few, enough = -1, best.own_phantoms
-    while enough - too_few > max(1, enough >> 7):
-        middle = (too_few + enough) // 2
-        if cost_of(with_phantoms(middle, best.shared_phantoms)).epsilon(delta, near=epsilon).epsilon <= epsilon:
-            enough = middle
-        else:
-            too_few = middle
-    return with_phantoms(enough, best.shared_phantoms)
+    shared_phantoms = best.shared_phantoms
+
+    def is_enough_by_losses(own: int) -> bool:
+        event = with_phantoms(own, shared_phantoms).event(Adjacency.ADD_OR_REMOVE_ONE)
+        return composed_epsilon(event, delta, near=epsilon).epsilon <= epsilon
+
+    enough = last_enough(is_enough_by_losses, lacking=-1, enough=best.own_phantoms, excess_bits=7)
+    return with_phantoms(enough, shared_phantoms)
 
 
 def highest_of_clusters(stream: KeyStream, membership: NDArray[np.int64], n_clusters: int, n_sketches: int) -> Levels:

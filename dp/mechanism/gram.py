@@ -6,14 +6,15 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent, epsilon
+from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.composition import composed_epsilon
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.skellam_parameters import least_parameter, tail_bound
-from dp.mechanism.vector import PartyNoise
+from dp.mechanism.skellam_parameters import least_noisy, tail_bound
 from entropy import Entropy
 
 
@@ -145,13 +146,12 @@ class NoisyGram:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def spends(party_mu: int) -> float:
-            made = cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected)
-            return made.epsilon(view, delta).epsilon
-
-        party_mu = least_parameter(spends, epsilon=epsilon, delta=delta)
-        return cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected)
+        return least_noisy(
+            lambda party_mu: cls(n_columns, squared_norm_bound, n_parties, colluding, party_mu, protected),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     @property
     def n_entries(self) -> int:
@@ -166,9 +166,9 @@ class NoisyGram:
         """Return the sensitivity to one row, for the neighbours of a view."""
         return GramSensitivity.of(self.n_columns, self.squared_norm_bound, ADJACENCY[view])
 
-    def event(self, view: View) -> SkellamDpEvent:
-        """Return what the release costs in a view."""
-        return for_rows(self.sensitivity(view).event(self.unknown_mu(view)), self.protected.most_rows)
+    def events(self, view: View) -> tuple[SkellamDpEvent]:
+        """Return what the release costs in a view: one event, provided that all parties add their part."""
+        return (for_rows(self.sensitivity(view).event(self.unknown_mu(view)), self.protected.most_rows),)
 
     def epsilon(self, view: View, delta: float) -> EpsilonBound:
         """Return the epsilon of the release in a view.
@@ -176,12 +176,15 @@ class NoisyGram:
         Raises:
             CalibrationError: delta is out of range.
         """
-        return epsilon(self.event(view), delta)
+        return composed_epsilon(self.events(view), delta)
 
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw one party's noise.
 
         Distribution: exact Sk(party_mu) on the diagonal and Sk(party_mu / 2) off it, all independent.
+
+        Returns:
+            shape (n_entries,), row after row of the triangle. Secret: it never leaves the party but as shares.
         """
         on_diagonal = np.zeros(self.n_entries, dtype=bool)
         # Row i of the triangle starts with its diagonal entry and has n - i entries.
@@ -189,7 +192,7 @@ class NoisyGram:
         values = np.empty(self.n_entries, dtype=np.int64)
         values[on_diagonal] = sample_skellam(entropy, self.party_mu, self.n_columns)
         values[~on_diagonal] = sample_skellam(entropy, self.party_mu // 2, self.n_entries - self.n_columns)
-        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+        return values
 
     def noise_tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no entry of the opened noise exceeds, but with a stated probability: `tail_bound`."""
@@ -209,7 +212,7 @@ class NoisyGram:
             n_parties=self.n_parties,
             colluding=self.colluding,
             delta=delta,
-            events={view: (self.event(view),) for view in VIEWS},
+            events={view: self.events(view) for view in VIEWS},
             noise={
                 view: f"unknown noise of standard deviation {deviation:.4g} on the diagonal, "
                 f"{deviation / math.sqrt(2):.4g} off it"

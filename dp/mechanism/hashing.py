@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.compose import Unit
 from dp.cost.events import RandomizedResponseDpEvent
-from dp.mechanism.response import CostedReports, Floats, Integers, RandomizedResponse
+from dp.cost.views import View
+from dp.mechanism.response import Floats, Integers, RandomizedResponse
 from entropy import Entropy, KeyStream
 
 MAX_BUCKETS = 256
@@ -77,16 +77,20 @@ class LocalHashing:
         """Return what one report costs: that of its response, as functions are public and do not depend on choices."""
         return self.response.event(adjacency)
 
-    def report(
-        self, choices: Integers, entropy: Entropy, unit: Unit, adjacency: Adjacency = Adjacency.REPLACE_ONE
-    ) -> CostedReports:
-        """Draw one report per slot: a bucket 0 .. g - 1.
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one report about a unit costs, as `RandomizedResponse.events`."""
+        return self.response.events(view)
+
+    def draw(self, entropy: Entropy, n_reports: int) -> Integers:
+        """Draw the noise of the response about buckets; see `RandomizedResponse.draw`."""
+        return self.response.draw(entropy, n_reports)
+
+    def reports(self, choices: Integers, noise: Integers) -> Integers:
+        """Return one report per slot: a bucket 0 .. g - 1.
 
         Args:
             choices: shape (n,), 0 .. k - 1.
-            entropy: gives the keys of the streams.
-            unit: whose choices they are.
-            adjacency: see `RandomizedResponse.event`.
+            noise: shape (n,), of `draw`.
 
         Raises:
             ValueError: a choice that is no option.
@@ -94,7 +98,7 @@ class LocalHashing:
         if choices.size and not 0 <= choices.min() <= choices.max() < self.n_options:
             raise ValueError(f"a choice lies outside 0..{self.n_options - 1}")
         buckets = self._buckets(len(choices))[np.arange(len(choices)), choices].astype(np.int64)
-        return self.response.report(buckets, entropy, unit, adjacency)
+        return self.response.reports(buckets, noise)
 
     def unbiased_indicators(self, reports: Integers) -> Floats:
         """Return (1[report = bucket of a] - 1/g) / (p - 1/g) for every option a: unbiased for 1[choice = a].

@@ -3,38 +3,23 @@
 Sketch-and-perturb [VertPrim23, appendix E], with its privacy repaired.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteGaussianDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View, views_to_calibrate
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian
-from dp.mechanism.skellam_parameters import least_parameter
+from dp.mechanism.skellam_parameters import least_noisy
 from entropy import Entropy
 
 VARIANCE_UNITS = 1 << 10
 """The noise variance is a multiple of the largest squared column norm of G; the multiple counts these parts of one."""
-
-
-@dataclass(frozen=True)
-class BlockNoise:
-    """One party's noise, and what the release of all blocks costs.
-
-    Attributes:
-        values: shape (length,). Secret until it is added.
-        events: the cost per view of all parties' blocks together, provided that all add such noise.
-    """
-
-    values: NDArray[np.int64] = field(repr=False)
-    events: Mapping[View, tuple[DiscreteGaussianDpEvent, ...]]
 
 
 @dataclass(frozen=True)
@@ -128,12 +113,7 @@ class NoisySketch:
                 sketch_rows, squared_norm_bounds, constant, is_signed, n_parties, colluding, multiplier, protected
             )
 
-        def spends(multiplier: int) -> float:
-            made = with_noise(multiplier)
-            worst = (composed_epsilon(made.events(one), delta, near=epsilon) for one in views_to_calibrate(view))
-            return max(bound.epsilon for bound in worst)
-
-        return with_noise(least_parameter(spends, epsilon=epsilon, delta=delta))
+        return least_noisy(with_noise, views_to_calibrate(view), epsilon=epsilon, delta=delta)
 
     def squared_sensitivities(self, view: View) -> tuple[int, ...]:
         """Return the bounds of |x_j|^2 or |x_j - y_j|^2 of one row, per block, for the neighbours of a view."""
@@ -143,7 +123,7 @@ class NoisySketch:
         return tuple((4 if self.is_signed else 2) * bound for bound in self.squared_norm_bounds)
 
     def events(self, view: View) -> tuple[DiscreteGaussianDpEvent, ...]:
-        """Return what the blocks cost, one event each."""
+        """Return what all parties' blocks cost together, one event each, provided that all add such noise."""
         return tuple(
             for_rows(
                 DiscreteGaussianDpEvent(Fraction(bound * VARIANCE_UNITS, self.multiplier), ADJACENCY[view]),
@@ -156,7 +136,7 @@ class NoisySketch:
         """Return V, the variance of every entry's noise, for a G whose longest column has this squared norm."""
         return -(-largest_squared_column * self.multiplier // VARIANCE_UNITS)
 
-    def sample_party_noise(self, entropy: Entropy, largest_squared_column: int, length: int) -> BlockNoise:
+    def draw(self, entropy: Entropy, largest_squared_column: int, length: int) -> NDArray[np.int64]:
         """Draw the noise of one party's block.
 
         Args:
@@ -164,11 +144,13 @@ class NoisySketch:
             largest_squared_column: C, of the whole G, drawn before.
             length: s times the columns of the block.
 
+        Returns:
+            shape (length,). Secret until it is added.
+
         Raises:
             ValueError: the variance is beyond the sampler's range.
         """
-        values = sample_discrete_gaussian(entropy, self.variance(largest_squared_column), length)
-        return BlockNoise(values, {view: self.events(view) for view in VIEWS})
+        return sample_discrete_gaussian(entropy, self.variance(largest_squared_column), length)
 
     def is_drawable(self, largest_squared_column: int) -> bool:
         """Whether the noise for such a G is within the sampler's range."""

@@ -1,14 +1,16 @@
 """Randomized response among k options, drawn exactly, with its cost."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon, log_ratio
-from dp.cost.compose import Cost, Unit
+from dp.cost.calibrate import last_enough
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_bernoulli, sample_categorical
 from entropy import Entropy
 
@@ -17,19 +19,6 @@ Floats = NDArray[np.float64]
 
 _STEPS = 1 << 20
 """Probabilities are multiples of 2^-20, so that planning is quick and two machines hardly ever plan differently."""
-
-
-@dataclass(frozen=True)
-class CostedReports:
-    """Reports of one slot each, and what one of them costs.
-
-    Attributes:
-        values: shape (n,).
-        cost: of one report.
-    """
-
-    values: Integers = field(repr=False)
-    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -67,16 +56,10 @@ class RandomizedResponse:
         def response(step: int) -> RandomizedResponse:
             return RandomizedResponse(n_options, Fraction(step, _STEPS))
 
-        def spends(step: int) -> float:
-            return Cost.of(response(step).event(), Unit.RECORD).times(n_reports).epsilon(delta, near=epsilon).epsilon
+        def is_private(step: int) -> bool:
+            return composed_epsilon((response(step).event(),) * n_reports, delta, near=epsilon).epsilon <= epsilon
 
-        enough, too_much = _STEPS // n_options, _STEPS
-        while too_much - enough > 1:
-            middle = (enough + too_much) // 2
-            if spends(middle) <= epsilon:
-                enough = middle
-            else:
-                too_much = middle
+        enough = last_enough(is_private, lacking=_STEPS, enough=_STEPS // n_options)
         if enough == _STEPS // n_options:
             raise CalibrationError(
                 f"epsilon {epsilon:g} is so small that nothing of the truth would be left; allow a larger one"
@@ -113,27 +96,34 @@ class RandomizedResponse:
         """
         return RandomizedResponseDpEvent(self.n_options, self.truthful, adjacency)
 
-    def report(
-        self, choices: Integers, entropy: Entropy, unit: Unit, adjacency: Adjacency = Adjacency.REPLACE_ONE
-    ) -> CostedReports:
-        """Draw one report per slot.
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one report about a unit costs, where slots without a unit answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, n_reports: int) -> Integers:
+        """Draw what is added to choices, modulo k: 0 with probability `truthful`, else any of 1 .. k - 1, all alike.
+
+        Args:
+            entropy: gives the keys of the streams.
+            n_reports: how many.
+        """
+        lies = ~sample_bernoulli(entropy, self.truthful, n_reports)
+        steps = 1 + sample_categorical(entropy, [1] * (self.n_options - 1), n_reports)
+        return np.where(lies, steps, 0)
+
+    def reports(self, choices: Integers, noise: Integers) -> Integers:
+        """Return one report per slot.
 
         Args:
             choices: shape (n,), 0 .. k - 1.
-            entropy: gives the keys of the streams.
-            unit: whose choices they are.
-            adjacency: see `event`.
+            noise: shape (n,), of `draw`.
 
         Raises:
             ValueError: a choice that is no option.
         """
         if choices.size and not 0 <= choices.min() <= choices.max() < self.n_options:
             raise ValueError(f"a choice lies outside 0..{self.n_options - 1}")
-        lies = ~sample_bernoulli(entropy, self.truthful, len(choices))
-        # Any of the k - 1 others, all alike: the truth plus 1 .. k - 1, modulo k.
-        steps = 1 + sample_categorical(entropy, [1] * (self.n_options - 1), len(choices))
-        values = np.where(lies, (choices + steps) % self.n_options, choices)
-        return CostedReports(values, Cost.of(self.event(adjacency), unit))
+        return np.asarray((choices + noise) % self.n_options, dtype=np.int64)
 
     def unbiased_indicators(self, reports: Integers) -> Floats:
         """Return (1[report = a] - q) / (p - q) for every option a, q the probability of each lie: unbiased.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp.cost.accounting import EpsilonBound
 from dp.cost.composition import composed_epsilon
@@ -12,8 +13,8 @@ from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import RECORD, VIEWS, Protected, View
 from dp.mechanism.bounded_sampling import BoundedPoisson
-from dp.mechanism.skellam_parameters import least_parameter
-from dp.mechanism.vector import PartyNoise, SharedSkellam, VectorSensitivity
+from dp.mechanism.skellam_parameters import least_noisy
+from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from entropy import Entropy
 
 
@@ -60,20 +61,21 @@ class SampledSkellam:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def step(party_mu: int) -> SharedSkellam:
-            return SharedSkellam(length, sensitivities, n_parties, colluding, party_mu)
-
-        def spends(party_mu: int) -> float:
-            return cls(step(party_mu), sampling, protected).epsilon(view, delta, near=epsilon).epsilon
-
-        return cls(step(least_parameter(spends, epsilon=epsilon, delta=delta)), sampling, protected)
+        return least_noisy(
+            lambda party_mu: cls(
+                SharedSkellam(length, sensitivities, n_parties, colluding, party_mu), sampling, protected
+            ),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     def events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what all steps together cost in a view."""
+        (step,) = self.step.events(view)
         if view == "coordinator":
-            return (self.sampling.sampled_event(self.step.event(view), self.protected.most_rows),)
-        return (self.sampling.participation_event(self.step.event(view), self.protected.most_rows),)
+            return (self.sampling.sampled_event(step, self.protected.most_rows),)
+        return (self.sampling.participation_event(step, self.protected.most_rows),)
 
     def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
         """Return the epsilon of all steps together in a view.
@@ -88,9 +90,9 @@ class SampledSkellam:
         """
         return composed_epsilon(self.events(view), delta, near=near)
 
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
-        """Draw one party's noise for one step."""
-        return self.step.sample_party_noise(entropy)
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw one party's noise for one step, shape (length,)."""
+        return self.step.draw(entropy)
 
     def noise_tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no entry of the opened noise of any step exceeds, but with a stated probability."""

@@ -1,20 +1,21 @@
-"""Mechanisms: noise that comes with what it costs. There is no way to write one of them without its cost.
+"""Additive noise of one party on a vector of its own. There is no way to write a mechanism here without its cost.
 
-`Mechanism` cannot be instantiated without `event` and `unit`; `sample` is final and returns `CostedNoise`, which
-refuses to be made without a cost, and an event of unknown class has none. A subclass states how to draw and what it
-costs, side by side.
+`Mechanism` cannot be instantiated without `event`, and `draw` is final and refuses an event of unknown
+class, which has no cost. A subclass states how to draw and what it costs, side by side.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent
-from dp.cost.compose import Cost, Unit, least_noise
+from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
+from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
@@ -22,29 +23,13 @@ from dp.cost.events import (
     PrivacyEvent,
     SkellamShiftsDpEvent,
 )
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.vector import shifts_of
+from dp.mechanism.vector import shifts_of, skellam_event
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class CostedNoise:
-    """Noise for one release, and what the release costs.
-
-    Attributes:
-        values: shape (length,). Secret until it is added.
-        cost: of the release of a vector plus these values.
-    """
-
-    values: Integers = field(repr=False)
-    cost: Cost
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.cost, Cost):
-            raise TypeError("noise comes with its cost")
 
 
 class Mechanism(ABC):
@@ -57,25 +42,34 @@ class Mechanism(ABC):
     def event(self) -> PrivacyEvent:
         """What one release costs."""
 
-    @property
-    @abstractmethod
-    def unit(self) -> Unit:
-        """Whom it protects: what the sensitivities were computed for."""
-
     @abstractmethod
     def _draw(self, entropy: Entropy) -> Integers:
         """Draw `length` integers of the distribution that `event` is about."""
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        if "sample" in cls.__dict__:
-            raise TypeError(f"{cls.__name__} must not replace `sample`: noise would come without its cost")
+        if "draw" in cls.__dict__:
+            raise TypeError(f"{cls.__name__} must not replace `draw`: noise would come without its cost")
+
+    def events(self, view: View) -> tuple[PrivacyEvent]:
+        """Return what one release costs.
+
+        Raises:
+            AdjacencyError: the sensitivities are for other neighbours than those of the view.
+        """
+        if self.event.adjacency is not ADJACENCY[view]:
+            raise AdjacencyError(f"the sensitivities of {type(self).__name__} are not for the view of the {view}")
+        return (self.event,)
 
     @final
-    def sample(self, entropy: Entropy) -> CostedNoise:
-        """Draw the noise of one release; return it with the cost of the release."""
-        cost = Cost.of(self.event, self.unit)
-        return CostedNoise(self._draw(entropy), cost)
+    def draw(self, entropy: Entropy) -> Integers:
+        """Draw the noise of one release, shape (length,). Secret until it is added.
+
+        Raises:
+            TypeError: the cost of the release is unknown.
+        """
+        renyi_curve(self.event)
+        return self._draw(entropy)
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,6 @@ class _AdditiveNoise(Mechanism):
     l1: int
     parameter: int
     adjacency: Adjacency
-    protected: Unit
 
     def __post_init__(self) -> None:
         if self.length < 1 or self.squared_l2 < 0 or self.l1 < 0:
@@ -98,14 +91,9 @@ class _AdditiveNoise(Mechanism):
     def _most(cls) -> int:
         """Return the largest parameter that can be drawn."""
 
-    @property
-    def unit(self) -> Unit:
-        """Whom it protects."""
-        return self.protected
-
     @classmethod
     def calibrate(
-        cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, unit: Unit, epsilon: float, delta: float
+        cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, epsilon: float, delta: float
     ) -> Self:
         """Return the mechanism with the least integer parameter whose epsilon at `delta` is at most `epsilon`.
 
@@ -114,7 +102,6 @@ class _AdditiveNoise(Mechanism):
             squared_l2: largest squared Euclidean distance of the vectors of neighbouring tables.
             l1: largest sum of the absolute differences.
             adjacency: which tables are neighbours.
-            unit: what they differ in.
             epsilon: positive.
             delta: strictly between 0 and 1.
 
@@ -122,11 +109,12 @@ class _AdditiveNoise(Mechanism):
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
 
-        def cost_of(parameter: int) -> Cost:
-            return Cost.of(cls(length, squared_l2, l1, parameter, adjacency, unit).event, unit)
+        def spends(parameter: int) -> float:
+            made = cls(length, squared_l2, l1, parameter, adjacency)
+            return composed_epsilon((made.event,), delta, near=epsilon).epsilon
 
-        parameter = least_noise(cost_of, epsilon=epsilon, delta=delta, most=cls._most())
-        return cls(length, squared_l2, l1, parameter, adjacency, unit)
+        parameter = least_noise(spends, Ladder(cls._most()), epsilon=epsilon, delta=delta)
+        return cls(length, squared_l2, l1, parameter, adjacency)
 
 
 @dataclass(frozen=True)
@@ -140,16 +128,7 @@ class SkellamNoise(_AdditiveNoise):
     @property
     def event(self) -> SkellamDpEvent | SkellamShiftsDpEvent:
         """How far numbers move, where that is known; else squares and sizes, over the parameter and its square."""
-        mu, squares, sizes = self.parameter, self.squared_l2, self.l1
-        if squares and sizes and (moved := shifts_of(squares, sizes, self.length)) is not None:
-            return SkellamShiftsDpEvent(*moved, Fraction(mu), self.adjacency)
-        return SkellamDpEvent(
-            squares=Fraction(squares, mu),
-            squares_second=Fraction(squares, mu**2),
-            sizes=Fraction(sizes, mu),
-            sizes_second=Fraction(sizes, mu**2),
-            adjacency=self.adjacency,
-        )
+        return skellam_event(self.squared_l2, self.l1, self.length, Fraction(self.parameter), self.adjacency)
 
     def _draw(self, entropy: Entropy) -> Integers:
         return sample_skellam(entropy, self.parameter, self.length)

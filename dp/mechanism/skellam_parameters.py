@@ -1,11 +1,17 @@
 """The Skellam parameters that mechanisms choose from, and how far such noise reaches."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import TypeVar
 
-from dp.cost.accounting import CalibrationError, check_delta, check_epsilon
+from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.composition import composed_epsilon
+from dp.cost.views import View
 from dp.draw.skellam import MAX_MU
+from dp.mechanism.release import Release
+
+R = TypeVar("R", bound=Release)
 
 _RUNG_BITS = 20
 TOP_RUNG = (MAX_MU.bit_length() - 1 - _RUNG_BITS) << _RUNG_BITS
@@ -22,39 +28,36 @@ def rung(index: int) -> int:
     return ((1 << _RUNG_BITS) + step) << octave
 
 
-def least_parameter(spends: Callable[[int], float], *, epsilon: float, delta: float) -> int:
-    """Return the least parameter of `rung` whose epsilon at `delta` is at most `epsilon`.
+LOG2_WRAP_PROBABILITY = -40
+"""Fields and rings hold all noise but with probability below 2^-40. Privacy does not depend on it."""
 
-    At most 2^-20 more than necessary. The coarse ladder makes planning quick, and makes it unlikely that two machines
-    whose logarithms differ in the last bit plan differently.
+SKELLAM_LADDER = Ladder(TOP_RUNG, rung, " (2^100 per party)")
+"""At most 2^-20 more than necessary is chosen. The coarse ladder makes planning quick, and makes it unlikely that two
+machines whose logarithms differ in the last bit plan differently."""
+
+
+def least_noisy(make: Callable[[int], R], views: Iterable[View], *, epsilon: float, delta: float) -> R:
+    """Return the release with the least noise of `SKELLAM_LADDER` whose epsilon at `delta` is at most `epsilon`.
 
     Args:
-        spends: the epsilon at `delta` of a parameter; falls as it grows.
+        make: the release with a noise parameter.
+        views: in each of which that holds.
         epsilon: positive.
         delta: strictly between 0 and 1.
 
     Raises:
-        CalibrationError: epsilon is not a positive finite number, delta not strictly between 0 and 1, or the noise
-            would exceed the sampler's range.
+        CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
     """
-    check_delta(delta)
-    check_epsilon(epsilon)
-    too_little, enough = 0, TOP_RUNG
-    if spends(rung(enough)) > epsilon:
-        raise CalibrationError(
-            f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the sampler's range (2^100 per party); "
-            "allow a larger epsilon or a coarser scale of the data"
-        )
-    while enough - too_little > 1:
-        middle = (too_little + enough) // 2
-        if spends(rung(middle)) <= epsilon:
-            enough = middle
-        else:
-            too_little = middle
-    return rung(enough)
+    targets = tuple(views)
+
+    def spends(parameter: int) -> float:
+        made = make(parameter)
+        return max(composed_epsilon(made.events(view), delta, near=epsilon).epsilon for view in targets)
+
+    return make(least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta))
 
 
-def tail_bound(mu: int, n_entries: int, log2_probability: float) -> int:
+def tail_bound(mu: int | Fraction, n_entries: int, log2_probability: float) -> int:
     """Return an integer that no entry of Skellam noise exceeds in magnitude, but with a stated probability.
 
     For Z ~ Sk(mu), v = 2 mu its variance, E exp(s Z) = exp(v (cosh s - 1)), and cosh s - 1 <= e^s - 1 - s for s >= 0: Z

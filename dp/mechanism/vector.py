@@ -2,21 +2,21 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import SkellamShiftsDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.skellam_parameters import least_parameter, tail_bound
+from dp.mechanism.skellam_parameters import least_noisy, tail_bound
 from entropy import Entropy
 
 
@@ -42,19 +42,6 @@ class VectorSensitivity:
         return min(self.l1, self.squared_l2)
 
 
-@dataclass(frozen=True)
-class PartyNoise:
-    """One party's part of the noise, and what all releases together cost.
-
-    Attributes:
-        values: shape (length,). Secret: it never leaves the party but as shares.
-        events: the cost per view, provided that all parties add their part.
-    """
-
-    values: NDArray[np.int64] = field(repr=False)
-    events: Mapping[View, SkellamDpEvent | SkellamShiftsDpEvent]
-
-
 def shifts_of(squared_l2: int, l1: int, length: int) -> tuple[int, int] | None:
     """Return how far a number of an integer vector moves at most, and how many do; None where norms do not tell.
 
@@ -69,6 +56,23 @@ def shifts_of(squared_l2: int, l1: int, length: int) -> tuple[int, int] | None:
     if length == 1:
         return min(l1, math.isqrt(squared_l2)), 1
     return (1, min(squared_l2, l1, length)) if squared_l2 <= 3 else None
+
+
+def skellam_event(
+    squared_l2: int, l1: int, length: int, mu: Fraction, adjacency: Adjacency
+) -> SkellamDpEvent | SkellamShiftsDpEvent:
+    """Return what an integer vector plus Sk(mu) on each coordinate costs: exactly where it is known how numbers move.
+
+    Args:
+        squared_l2: bound of the squared Euclidean distance of neighbours' vectors.
+        l1: bound of the sum of the absolute differences.
+        length: numbers in the vector.
+        mu: of the noise that is unknown.
+        adjacency: the neighbouring relation.
+    """
+    if squared_l2 and l1 and (moved := shifts_of(squared_l2, l1, length)) is not None:
+        return SkellamShiftsDpEvent(*moved, mu, adjacency)
+    return SkellamDpEvent.of_vector(squared_l2, l1, mu, adjacency)
 
 
 @dataclass(frozen=True)
@@ -133,33 +137,25 @@ class SharedSkellam:
         Raises:
             CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
         """
-
-        def spends(party_mu: int) -> float:
-            made = cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
-            return made.epsilon(view, delta, near=epsilon).epsilon
-
-        party_mu = least_parameter(spends, epsilon=epsilon, delta=delta)
-        return cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected)
+        return least_noisy(
+            lambda party_mu: cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
     def unknown_mu(self, view: View) -> int:
         """Return the parameter of the noise that is unknown in a view."""
         return self.party_mu * (self.n_parties - (self.colluding if view == "coalition" else 0))
 
-    def event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
-        """Return what all releases together cost in a view."""
-        mu, of, times = self.unknown_mu(view), self.sensitivities[view], self.n_releases
-        if (moved := shifts_of(of.squared_l2, of.l1, self.length)) is not None:
-            shift, n_shifts = moved
-            exact = SkellamShiftsDpEvent(shift, times * n_shifts, Fraction(mu), ADJACENCY[view])
-            return for_rows(exact, self.protected.most_rows)
-        of_one_row = SkellamDpEvent(
-            squares=Fraction(times * of.squared_l2, mu),
-            squares_second=Fraction(times * of.squared_l2, mu**2),
-            sizes=Fraction(times * of.least_l1, mu),
-            sizes_second=Fraction(times * of.least_l1, mu**2),
-            adjacency=ADJACENCY[view],
-        )
-        return for_rows(of_one_row, self.protected.most_rows)
+    def events(self, view: View) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
+        """Return what all releases together cost in a view: one event, provided that all parties add their part."""
+        return (self._event(view),)
+
+    def _event(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
+        of, mu = self.sensitivities[view], Fraction(self.unknown_mu(view))
+        once = skellam_event(of.squared_l2, of.least_l1, self.length, mu, ADJACENCY[view])
+        return for_rows(once.times(self.n_releases), self.protected.most_rows)
 
     def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
         """Return the epsilon of all releases together in a view.
@@ -172,12 +168,15 @@ class SharedSkellam:
         Raises:
             CalibrationError: delta is out of range.
         """
-        return composed_epsilon((self.event(view),), delta, near=near)
+        return composed_epsilon(self.events(view), delta, near=near)
 
-    def sample_party_noise(self, entropy: Entropy) -> PartyNoise:
-        """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent."""
-        values = sample_skellam(entropy, self.party_mu, self.length)
-        return PartyNoise(values, {view: self.event(view) for view in VIEWS})
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent.
+
+        Returns:
+            shape (length,). Secret: it never leaves the party but as shares.
+        """
+        return sample_skellam(entropy, self.party_mu, self.length)
 
     def noise_tail_bound(self, log2_probability: float) -> int:
         """Return an integer that no entry of the opened noise exceeds, but with a stated probability: `tail_bound`."""
@@ -211,7 +210,7 @@ class SharedSkellam:
             n_parties=self.n_parties,
             colluding=self.colluding,
             delta=delta,
-            events={view: (self.event(view),) for view in VIEWS},
+            events={view: self.events(view) for view in VIEWS},
             noise={
                 view: f"unknown noise of standard deviation {self.standard_deviation(view):.4g} per entry"
                 for view in VIEWS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from entropy import Entropy, InsecureTestEntropy
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.protocol.greeting import binding_of
-from mpc.protocol.session import COORDINATOR, Array, Session
+from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -225,6 +225,10 @@ class LocalSession:
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the work here and now: one process has nothing to overlap with."""
         return work(*args, **kwargs)
+
+    async def draw(self, release: Drawable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Draw my noise; which may be drawn is the matter of a party's gate."""
+        return await self.compute(release.draw, self.entropy, *args, **kwargs)
 
     async def commit(self) -> None:
         """Do nothing: a job in one process has no price."""

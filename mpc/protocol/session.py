@@ -20,6 +20,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Drawable(Protocol[P, R_co]):
+    """Whatever draws noise; what it costs is not the matter of a protocol."""
+
+    def draw(self, entropy: Entropy, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Draw a member's noise."""
+
+
 class Session(Protocol):
     """One member's end of a job.
 
@@ -82,6 +92,21 @@ class Session(Protocol):
 
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run heavy arithmetic off the event loop."""
+
+    async def draw(self, release: Drawable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Draw my noise for a release, off the event loop, from my entropy.
+
+        Where a party has a gate (`party.gate`), this is the way to noise: it draws what the plan states, no more often
+        than stated, and opens for nothing that should have noise before it was drawn.
+
+        Args:
+            release: what is drawn.
+            *args: what `release.draw` takes after the entropy.
+            **kwargs: likewise.
+
+        Raises:
+            LocalFaultError: the plan does not state this release, or not so often.
+        """
 
     async def commit(self) -> None:
         """Settle what must be settled before anything is opened: from then on the others can open it without me.

@@ -13,7 +13,8 @@ import pytest
 from ledgers import UNIT, budget, cost_of, records_of
 
 from dp.cost.accounting import Adjacency, epsilon_of_rdp
-from dp.cost.events import RandomizedResponseDpEvent, renyi_curve
+from dp.cost.curves import renyi_curve
+from dp.cost.events import RandomizedResponseDpEvent
 from dp.cost.renyi_filter import RenyiFilter
 from party.ledger.books import Books, ChargeError
 from party.ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry

@@ -14,7 +14,8 @@ import pytest
 from ledgers import UNIT, cost_of, records_of
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events import RandomizedResponseDpEvent, renyi_curve
+from dp.cost.curves import renyi_curve
+from dp.cost.events import RandomizedResponseDpEvent
 from dp.cost.renyi_filter import RenyiFilter
 from party.ledger.books import Books, ChargeError
 from party.ledger.budget import Budget

@@ -84,7 +84,7 @@ def test_but_for_sketches_the_coalitions_view_dominates_which_is_all_that_versio
         curves = {view: np.sum([rdp_of(event) for event in plan.privacy_events(view)], axis=0) for view in VIEWS}
         if analysis == "logistic-regression":  # amplification by sampling never costs more than none
             step, sampling = plan.mechanism.step, plan.mechanism.sampling
-            unsampled = sampling.most_participations * rdp_of(step.event("coordinator"))
+            unsampled = sampling.most_participations * rdp_of(step.events("coordinator")[0])
             curves["coordinator"] = np.minimum(curves["coordinator"], unsampled)
         known = np.isfinite(curves["coordinator"])
         assert np.all(curves["coalition"][known] >= curves["coordinator"][known] * (1 - 1e-12))

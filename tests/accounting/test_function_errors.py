@@ -14,17 +14,17 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp, skellam_rdp
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteLaplaceDpEvent,
     RandomizedResponseDpEvent,
     SkellamDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
-from dp.cost.sampled_bits import sampled_bits_rdp
+from dp.cost.losses.sampled_bits import sampled_bits_rdp
+from dp.cost.losses.skellam import decay, log_error, log_masses, reach, shift_divergence
 from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
-from dp.cost.skellam_mass import decay, log_error, log_masses, reach, shift_divergence
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE
 RNG = np.random.default_rng(20)
@@ -56,8 +56,8 @@ def worst_relative(computed, exact, arguments):
 @pytest.mark.parametrize(
     ("function", "exact", "low", "high", "allowed"),
     [
-        # Allowed: 2^-44 in dp.cost.loss_distribution, 2^-40 in dp.cost.additive_losses and dp.cost.event_losses, 2^-46
-        # for sums.
+        # Allowed: 2^-44 in dp.cost.losses.distribution, 2^-40 in dp.cost.losses.additive and dp.cost.losses.of_events,
+        # 2^-46 for sums.
         (np.exp, mpmath.exp, -700.0, -1e-300, 2.0**-50),
         (np.exp, mpmath.exp, 1e-300, 700.0, 2.0**-50),
         (np.expm1, mpmath.expm1, -700.0, -1e-12, 2.0**-50),
@@ -84,8 +84,8 @@ def test_the_functions_of_the_mathematical_library_are_within_what_is_allowed_fo
 
 
 def test_the_logarithm_of_the_gamma_function_for_every_binomial_coefficient_of_amplification():
-    # `dp.cost.sampling`: parts * 2^-46, where the parts are at least 2000; `dp.cost.sampled_bits` uses arguments up to
-    # 9.
+    # `dp.cost.sampling`: parts * 2^-46, where the parts are at least 2000; `dp.cost.losses.sampled_bits` uses
+    # arguments up to 9.
     n = np.arange(1, LARGEST_ORDER + 3, dtype=np.float64)
     error = max(abs(mpmath.mpf(float(gammaln(x))) - mpmath.loggamma(int(x))) for x in n)
     assert 3 * error < mpmath.mpf(2000 * 2.0**-46) / 4

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.special import ive
 
 from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp
-from dp.cost.additive_losses import skellam_losses
-from dp.cost.composition import composed_epsilon, covering, delta_of
+from dp.cost.composition import composed_delta, composed_epsilon, covering
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
     CardinalitySketchDpEvent,
@@ -26,10 +26,10 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
-from dp.cost.loss_distribution import LossDistribution, Losses
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.additive import skellam_losses
+from dp.cost.losses.distribution import LossDistribution, Losses
+from dp.cost.losses.sketch import SketchCell
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 DIGITS = 40
@@ -101,7 +101,7 @@ def check(events, worlds, deltas=(1e-2, 1e-4, 1e-7), tight=1.02):
         if stated > 0.01:
             assert max(hockey_stick(p, q, stated / tight - 1e-3) for p, q in worlds) > delta
     for epsilon in (0.05, 0.4, 1.5):
-        found = delta_of(Counter(events), epsilon)
+        found = composed_delta(events, epsilon)
         assert max(hockey_stick(p, q, epsilon) for p, q in worlds) <= found + LEFT_OUT
 
 
@@ -120,7 +120,7 @@ def test_discrete_laplace_noise_on_a_vector_for_every_way_to_split_the_1_norm(sc
 
 
 def test_no_split_of_the_1_norm_into_three_is_worse_than_one_coordinate():
-    # The proof of `dp.cost.additive_losses`, by exact fractions: r = 1/3 stands for e^(-1/b).
+    # The proof of `dp.cost.losses.additive`, by exact fractions: r = 1/3 stands for e^(-1/b).
     r = Fraction(1, 3)
 
     def losses(d):  # numbers of steps of 1 / b, with their masses

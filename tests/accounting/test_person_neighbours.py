@@ -69,7 +69,7 @@ def test_gram_matrices(view, n, bound):
     diagonal = upper[0] == upper[1]
     mu = np.where(diagonal, 1.0, 0.5) * mechanism.unknown_mu(view)
     vectors = groups([np.outer(x, x)[upper] for x in balls(bound, n)])
-    attained = check(mechanism.event(view), vectors, mu, view == "coalition")
+    attained = check(mechanism.events(view)[0], vectors, mu, view == "coalition")
     assert attained == pytest.approx(1.0) or (n, bound, view) == (2, 5, "coalition") or (n, bound) == (3, 2)
     assert attained > 0.7
 
@@ -77,7 +77,9 @@ def test_gram_matrices(view, n, bound):
 def test_one_row_of_a_person_costs_what_a_record_does_and_k_rows_less_than_general_group_privacy():
     record = NoisyGram(3, 100, 3, 1, 200_000)
     person = NoisyGram(3, 100, 3, 1, 200_000, Protected(PERSON, 4))
-    assert NoisyGram(3, 100, 3, 1, 200_000, Protected(PERSON, 1)).event("coalition") == record.event("coalition")
+    assert (
+        NoisyGram(3, 100, 3, 1, 200_000, Protected(PERSON, 1)).events("coalition")[0] == record.events("coalition")[0]
+    )
     epsilon, delta = record.epsilon("coalition", 1e-9).epsilon, 1e-9
     by_groups = 4 * np.exp(3 * epsilon) * delta  # k e^((k - 1) epsilon) delta, at k epsilon
     assert person.epsilon("coalition", by_groups).epsilon < 4 * epsilon
@@ -113,10 +115,10 @@ def test_patterns_and_moments(view):
     cells = [np.eye(3, dtype=int)[i] for i in range(3)]
     counts = SharedSkellam(3, CELL_SENSITIVITY, 3, 1, 10, protected=Protected(PERSON, K))
     vectors = groups(cells)
-    assert check(counts.event(view), vectors, np.full(3, counts.unknown_mu(view)), view == "coalition") == 1.0
+    assert check(counts.events(view)[0], vectors, np.full(3, counts.unknown_mu(view)), view == "coalition") == 1.0
     power = SharedSkellam(1, _power_sensitivity((2, 1), 3), 3, 1, 10, protected=Protected(PERSON, K))
     vectors = groups([np.array([x**3]) for x in range(4)])
-    assert check(power.event(view), vectors, np.full(1, power.unknown_mu(view)), view == "coalition") == 1.0
+    assert check(power.events(view)[0], vectors, np.full(1, power.unknown_mu(view)), view == "coalition") == 1.0
 
 
 def column(lower, upper):
@@ -149,7 +151,8 @@ def test_sums(view, unit, rows):
     declared = {"a": 1, "b": 1} if unit == PERSON else {"a": 1, "b": 2}
     moved = _sensitivities(rows, params, 2, declared)[view]
     assert moved.unit == ("person" if unit == PERSON else "person in one party's table")
-    attained = check(moved.event(Fraction(1)), vectors, np.ones(vectors.shape[1]), view == "coalition")
+    event = SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, Fraction(1), moved.adjacency)
+    attained = check(event, vectors, np.ones(vectors.shape[1]), view == "coalition")
     assert attained > 0.45
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from dp.audit.gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
-from dp.cost.accounting import Adjacency, SkellamDpEvent, epsilon
-from dp.cost.compose import Cost, Unit
+from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteGaussianDpEvent, PoissonSampledDpEvent
 from dp.mechanism.cardinality import highest_of_clusters
 from dp.mechanism.gram import NoisyGram
@@ -38,7 +38,7 @@ def calibrated_mu(event_of, target: float) -> Fraction:
     low, high = Fraction(1, 10**6), Fraction(2**80)
     while high / low > 1 + Fraction(1, 10**9):
         middle = Fraction(math.sqrt(low * high))
-        low, high = (low, middle) if epsilon(event_of(middle), DELTA).epsilon <= target else (middle, high)
+        low, high = (low, middle) if composed_epsilon(event_of(middle), DELTA).epsilon <= target else (middle, high)
     return high
 
 
@@ -59,7 +59,7 @@ def test_the_gaussian_limit_of_a_multiplied_divergence(factor, expected):
     found = []
     for target in COORDINATOR_EPSILONS:
         mu = calibrated_mu(gaussian_limit_event, target)
-        found.append(epsilon(gaussian_limit_event(mu / factor), DELTA).epsilon)
+        found.append(composed_epsilon(gaussian_limit_event(mu / factor), DELTA).epsilon)
     assert rounded(found) == expected
 
 
@@ -73,7 +73,7 @@ def test_the_gaussian_limit_of_a_multiplied_divergence(factor, expected):
 def test_the_rows_that_tables_1_and_2_print_for_a_party_are_those_of_factor_8_and_of_no_other(printed):
     for target, expected in zip(COORDINATOR_EPSILONS, printed, strict=True):
         mu = calibrated_mu(gaussian_limit_event, target)
-        found = {f: epsilon(gaussian_limit_event(mu / f), DELTA).epsilon for f in (4, 7, 8, 9)}
+        found = {f: composed_epsilon(gaussian_limit_event(mu / f), DELTA).epsilon for f in (4, 7, 8, 9)}
         assert found[8] == pytest.approx(expected, rel=0.008)
         assert min(abs(found[f] / expected - 1) for f in (4, 7, 9)) > 0.03
 
@@ -92,7 +92,7 @@ def test_lemma_2_with_its_second_half_corrected(n, expected):
     found = []
     for target in COORDINATOR_EPSILONS:
         mu = calibrated_mu(lambda mu: uniform_noise_event(delta_2, delta_1, mu), target)
-        found.append(epsilon(uniform_noise_event(2 * delta_2, 2 * delta_1, mu * (n - 1) / n), DELTA).epsilon)
+        found.append(composed_epsilon(uniform_noise_event(2 * delta_2, 2 * delta_1, mu * (n - 1) / n), DELTA).epsilon)
     assert rounded(found) == expected
 
 
@@ -105,7 +105,7 @@ def test_equation_9_as_printed_squares_the_share_of_unknown_noise_in_its_first_t
         mu = calibrated_mu(lambda mu: uniform_noise_event(delta_2, delta_1, mu), target)
         right = uniform_noise_event(2 * delta_2, 2 * delta_1, mu * (n - 1) / n)
         printed = attr.evolve(right, squares=right.squares * n / (n - 1))
-        found.append(epsilon(printed, DELTA).epsilon)
+        found.append(composed_epsilon(printed, DELTA).epsilon)
     assert rounded(found) == [0.53, 1.07, 2.16, 4.40, 9.16, 19.79, 40.51]
 
 
@@ -174,7 +174,7 @@ def three_sums_event(gamma: int, multiplier: Fraction, *, party: bool = False) -
 def noise_multiplier(gamma: int, target: float, epochs: int) -> Fraction:
     def spends(multiplier: Fraction) -> float:
         step = PoissonSampledDpEvent(three_sums_event(gamma, multiplier), SAMPLING_RATE)
-        return Cost.of(step, Unit.RECORD).times(1000 * epochs).epsilon(DELTA).epsilon
+        return composed_epsilon({step: 1000 * epochs}, DELTA).epsilon
 
     low, high = Fraction(1, 100), Fraction(100)
     for _ in range(28):
@@ -184,7 +184,7 @@ def noise_multiplier(gamma: int, target: float, epochs: int) -> Fraction:
 
 
 def party_epsilon(gamma: int, multiplier: Fraction, n_steps: int) -> float:
-    return Cost.of(three_sums_event(gamma, multiplier, party=True), Unit.RECORD).times(n_steps).epsilon(DELTA).epsilon
+    return composed_epsilon({three_sums_event(gamma, multiplier, party=True): n_steps}, DELTA).epsilon
 
 
 TABLE_3 = [
@@ -226,9 +226,9 @@ BUSY_RECORDS = [
 
 @pytest.mark.parametrize(("target", "multiplier", "mean", "busiest", "quantile"), BUSY_RECORDS)
 def test_a_party_learns_more_of_a_busy_record_than_table_3_says(target, multiplier, mean, busiest, quantile):
-    step = Cost.of(DiscreteGaussianDpEvent(4 * Fraction(3, 2) / multiplier, Adjacency.ADD_OR_REMOVE_ONE), Unit.RECORD)
+    step = DiscreteGaussianDpEvent(4 * Fraction(3, 2) / multiplier, Adjacency.ADD_OR_REMOVE_ONE)
     for n_steps, expected in (mean, busiest, quantile):
-        assert step.times(n_steps).epsilon(DELTA).epsilon == pytest.approx(expected, rel=2e-3)
+        assert composed_epsilon({step: n_steps}, DELTA).epsilon == pytest.approx(expected, rel=2e-3)
     n_records, draws = 145_585, 1000 * mean[0]
     assert busiest[0] == binom.isf(1 / n_records, draws, 0.001)
     assert quantile[0] == binom.isf(1e-6 / n_records, draws, 0.001)
@@ -236,8 +236,8 @@ def test_a_party_learns_more_of_a_busy_record_than_table_3_says(target, multipli
 
 def test_scalar_skellam_noise_once_and_a_hundred_times():
     event = uniform_noise_event(Fraction(10), Fraction(10), Fraction(1000))
-    assert round(epsilon(event, DELTA).epsilon, 3) == 0.897
-    assert round(epsilon([event] * 100, DELTA).epsilon, 2) == 12.31
+    assert round(composed_epsilon(event, DELTA).epsilon, 3) == 0.897
+    assert round(composed_epsilon([event] * 100, DELTA).epsilon, 2) == 12.31
 
 
 @pytest.mark.parametrize(("each", "true", "claimed"), [(1, 3.62, 3.16), (4, 16.14, 12.65), (8, 35.6, 25.3)])
@@ -246,8 +246,8 @@ def test_ten_releases_cost_more_than_the_root_of_the_sum_of_squared_epsilons(eac
     sigma = analytic_gaussian_sigma(sensitivity=1.0, epsilon=each, delta=DELTA)
     together = analytic_gaussian_epsilon(sensitivity=math.sqrt(10), sigma=sigma, delta=DELTA)
     assert round(together, 2 if each < 8 else 1) == true
-    ours = Cost.of(DiscreteGaussianDpEvent(Fraction(1 / sigma**2), Adjacency.ADD_OR_REMOVE_ONE), Unit.RECORD).times(10)
-    assert together < ours.epsilon(DELTA).epsilon < 1.1 * together
+    ours = DiscreteGaussianDpEvent(Fraction(1 / sigma**2), Adjacency.ADD_OR_REMOVE_ONE)
+    assert together < composed_epsilon({ours: 10}, DELTA).epsilon < 1.1 * together
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_each_sketch_may_have_a_3_to_4_times_larger_epsilon_than_is_printed(targ
     def spent(times: float) -> float:
         # A pure epsilon' costs at most a epsilon'^2 / 2 at order a [CKS20], as this event does.
         event = DiscreteGaussianDpEvent(Fraction(n_sketches * (times * printed) ** 2), Adjacency.ADD_OR_REMOVE_ONE)
-        return Cost.of(event, Unit.RECORD).epsilon(delta).epsilon
+        return composed_epsilon(event, delta).epsilon
 
     assert spent(factor - 0.01) <= target < spent(factor + 0.01)
     assert spent(1) < target / 3

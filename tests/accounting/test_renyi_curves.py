@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteLaplaceDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
-    renyi_curve,
 )
 from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
 
@@ -180,8 +180,8 @@ def three_gradient_releases(mu: Fraction, factor: int = 1) -> DiscreteGaussianDp
 @pytest.mark.parametrize(("target", "epochs", "printed_mu", "party_epsilon"), SAMPLED_STEPS)
 def test_sampled_logistic_regression_of_table_3(target, epochs, printed_mu, party_epsilon):
     def spends(mu: Fraction) -> float:
-        step = Cost.of(PoissonSampledDpEvent(three_gradient_releases(mu), Fraction(1, 1000)), Unit.RECORD)
-        return step.times(1000 * epochs).epsilon(1e-5).epsilon
+        step = PoissonSampledDpEvent(three_gradient_releases(mu), Fraction(1, 1000))
+        return composed_epsilon({step: 1000 * epochs}, 1e-5).epsilon
 
     low, high = Fraction(1, 100), Fraction(100)
     for _ in range(30):
@@ -189,15 +189,15 @@ def test_sampled_logistic_regression_of_table_3(target, epochs, printed_mu, part
         low, high = (low, middle) if spends(middle) <= target else (middle, high)
     # The printed parameter has the terms of a finite scale, which the limit leaves out.
     assert float(high) == pytest.approx(printed_mu, rel=1.5e-3)
-    party = Cost.of(three_gradient_releases(high, 4), Unit.RECORD)
-    assert party.times(epochs).epsilon(1e-5).epsilon == pytest.approx(party_epsilon, abs=0.03)
+    party = composed_epsilon({three_gradient_releases(high, 4): epochs}, 1e-5)
+    assert party.epsilon == pytest.approx(party_epsilon, abs=0.03)
 
 
 def test_the_busiest_record_of_table_3_is_used_three_times_as_often_as_the_mean_and_costs_accordingly():
     # 17 steps instead of 5 at 0.5, 26 instead of 10 at 4, 42 instead of 20 at 16.
     for mu, n_steps, epsilon in ((2.0625, 17, 59.6), (0.48661, 26, 331), (0.26377, 42, 967)):
-        cost = Cost.of(three_gradient_releases(Fraction(mu), 4), Unit.RECORD)
-        assert cost.times(n_steps).epsilon(1e-5).epsilon == pytest.approx(epsilon, rel=2e-3)
+        bound = composed_epsilon({three_gradient_releases(Fraction(mu), 4): n_steps}, 1e-5)
+        assert bound.epsilon == pytest.approx(epsilon, rel=2e-3)
 
 
 def test_every_curve_is_monotone_in_the_order():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import Adjacency, AdjacencyError
-from dp.cost.events import RandomizedResponseDpEvent, SampledBitsDpEvent, renyi_curve
-from dp.cost.sampled_bits import sampled_bits_rdp
+from dp.cost.curves import renyi_curve
+from dp.cost.events import RandomizedResponseDpEvent, SampledBitsDpEvent
+from dp.cost.losses.sampled_bits import sampled_bits_rdp
 
 ORDERS = np.array([2, 3, 8, 30])
 NOBODY = None

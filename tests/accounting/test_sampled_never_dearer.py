@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import ORDERS, Adjacency
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
+from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
     DiscreteGaussianDpEvent,
@@ -14,7 +15,6 @@ from dp.cost.events import (
     PoissonSampledDpEvent,
     SkellamDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.cost.views import VIEWS
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -47,10 +47,10 @@ def test_bounded_steps_cost_no_more_than_the_releases_that_a_unit_is_in(release,
     event = BoundedSampledDpEvent(PoissonSampledDpEvent(release, rate), n_steps, most)
     assert np.all(renyi_curve(event) <= most * renyi_curve(release) * (1 + 1e-14))
     for delta in (1e-3, 1e-6, 1e-12):
-        sampled = Cost.of(event, Unit.RECORD).epsilon(delta).epsilon
-        known = Cost.of(release, Unit.RECORD).times(most).epsilon(delta).epsilon
+        sampled = composed_epsilon(event, delta).epsilon
+        known = composed_epsilon({release: most}, delta).epsilon
         assert sampled <= known * (1 + 1e-9) + 1e-12
-        steps = Cost.of(event.step, Unit.RECORD).times(n_steps).epsilon(delta).epsilon
+        steps = composed_epsilon({event.step: n_steps}, delta).epsilon
         assert sampled <= steps * (1 + 1e-9) + 1e-12
 
 
@@ -76,7 +76,7 @@ def test_200_steps_of_rate_one_half_that_no_unit_is_in_more_than_five_of():
     step = SharedSkellam(3, {view: VectorSensitivity(100, 17) for view in VIEWS}, 3, 1, 110)
     found = SampledSkellam(step, BoundedPoisson.with_rate(0.5, 200, 5))
     (event,) = found.events("coordinator")
-    assert Cost.of(event.step, Unit.RECORD).times(200).epsilon(1e-5).epsilon > 15
+    assert composed_epsilon({event.step: 200}, 1e-5).epsilon > 15
     assert found.epsilon("coordinator", 1e-5).epsilon < 5
 
 

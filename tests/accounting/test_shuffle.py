@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import CalibrationError
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
 from dp.cost.shuffle import farthest_rows, shuffled_delta, shuffled_epsilon
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.sign_response import SignResponse
@@ -110,4 +110,4 @@ def test_the_event_of_a_response_dominates_every_pair_of_inputs(shape):
             for first, second in itertools.permutations(table, 2):
                 exact = sum(max(Fraction(0), a - factor * b) for a, b in zip(first, second, strict=True))
                 assert exact <= claimed
-    assert Cost.of(odds.event(), Unit.RECORD).epsilon(1e-9).epsilon <= 1.0 + 1e-6
+    assert composed_epsilon(odds.event(), 1e-9).epsilon <= 1.0 + 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.sketch import SketchCell
 
 
 def published_cell(total_epsilon: float, total_delta: float, shared_phantoms: int) -> tuple[SketchCell, float, float]:

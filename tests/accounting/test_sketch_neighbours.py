@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import CardinalitySketchDpEvent, renyi_curve
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.curves import renyi_curve
+from dp.cost.events import CardinalitySketchDpEvent
+from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import PartitionSketch
 
 LEVELS = 9

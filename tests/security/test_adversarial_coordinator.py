@@ -144,7 +144,7 @@ def noisy_round():
     kept = {}
 
     def noise_of(member, seeds):
-        noise = NOISE.draw(seeds, InsecureTestEntropy(f"base {member}")).values
+        noise = NOISE.draw(InsecureTestEntropy(f"base {member}"), seeds)
         kept[member] = noise - NOISE._components(seeds)  # the base: with seven survivors all is opened
         return noise
 

@@ -24,7 +24,8 @@ from analyses.matrix_factorization.unit_vectors import sensitivity
 from analyses.sums.noise import SumNoise, survivor_levels
 from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PoissonSampledDpEvent, renyi_curve
+from dp.cost.curves import renyi_curve
+from dp.cost.events import PoissonSampledDpEvent
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from party_federation import Federation
 
 from analyses import registry
 from analyses.job.plan import OPENING_STAGE, Plan
+from analyses.job.releases import PlannedRelease
 from analyses.job.schema import LocalReport
 from analyses.pca import protocol as pca
 from analyses.registry import ANALYSES
@@ -35,7 +37,8 @@ class RoguePlan(Plan):
 class FreePlan(RoguePlan):
     """Says that it costs nothing."""
 
-    def privacy_events(self, view):
+    @cached_property
+    def releases(self):
         return ()
 
 
@@ -43,12 +46,13 @@ class CoordinatorsPricePlan(RoguePlan):
     """Charges for the weaker neighbours of the coordinator's view."""
 
     def privacy_events(self, view):
-        return (COST.event("coordinator"),)
+        return COST.events("coordinator")
 
 
 class HonestPlan(RoguePlan):
-    def privacy_events(self, view):
-        return (COST.event(view),)
+    @cached_property
+    def releases(self):
+        return (PlannedRelease(COST, self.compute_members),)
 
 
 class SilentPlan(RoguePlan):
@@ -96,6 +100,16 @@ def after_greetings(attack):
 
     async def party(session, plan, table):
         await exchange_public_keys(session, plan.peers_of(session.me), b"key")
+        return await attack(session, plan, table)
+
+    return party
+
+
+def after_drawing(attack):
+    """The attack of an analysis that has drawn its noise, and does not add it to what it sends."""
+
+    async def party(session, plan, table):
+        await session.draw(COST)
         return await attack(session, plan, table)
 
     return party
@@ -164,7 +178,7 @@ async def test_an_analysis_that_does_not_state_its_whole_cost_does_not_run(feder
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_whatever_it_sends_to_the_coordinator_is_paid_by_everybody_first(federation, monkeypatch, attack):
-    install(monkeypatch, HonestPlan, after_greetings(attack))
+    install(monkeypatch, HonestPlan, after_greetings(after_drawing(attack)))
     assert await reserve_and_run(federation) == [FinishedEvent()] * 3
     assert committed(federation) == ["committed"] * 3
     first = said(federation).index(next(sent for sent in federation.sent if sent[1] == COORDINATOR))
@@ -172,8 +186,15 @@ async def test_whatever_it_sends_to_the_coordinator_is_paid_by_everybody_first(f
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_a_party_that_skips_its_reservation_keeps_everybody_from_opening(federation, monkeypatch, attack):
+async def test_nothing_goes_to_the_coordinator_before_the_noise_was_drawn(federation, monkeypatch, attack):
     install(monkeypatch, HonestPlan, after_greetings(attack))
+    await reserve_and_run(federation)
+    assert to_the_coordinator(federation) == []
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_party_that_skips_its_reservation_keeps_everybody_from_opening(federation, monkeypatch, attack):
+    install(monkeypatch, HonestPlan, after_greetings(after_drawing(attack)))
     endings = await reserve_and_run(federation, names=PARTIES[:2])
     assert "holds no privacy budget" in str(endings[2])
     assert not any(isinstance(ending, FinishedEvent) for ending in endings)
@@ -198,7 +219,7 @@ async def test_a_reservation_that_is_gone_opens_nothing(federation, monkeypatch,
             federation.ledgers[name].release("job-1", "gone")
         return await attack(session, plan, table)
 
-    install(monkeypatch, HonestPlan, after_greetings(after_the_release))
+    install(monkeypatch, HonestPlan, after_greetings(after_drawing(after_the_release)))
     endings = await reserve_and_run(federation)
     assert all(isinstance(ending, FailedEvent) for ending in endings)
     assert said(federation) == []

@@ -315,7 +315,7 @@ def test_pitfall_13_noise_does_not_fall_short_when_members_vanish(vanishing):
     )
 
     def noise_of(member, seeds):
-        return noise.draw(seeds, InsecureTestEntropy(f"base {member}")).values
+        return noise.draw(InsecureTestEntropy(f"base {member}"), seeds)
 
     opened = run(config, noise_of=noise_of, vanishing=vanishing)
     lost = {m for m, stage in vanishing.items() if stage is not Stage.UNMASK}

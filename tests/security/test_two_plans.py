@@ -45,14 +45,7 @@ class Showing:
 
     async def party(self, session):
         me, plan = session.me, self.plans[session.me]
-        gated = GatedSession(
-            session,
-            commit=lambda: self.committed.append(me),
-            owners=plan.owners,
-            openers=range(1, plan.n_parties + 1),
-            receivers=plan.receivers,
-            must_greet=plan.peers_of(me),
-        )
+        gated = GatedSession.of_plan(session, plan, commit=lambda: self.committed.append(me))
         try:
             await analysis_of(plan.job).party(gated, plan, self.tables.get(self.names[me]))
             await gated.open()

@@ -11,7 +11,7 @@ from child_processes import PROCESSES, child_process, end_of
 from ledger_children import COST, REPORT, die_at, open_and_report, open_results
 from ledgers import budget, event, ledger_in, reserve
 
-from dp.cost.accounting import epsilon
+from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import rdp_of
 from dp.cost.renyi_filter import RenyiFilter
 
@@ -30,7 +30,7 @@ def check(folder):
     balance = ledger.balance("visits")
     assert balance.held <= balance.budget.epsilon
     if opened:
-        assert epsilon([event(COST)] * len(opened), 1e-6).epsilon <= balance.spent * (1 + 1e-9)
+        assert composed_epsilon([event(COST)] * len(opened), 1e-6).epsilon <= balance.spent * (1 + 1e-9)
     ledger.close()
     return len(opened), balance.n_committed
 

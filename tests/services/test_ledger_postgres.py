@@ -11,7 +11,7 @@ from entry_store_contract import EntryStoreContract
 from ledgers import budget, event, reserve
 from postgres import throwaway_cluster
 
-from dp.cost.accounting import epsilon
+from dp.cost.composition import composed_epsilon
 from party.ledger.books import BudgetExhaustedError
 from party.ledger.entry import LedgerDamagedError, LedgerError
 from party.ledger.ledger import open_ledger
@@ -71,7 +71,7 @@ def test_jobs_are_reserved_committed_and_there_after_another_start(ledger, url, 
     reserve(ledger, "job-2")
     again = ledger_at(url, tmp_path)
     assert again.release_leftovers("stopped") == ["job-2"]
-    assert again.balance("visits").spent == pytest.approx(epsilon(event(), 1e-6).epsilon)
+    assert again.balance("visits").spent == pytest.approx(composed_epsilon(event(), 1e-6).epsilon)
     again.verify()
     again.close()
     assert not (tmp_path / "unused").exists()
@@ -131,7 +131,7 @@ def test_two_ledgers_on_one_database_together_spend_no_more_than_there_is(ledger
         thread.join()
     balance = ledger.balance("visits")
     assert balance.n_committed == len(granted)
-    assert balance.spent <= 1.0 < epsilon([event(0.004)] * (len(granted) + 1), 1e-6).epsilon
+    assert balance.spent <= 1.0 < composed_epsilon([event(0.004)] * (len(granted) + 1), 1e-6).epsilon
 
 
 CHILD = """

@@ -109,7 +109,7 @@ _POINTS: dict[Any, tuple[Protocol, list[Point]]] = {}
 
 def points_of(protocol: Protocol) -> list[Point]:
     """Where faults may happen, found by one run without any; double sharings, which a test may switch on, add some."""
-    key = id(protocol.member), mpc.protocol.computation.double_sharings_win
+    key = id(protocol.member), mpc.protocol.operations.products.double_sharings_win
     if key not in _POINTS:
         _POINTS[key] = protocol, [point_of(message) for message in messages_of(protocol)]
     return list(_POINTS[key][1])

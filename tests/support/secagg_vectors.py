@@ -94,7 +94,7 @@ NOISE = sum_noise(mu=1000, length=5, levels=(3, 4), n_corrupt=0)
 
 
 def noise_of(member: int, seeds: tuple[bytes, ...]) -> np.ndarray:
-    return NOISE.draw(seeds, InsecureTestEntropy(f"base noise {member}")).values
+    return NOISE.draw(InsecureTestEntropy(f"base noise {member}"), seeds)
 
 
 def run_round(name: str) -> OpenRound:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from entropy import Entropy
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.greeting import binding_of
-from mpc.protocol.session import Array
+from mpc.protocol.session import Array, Drawable
 from service.errors import UnauthenticatedError
 from transport.calls.channel import CHECK_S, check_certificate
 from transport.messages.inbox import Inbox
@@ -177,6 +177,10 @@ class GrpcSession:
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run heavy arithmetic in a thread. Cancelling the caller does not stop the thread."""
         return await asyncio.to_thread(work, *args, **kwargs)
+
+    async def draw(self, release: Drawable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Draw my noise; which may be drawn is the matter of a party's gate."""
+        return await self.compute(release.draw, self.entropy, *args, **kwargs)
 
     async def commit(self) -> None:
         """Do nothing: the price of a job is the matter of a party's gate."""

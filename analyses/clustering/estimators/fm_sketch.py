@@ -22,7 +22,13 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from analyses.clustering.estimators.grid_weights import valid_weights, weights_of_pairs
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.clustering.estimators.sketch_estimate import (
     Floats,
     complement_cardinality,
@@ -32,10 +38,9 @@ from analyses.clustering.estimators.sketch_estimate import (
 )
 from analyses.job.job import JobError, PrivacyTarget, PublicModel, explain
 from analyses.job.plan import OPENING_STAGE
-from dp.cost.compose import Unit
-from dp.cost.events import PrivacyEvent
+from analyses.job.releases import PlannedRelease
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, UNIT_AGAINST_COORDINATOR, VIEWS, View
+from dp.cost.views import UNIT_AGAINST_COORDINATOR, VIEWS
 from dp.mechanism.cardinality import HIGHEST, Levels, PartitionSketch, calibrate_sketch
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
@@ -129,6 +134,7 @@ class SketchCounting(Counting):
             own_phantoms=self.own_phantoms,
             shared_phantoms=self.shared_phantoms,
             floor=self.floor,
+            n_groups=len(self.groups),
         )
 
     @property
@@ -141,13 +147,14 @@ class SketchCounting(Counting):
         """No: see the module."""
         return False
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return what all sketches together cost AGAINST THE COORDINATOR ALONE, with the adjacency of the view.
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
+        """Return the sketches of all keys, whose events are AGAINST THE COORDINATOR ALONE in both views.
 
         There is no event for the coalition's view, where nothing is protected: the unit `unit` promises nothing there,
-        so no ledger charges it (`dp.cost.views.views_of`).
+        so no ledger charges it (`dp.cost.views.views_of`). Each owner draws for each key that it has.
         """
-        return (self.sketch.event(ADJACENCY[view], len(self.groups)),)
+        n_keys = sum(0 in group for group in self.groups)  # of the first owner, and so of each
+        return (PlannedRelease(self.sketch, self.grid.owners, n_keys, AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`. The coalition's epsilon is None: there is none."""
@@ -207,17 +214,10 @@ class SketchCounting(Counting):
 
         keys = await asyncio.gather(*(key_of(number, group) for number, group in mine))
         for (_, group), key in zip(mine, keys, strict=True):
-            published = await session.compute(
-                self.sketch.publish,
-                membership,
-                group.index(me),
-                key.stream("rows"),
-                key.stream("phantoms"),
-                session.entropy,
-                Unit.RECORD,
-                ADJACENCY["coordinator"],
-            )
-            await session.send(COORDINATOR, OPENING_STAGE, published.values)
+            own = await session.draw(self.sketch)
+            streams = key.stream("rows"), key.stream("phantoms")
+            published = await session.compute(self.sketch.publish, membership, group.index(me), *streams, own)
+            await session.send(COORDINATOR, OPENING_STAGE, published)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `Counting.coordinator`. The weights are valid."""

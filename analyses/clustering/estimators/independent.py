@@ -7,27 +7,63 @@ lost.
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Cost, Unit, least_noise
-from dp.cost.events import PrivacyEvent
+from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.composition import composed_epsilon
+from dp.cost.events import DiscreteLaplaceDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
-from dp.draw.noise import MAX_SCALE
-from dp.mechanism.scalar import DiscreteLaplaceNoise
+from dp.draw.noise import MAX_SCALE, sample_discrete_laplace
+from entropy import Entropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
 
 _LARGEST_SIZE = 1 << 60  # no row count with noise comes near it, and sums of sizes fit
+
+
+@dataclass(frozen=True)
+class NoisySizes:
+    """The sizes of one owner's clusters plus discrete Laplace noise.
+
+    A row is in one cluster: adding or removing it moves one size by 1, replacing it two.
+
+    Attributes:
+        k_local: k', how many clusters.
+        scale: of the noise, in rows.
+    """
+
+    k_local: int
+    scale: int
+
+    def events(self, view: View) -> tuple[DiscreteLaplaceDpEvent]:
+        """Return what the sizes of this owner cost."""
+        adjacency = ADJACENCY[view]
+        l1 = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
+        return (DiscreteLaplaceDpEvent(l1, Fraction(self.scale), adjacency),)
+
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw the owner's noise, shape (k',)."""
+        return sample_discrete_laplace(entropy, self.scale, self.k_local)
 
 
 class IndependentCounting(Counting):
@@ -48,15 +84,17 @@ class IndependentCounting(Counting):
         if options:
             raise JobError(f"parameters.counting_options: counting `independent` has no option {next(iter(options))!r}")
 
-        def cost_of(scale: int) -> Cost:
-            return Cost.of(_noise(grid, scale, ADJACENCY[target.view]).event, Unit.RECORD).times(len(grid.owners))
+        def spends(scale: int) -> float:
+            events = NoisySizes(grid.k_local, scale).events(target.view) * len(grid.owners)
+            return composed_epsilon(events, target.delta, near=target.epsilon).epsilon
 
-        scale = least_noise(cost_of, epsilon=target.epsilon, delta=target.delta, most=MAX_SCALE)
+        scale = least_noise(spends, Ladder(MAX_SCALE), epsilon=target.epsilon, delta=target.delta)
         return cls(grid=grid, scale=scale)
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
         """Return one release per owner: a record is in a cluster of each."""
-        return (_noise(self.grid, self.scale, ADJACENCY[view]).event,) * len(self.grid.owners)
+        sizes = NoisySizes(self.grid.k_local, self.scale)
+        return tuple(PlannedRelease(sizes, (owner,), earlier=AFTER_CENTRES) for owner in self.grid.owners)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`."""
@@ -82,9 +120,8 @@ class IndependentCounting(Counting):
         if membership is None:
             return
         session = exchange.session
-        noise = _noise(self.grid, self.scale, Adjacency.REPLACE_ONE)
-        drawn = await session.compute(noise.sample, session.entropy)
-        noisy_sizes = np.bincount(membership, minlength=self.grid.k_local) + drawn.values
+        noise = await session.draw(NoisySizes(self.grid.k_local, self.scale))
+        noisy_sizes = np.bincount(membership, minlength=self.grid.k_local) + noise
         await session.send(COORDINATOR, OPENING_STAGE, noisy_sizes.view(np.uint64))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
@@ -114,8 +151,3 @@ def independent_weights(sizes: list[GridWeights]) -> GridWeights:
         return np.zeros(tuple(len(of_owner) for of_owner in sizes))
     shares = [valid_weights(of_owner, n_rows) / n_rows for of_owner in sizes]
     return n_rows * reduce(np.multiply.outer, shares)
-
-
-def _noise(grid: MembershipGrid, scale: int, adjacency: Adjacency) -> DiscreteLaplaceNoise:
-    l1 = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
-    return DiscreteLaplaceNoise(grid.k_local, l1, l1, scale, adjacency, Unit.RECORD)

@@ -20,14 +20,19 @@ import numpy as np
 from pydantic import Field
 
 from analyses.clustering.estimators.grid_weights import weights_of_pairs
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.rows.slots import MAX_SLOTS, place_rows
-from dp.cost.compose import Unit
-from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.cost.views import VIEWS
 from dp.mechanism.hashing import MAX_BUCKETS, LocalHashing
 from dp.mechanism.response import RandomizedResponse
 from mpc.errors import PeerViolationError
@@ -87,12 +92,13 @@ class LdpCounting(Counting):
         q = 1 / self.n_buckets if self.n_buckets else float(response.other)
         return q * (1 - q) / (float(response.truthful) - q) ** 2
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
         """Return one report per owner: a record has a membership at each, and all of them count.
 
         That a coalition needs no protection from its own members' reports is not made use of.
         """
-        return (self.response.event(ADJACENCY[view]),) * len(self.grid.owners)
+        n_blocks = len(range(0, self.grid.max_rows, SLOTS_AT_ONCE))
+        return tuple(PlannedRelease(self.response, (o,), n_blocks, AFTER_CENTRES) for o in self.grid.owners)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`."""
@@ -134,8 +140,9 @@ class LdpCounting(Counting):
             rows = slots[start : start + SLOTS_AT_ONCE]
             choices = choice_of_row[rows]
             oracle = self._oracle(session, session.me, block)
-            reports = await session.compute(oracle.report, choices, session.entropy, Unit.RECORD)
-            await session.send(COORDINATOR, OPENING_STAGE, reports.values.astype(np.uint8))
+            noise = await session.draw(self.response, len(choices))
+            reports = await session.compute(oracle.reports, choices, noise)
+            await session.send(COORDINATOR, OPENING_STAGE, reports.astype(np.uint8))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `Counting.coordinator`. Valid weights; the number of rows is estimated from each owner's reports."""

@@ -7,6 +7,7 @@ with noise, and says what that costs. `analyses.clustering.protocol` chooses one
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from analyses.job.job import PrivacyTarget, PublicModel
+from analyses.job.releases import PlannedRelease
 from dp.cost.events import PrivacyEvent
 from dp.cost.views import UNIT, View
 from mpc.protocol.exchange import ShareExchange
@@ -26,6 +28,13 @@ GridWeights = NDArray[np.float64]
 
 MAX_CELLS = 1 << 16
 """More cells than this are neither counted nor clustered."""
+
+
+CENTRES_STAGE = "centres"
+"""Messages of owners to the coordinator: the gate lets them pass once the cost is committed."""
+
+AFTER_CENTRES = frozenset({CENTRES_STAGE})
+"""Owners' centres leave before the noise of a counting is drawn: they have noise of their own."""
 
 
 class MembershipGrid(PublicModel):
@@ -87,13 +96,15 @@ class Counting(PublicModel, ABC):
         """
 
     @abstractmethod
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return everything that the counting releases, for the neighbours of a view (`dp.cost.views.ADJACENCY`).
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
+        """Return everything that the counting releases, and who draws the noise; centres leave before.
 
-        Of classes in the union `dp.cost.events.PrivacyEvent`, which `dp.cost.event_record` records. A record of the
-        joint table
-        is the unit: all owners' messages about one row count together.
+        A record of the joint table is the unit: all owners' messages about one row count together.
         """
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what all releases cost, for the neighbours of a view (`dp.cost.views.ADJACENCY`)."""
+        return tuple(chain.from_iterable(planned.release.events(view) for planned in self.planned_releases()))
 
     @abstractmethod
     def report(self, delta: float) -> dict[str, Any]:

@@ -5,18 +5,26 @@ No paper of ours has it: the error is that of a trusted curator who counts, what
 
 import itertools
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns, indicators_of
 from analyses.rows.joint_computation import JointComputation
-from dp.cost.events import PrivacyEvent
 from dp.cost.views import View
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.shared import SharedArray, concatenate
@@ -25,9 +33,6 @@ Cells = Literal["pairs", "joint"]
 
 SCALE = 16
 """Counts are multiplied by this before noise is added: noise of whole rows would be coarse where little is needed."""
-
-LOG2_WRAP_PROBABILITY = -40.0
-"""A party's noise exceeds the bound for which the field was chosen with probability below 2^-40; the job then fails."""
 
 ROWS_PER_BLOCK = 1 << 14
 
@@ -74,16 +79,16 @@ class MpcCounting(Counting):
         )
         return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu)
 
-    @property
+    @cached_property
     def mechanism(self) -> SharedSkellam:
         """The release, with its cost."""
         grid, cells = self.grid, self.cells
         length, sensitivities = _n_counts(grid, cells), _sensitivities(grid, cells)
         return SharedSkellam(length, sensitivities, grid.n_parties, grid.colluding, self.party_mu)
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return the one release."""
-        return (self.mechanism.event(view),)
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
+        """Return the one release; every compute party adds its noise."""
+        return (PlannedRelease(self.mechanism, tuple(range(1, self.grid.n_parties + 1)), earlier=AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`."""

@@ -16,16 +16,22 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from analyses.clustering.estimators.grid_weights import weights_of_pairs
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import (
+    AFTER_CENTRES,
+    Counting,
+    GridWeights,
+    MembershipGrid,
+    Memberships,
+)
 from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, explain
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
+from dp.cost.losses.sampled_bits import MOST_BITS
 from dp.cost.report import privacy_report
-from dp.cost.sampled_bits import MOST_BITS
-from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.cost.views import VIEWS
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
@@ -88,13 +94,10 @@ class PatternCounting(Counting):
         bits = RandomizedBits(self.bias_units * BIAS_UNIT)
         return PatternReports((self.grid.k_local,) * n_owners, n_slots, n_reported, bits)
 
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return the bits of one record at all owners: as `analyses.pattern_count.protocol`, which has the proof."""
-        reports, n_owners, adjacency = self.reports, len(self.grid.owners), ADJACENCY[view]
-        if view == "coordinator" and reports.n_reported < reports.n_slots:
-            share = Fraction(reports.n_reported, reports.n_slots)
-            return (SampledBitsDpEvent(reports.bits.truthful, n_owners, share, adjacency),)
-        return (reports.bits.event(adjacency),) * (n_owners if view == "coordinator" else 2 * n_owners)
+    def planned_releases(self) -> tuple[PlannedRelease, ...]:
+        """Return the bits of all owners, of which each draws flips for each block of slots."""
+        reports = self.reports
+        return (PlannedRelease(reports, self.grid.owners, reports.n_blocks, AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `Counting.report`."""
@@ -138,7 +141,8 @@ class PatternCounting(Counting):
         cluster_of_row = np.append(membership, EMPTY)  # the last one is that of an empty slot
         for block in reports.blocks():
             in_slots = cluster_of_row[slots[block.start : block.stop]]
-            message = await session.compute(reports.report, session.entropy, mine, in_slots)
+            flips = await session.draw(reports, mine, len(block))
+            message = await session.compute(reports.packed, mine, in_slots, flips)
             await session.send(COORDINATOR, OPENING_STAGE, message)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:

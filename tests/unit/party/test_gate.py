@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from analyses.job.plan import OPENING_STAGE
+from analyses.job.releases import PlannedRelease
+from dp.mechanism.gram import NoisyGram
+from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError
 from mpc.local.network import LocalNetwork
 from mpc.protocol.greeting import DifferentTermsError, exchange_public_keys
@@ -15,6 +18,7 @@ from party.ledger.books import ChargeError
 
 NAMES = {COORDINATOR: "main", 1: "bank", 2: "hospital", 3: "telco"}
 RESULT = np.arange(4, dtype=np.uint64)
+GRAM = NoisyGram(n_columns=2, squared_norm_bound=100, n_parties=3, colluding=1, party_mu=200)
 
 
 class Setting:
@@ -29,6 +33,7 @@ class Setting:
         deadline_s=1.0,
         refusing=(),
         must_greet=(),
+        releases=(),
     ):
         self.network = LocalNetwork(NAMES, deadline_s=deadline_s)
         self.happened = []
@@ -41,6 +46,7 @@ class Setting:
                 owners=owners,
                 openers=openers,
                 receivers=receivers,
+                releases=releases,
                 must_greet=must_greet,
             )
             for member in (1, 2, 3)
@@ -219,3 +225,31 @@ async def test_a_greeting_of_another_plan_opens_nothing():
     assert (mine.member, mine.witness) == (COORDINATOR, 3)
     with pytest.raises(LocalFaultError, match="before hospital, telco confirmed the plan"):
         await setting.gated[1].send(2, "table", RESULT)
+
+
+async def test_noise_comes_through_the_gate_from_the_partys_own_entropy():
+    gated = Setting(releases=(PlannedRelease(GRAM, (1, 2, 3)),)).gated[1]
+    expected = GRAM.draw(InsecureTestEntropy("member 1"))
+    assert np.array_equal(await gated.draw(GRAM), expected)
+    with pytest.raises(LocalFaultError, match="at most 1 draws"):
+        await gated.draw(GRAM)
+
+
+async def test_noise_that_the_plan_does_not_state_is_refused_before_any_is_made():
+    gated = Setting(releases=(PlannedRelease(GRAM, (2, 3)),)).gated[1]
+    before = InsecureTestEntropy("member 1").read(8)
+    with pytest.raises(LocalFaultError, match="states no such release"):
+        await gated.draw(GRAM)
+    assert gated.entropy.read(8) == before
+
+
+@pytest.mark.parametrize("to_and_stage", [(COORDINATOR, OPENING_STAGE), (COORDINATOR, "a"), (2, OPENING_STAGE)])
+async def test_a_party_that_has_not_drawn_sends_nothing_and_is_not_charged(to_and_stage):
+    setting = Setting(receivers=(COORDINATOR, 2), releases=(PlannedRelease(GRAM, (1,)),))
+    with pytest.raises(LocalFaultError, match="noise that was not drawn"):
+        await setting.gated[1].send(*to_and_stage, RESULT)
+    assert setting.happened == []
+    await setting.gated[1].send(2, "table", RESULT)
+    await setting.gated[1].draw(GRAM)
+    await asyncio.gather(*(setting.gated[member].commit() for member in (2, 3)))
+    await setting.gated[1].send(*to_and_stage, RESULT)

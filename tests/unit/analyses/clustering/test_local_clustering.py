@@ -3,7 +3,7 @@ import pytest
 from job_builders import make_schema
 
 from analyses.clustering.local_clustering import FINEST, WIDTH, LocalClustering
-from analyses.clustering.weighted_clustering import loss
+from analyses.clustering.weighted_clustering import Choices, loss
 from dp.cost.accounting import Adjacency
 from dp.cost.event_record import event_from, record_of
 from entropy import InsecureTestEntropy
@@ -28,6 +28,12 @@ def test_values_become_integers_by_public_bounds_and_those_outside_are_counted()
     np.testing.assert_array_equal(outside, [1, 1])
 
 
+def released(one, rows, seed):
+    entropy = InsecureTestEntropy(seed)
+    choices = Choices(entropy)
+    return one.release(rows, one.mechanism.draw(entropy), choices)
+
+
 @pytest.mark.parametrize("method", ["tree", "lloyd"])
 def test_released_centres_are_near_the_middles(method):
     values, middles = blobs()
@@ -35,7 +41,7 @@ def test_released_centres_are_near_the_middles(method):
     rows, _ = one.quantise(values)
     costs = []
     for seed in range(5):
-        centres = one.release(rows, InsecureTestEntropy(f"{method} {seed}"))
+        centres = released(one, rows, f"{method} {seed}")
         assert centres.dtype == np.int64
         assert centres.min() >= 0
         assert centres.max() <= WIDTH
@@ -46,7 +52,7 @@ def test_released_centres_are_near_the_middles(method):
 @pytest.mark.parametrize("method", ["tree", "lloyd"])
 def test_equal_entropy_gives_equal_centres_and_other_entropy_others(method):
     rows, _ = local().quantise(blobs(500)[0])
-    first, again, other = (local(method).release(rows, InsecureTestEntropy(seed)) for seed in "aab")
+    first, again, other = (released(local(method), rows, seed) for seed in "aab")
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -60,7 +66,7 @@ def test_a_row_belongs_to_the_nearest_released_centre():
 @pytest.mark.parametrize("method", ["tree", "lloyd"])
 def test_the_event_states_the_planned_cost_for_both_kinds_of_neighbours(method):
     one = local(method, noise=FINEST * 20)
-    added, replaced = one.event("coordinator"), one.event("coalition")
+    added, replaced = one.mechanism.events("coordinator")[0], one.mechanism.events("coalition")[0]
     assert (added.adjacency, added.squares * 20) == (Adjacency.ADD_OR_REMOVE_ONE, 1)
     assert (replaced.adjacency, replaced.squares * 10) == (Adjacency.REPLACE_ONE, 1)
     assert event_from(record_of(added)) == added

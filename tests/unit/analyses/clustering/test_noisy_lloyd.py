@@ -9,10 +9,15 @@ import pytest
 from analyses.clustering import noisy_lloyd
 from analyses.clustering.noisy_lloyd import ITERATIONS, NoisyLloyd
 from analyses.clustering.weighted_clustering import nearest
+from dp.mechanism.release import StepwiseNoise
 from entropy import InsecureTestEntropy
 
 WIDTH = 2
 ROWS = [np.array(row) for row in itertools.product(range(WIDTH + 1), repeat=2)]
+
+
+def noise(seed):
+    return StepwiseNoise(InsecureTestEntropy(seed))
 
 
 @pytest.fixture
@@ -20,15 +25,15 @@ def releases(monkeypatch):
     """Write down each vector before its noise, and let the noise decide alone where centres go."""
     written = []
 
-    def write_down(values, variance, entropy):
+    def write_down(noise, values, variance):
         written.append((values.copy(), variance))
         return np.full(values.shape, 4 + len(written))
 
-    monkeypatch.setattr(noisy_lloyd, "with_noise", write_down)
+    monkeypatch.setattr(StepwiseNoise, "added_to", write_down)
 
     def of(mechanism, rows, seed):
         written.clear()
-        mechanism.centres(np.array(rows), 2, InsecureTestEntropy("unused"), np.random.default_rng(seed))
+        mechanism.centres(np.array(rows), 2, noise("unused"), np.random.default_rng(seed))
         return list(written)
 
     return of
@@ -61,13 +66,13 @@ def test_iterations_find_clusters():
     rng = np.random.default_rng(0)
     middles = np.array([[600, 600], [3500, 3500]])
     rows = np.clip(middles[rng.integers(0, 2, 4000)] + np.rint(rng.normal(0, 100, (4000, 2))), 0, 4096).astype(int)
-    found = NoisyLloyd.of_cost(2, 4096, Fraction(1, 2)).centres(rows, 2, InsecureTestEntropy("lloyd"), rng)
+    found = NoisyLloyd.of_cost(2, 4096, Fraction(1, 2)).centres(rows, 2, noise("lloyd"), rng)
     assert np.abs(found[found[:, 0].argsort()] - middles).max() < 60
 
 
 def test_a_centre_without_rows_stays_in_the_domain():
     found = NoisyLloyd.of_cost(2, 4096, Fraction(1, 100)).centres(
-        np.zeros((5, 2), dtype=np.int64), 6, InsecureTestEntropy("few"), np.random.default_rng(0)
+        np.zeros((5, 2), dtype=np.int64), 6, noise("few"), np.random.default_rng(0)
     )
     assert found.shape == (6, 2)
     assert found.min() >= 0
@@ -113,9 +118,7 @@ def test_the_rows_are_assigned_to_centres_on_the_lattice_in_every_iteration(monk
 
     monkeypatch.setattr(noisy_lloyd, "nearest", write_down)
     rows = np.random.default_rng(3).integers(0, 4097, (500, 3))
-    found = NoisyLloyd.of_cost(3, 4096, Fraction(1, 2)).centres(
-        rows, 4, InsecureTestEntropy("lattice"), np.random.default_rng(1)
-    )
+    found = NoisyLloyd.of_cost(3, 4096, Fraction(1, 2)).centres(rows, 4, noise("lattice"), np.random.default_rng(1))
     assert len(asked) == ITERATIONS
     for centres in (*asked, found):
         assert np.array_equal(centres, np.rint(centres))
@@ -127,7 +130,7 @@ def test_what_is_released_does_not_depend_on_the_order_of_the_rows(seed):
     rows = rng.integers(0, 9, (300, 2)) * 512  # many rows at few places: ties
     released = [
         NoisyLloyd.of_cost(2, 4096, Fraction(4)).centres(
-            ordered, 5, InsecureTestEntropy(f"order {seed}"), np.random.default_rng(seed)
+            ordered, 5, noise(f"order {seed}"), np.random.default_rng(seed)
         )
         for ordered in (rows, rows[::-1], rows[rng.permutation(len(rows))], np.roll(rows, 7, axis=0))
     ]

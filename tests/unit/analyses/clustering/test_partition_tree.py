@@ -6,12 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analyses.clustering import partition_tree
 from analyses.clustering.partition_tree import PartitionTree, grouped_sums
+from dp.mechanism.release import StepwiseNoise
 from entropy import InsecureTestEntropy
 
 WIDTH = 3
 ROWS = [np.array(row) for row in itertools.product(range(WIDTH + 1), repeat=2)]
+
+
+def noise(seed):
+    return StepwiseNoise(InsecureTestEntropy(seed))
 
 
 @pytest.fixture
@@ -19,15 +23,15 @@ def releases(monkeypatch):
     """Let every box be cut, and write down each vector before its noise, with the variance of the noise."""
     written = []
 
-    def write_down(values, variance, entropy):
+    def write_down(noise, values, variance):
         written.append((values.copy(), variance))
         return np.full(values.shape, 10**6)
 
-    monkeypatch.setattr(partition_tree, "with_noise", write_down)
+    monkeypatch.setattr(StepwiseNoise, "added_to", write_down)
 
     def of(tree, rows, seed):
         written.clear()
-        tree.leaves(np.array(rows).reshape(-1, 2), InsecureTestEntropy("unused"), np.random.default_rng(seed))
+        tree.leaves(np.array(rows).reshape(-1, 2), noise("unused"), np.random.default_rng(seed))
         return list(written)
 
     return of
@@ -75,7 +79,7 @@ def test_leaves_find_clusters_and_lie_in_the_domain():
     middles = np.array([[500, 500, 3500], [3500, 600, 600], [2000, 2100, 1900]])
     rows = np.clip(middles[rng.integers(0, 3, 6000)] + np.rint(rng.normal(0, 60, (6000, 3))), 0, 4096).astype(int)
     tree = PartitionTree.of_cost(3, 4096, Fraction(1, 20))
-    means, weights = tree.leaves(rows, InsecureTestEntropy("tree"), rng)
+    means, weights = tree.leaves(rows, noise("tree"), rng)
     assert means.min() >= 0
     assert means.max() <= 4096
     assert weights.min() >= 0
@@ -87,7 +91,7 @@ def test_leaves_find_clusters_and_lie_in_the_domain():
 def test_hardly_any_rows_give_leaves_all_the_same():
     tree = PartitionTree.of_cost(2, 4096, Fraction(1, 1000))
     for seed in range(10):
-        means, weights = tree.leaves(np.full((3, 2), 4096), InsecureTestEntropy(str(seed)), np.random.default_rng(seed))
+        means, weights = tree.leaves(np.full((3, 2), 4096), noise(str(seed)), np.random.default_rng(seed))
         assert len(means) == len(weights) >= 2
         assert weights.any()
         assert np.isfinite(means).all()
@@ -96,7 +100,7 @@ def test_hardly_any_rows_give_leaves_all_the_same():
 def test_columns_of_zeros_and_ones_are_cut_between_them():
     rng = np.random.default_rng(1)
     rows = 4096 * rng.integers(0, 2, (4000, 2))
-    means, weights = PartitionTree.of_cost(2, 4096, Fraction(1, 10)).leaves(rows, InsecureTestEntropy("bits"), rng)
+    means, weights = PartitionTree.of_cost(2, 4096, Fraction(1, 10)).leaves(rows, noise("bits"), rng)
     for corner in itertools.product((0, 4096), repeat=2):
         near = np.abs(means - corner).max(axis=1) < 100
         assert weights[near].sum() == pytest.approx(1000, rel=0.2)

@@ -107,7 +107,7 @@ def test_the_target_is_met_in_the_view_that_the_job_names_and_both_are_reported(
     assert 19.9 < views[view]["epsilon"] <= 20.0
     assert views["coordinator"]["epsilon"] < views["coalition"]["epsilon"]
     (charged,) = found.privacy_events("coalition")
-    assert charged.squares == found.most_participations * found.mechanism.step.event("coalition").squares
+    assert charged.squares == found.most_participations * found.mechanism.step.events("coalition")[0].squares
     (sampled,) = found.privacy_events("coordinator")
     assert isinstance(sampled, BoundedSampledDpEvent)
     assert (sampled.n_steps, sampled.most_participations) == (50, found.most_participations)

@@ -15,6 +15,10 @@ from entropy import InsecureTestEntropy
 BITS = RandomizedBits(Fraction(1, 5))
 
 
+def reported(reports, entropy, party, categories):
+    return reports.packed(party, categories, reports.draw(entropy, party, len(categories)))
+
+
 def estimate(reports, messages):
     tally = PatternTally(reports)
     for block in reports.blocks():
@@ -53,7 +57,7 @@ def test_many_parties_categories_and_blocks_give_one_unbiased_table(sizes, monke
     truth = [rng.integers(0, size, n) for size in sizes]
 
     def message(party):
-        return lambda block: reports.report(entropy, party, truth[party][block.start : block.stop])
+        return lambda block: reported(reports, entropy, party, truth[party][block.start : block.stop])
 
     found = estimate(reports, list(map(message, range(len(sizes)))))
     exact = np.bincount(np.ravel_multi_index(truth, sizes), minlength=math.prod(sizes)).reshape(sizes)
@@ -67,7 +71,7 @@ def test_many_parties_categories_and_blocks_give_one_unbiased_table(sizes, monke
 def test_the_least_deviation_is_that_of_a_pattern_that_nobody_has(n_reported):
     reports = PatternReports((3, 2), 4000, n_reported, BITS)
     nobody = [
-        lambda block, p=p: reports.report(InsecureTestEntropy(f"{p}"), p, np.full(len(block), -1)) for p in (0, 1)
+        lambda block, p=p: reported(reports, InsecureTestEntropy(f"{p}"), p, np.full(len(block), -1)) for p in (0, 1)
     ]
     found = estimate(reports, nobody)
     assert found.standard_errors == pytest.approx(reports.least_deviation, rel=0.15)
@@ -78,7 +82,7 @@ def test_a_message_has_the_length_that_the_coordinator_expects():
     reports = PatternReports((3, 5), 1000, 77, BITS)
     (block,) = reports.blocks()
     for party in (0, 1):
-        made = reports.report(InsecureTestEntropy("x"), party, np.zeros(77, dtype=np.int64))
+        made = reported(reports, InsecureTestEntropy("x"), party, np.zeros(77, dtype=np.int64))
         assert made.shape == (reports.message_bytes(party, block),)
 
 

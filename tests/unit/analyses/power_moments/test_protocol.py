@@ -128,7 +128,7 @@ async def test_no_party_sends_its_clear_sum_or_sketch():
     _, network = await run(plan, tables)
     for party, name in enumerate(PARTIES, start=1):
         (sent,) = [int(m.array.view(np.int64)[0]) for m in network.transcript if m.receiver == 0 and m.sender == party]
-        assert 0 < abs(sent - tables[name].values.sum()) < 40 * float(plan.scale)
+        assert 0 < abs(sent - tables[name].values.sum()) < 40 * float(plan.sums.scale)
     plan = plan_for(tables, epsilon=0.5, method="sketch", sketch_rows=256, max_rows=10_000)
     _, network = await run(plan, tables)
     for party, variance in enumerate(plan.sketch.variances, start=1):

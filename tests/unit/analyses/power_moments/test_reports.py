@@ -9,7 +9,8 @@ import pytest
 
 from analyses.power_moments.reports import MomentReports, _noise_moments
 from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteLaplaceDpEvent, RandomizedResponseDpEvent, renyi_curve
+from dp.cost.curves import renyi_curve
+from dp.cost.events import DiscreteLaplaceDpEvent, RandomizedResponseDpEvent
 from dp.mechanism.bits import RandomizedBits
 from entropy import InsecureTestEntropy
 
@@ -69,7 +70,9 @@ def test_no_large_slot_is_closer_than_the_least_deviation(order):
 def test_no_small_slot_is_closer_than_the_least_deviation(order):
     of, entropy = reports(order, (3, 2), RandomizedBits(Fraction(1, 5))), InsecureTestEntropy("least")
     nothing = np.zeros(40_000, dtype=np.int64)
-    powers = of.small_powers(len(nothing), [of.report(entropy, party, nothing) for party in (0, 1)])
+    powers = of.small_powers(
+        len(nothing), [of.packed(party, nothing, of.draw(entropy, len(nothing), party)) for party in (0, 1)]
+    )
     alone = (float(1 / (16 * of.bits.bias**2)) - 0.25) * sum(c ** (2 * order) for c in (1, 2, 3, 1, 2))
     assert of.least_deviation(1) ** 2 <= alone * (1 + 1e-9)
     assert alone < 1.05 * powers.var()
@@ -78,7 +81,7 @@ def test_no_small_slot_is_closer_than_the_least_deviation(order):
 def test_estimates_of_many_slots_are_those_of_each():
     of, entropy = reports(3, (3, 2)), InsecureTestEntropy("many")
     values = np.random.default_rng(1).integers(0, 4, (2, 40_000))
-    packed = [of.report(entropy, party, values[party]) for party in (0, 1)]
+    packed = [of.packed(party, values[party], of.draw(entropy, len(values[party]), party)) for party in (0, 1)]
     together = of.small_powers(40_000, packed)
     assert [len(p) for p in packed] == [of.report_bytes(party, 40_000) for party in (0, 1)]
     singly = np.empty(50)
@@ -96,7 +99,7 @@ def test_estimates_of_many_slots_are_those_of_each():
 @pytest.mark.parametrize("bias", [Fraction(1, 50), Fraction(1, 5), Fraction(9, 20)])
 def test_no_event_costs_more_in_the_second_release_than_the_stated_curve(bias):
     of = reports(bits=RandomizedBits(bias))
-    first, second = of.events(Adjacency.ADD_OR_REMOVE_ONE)
+    first, second = of.events("coordinator")
     assert first == DiscreteLaplaceDpEvent(1, of.scale, Adjacency.ADD_OR_REMOVE_ONE)
     orders = np.array([2, 3, 10, 100])
     stated = renyi_curve(second, orders)
@@ -108,8 +111,8 @@ def test_no_event_costs_more_in_the_second_release_than_the_stated_curve(bias):
 
 
 def test_a_replaced_event_costs_twice_an_added_one():
-    one = reports().events(Adjacency.ADD_OR_REMOVE_ONE)
-    two = reports().events(Adjacency.REPLACE_ONE)
+    one = reports().events("coordinator")
+    two = reports().events("coalition")
     total = [sum(renyi_curve(event) for event in events) for events in (one, two)]
     assert np.allclose(2 * total[0], total[1])
 

@@ -13,7 +13,7 @@ def signs(seed=0):
 
 
 def test_the_columns_of_signs_have_the_length_that_noise_is_calibrated_to():
-    sketch = MomentSketch(64, (1,))
+    sketch = MomentSketch(64, (1,), 1)
     stream = signs()
     for _ in range(20):
         column = sketch.sketch(stream, np.array([1]))
@@ -22,13 +22,13 @@ def test_the_columns_of_signs_have_the_length_that_noise_is_calibrated_to():
 
 
 def test_sketches_of_parts_add_up_to_the_sketch_of_the_sum():
-    sketch = MomentSketch(128, (1, 1))
+    sketch = MomentSketch(128, (1, 1), 1)
     parts = sketch.sketch(signs(), X) + sketch.sketch(signs(), X[::-1])
     assert np.array_equal(parts, sketch.sketch(signs(), X + X[::-1]))
 
 
 def test_blocks_of_rows_do_not_matter(monkeypatch):
-    sketch = MomentSketch(128, (1,))
+    sketch = MomentSketch(128, (1,), 1)
     whole = sketch.sketch(signs(), X)
     monkeypatch.setattr(moment_sketch, "_BLOCK_ROWS", 700)
     assert np.array_equal(whole, sketch.sketch(signs(), X))
@@ -36,12 +36,12 @@ def test_blocks_of_rows_do_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("variances", [(1,), (10**6, 3 * 10**6)])
 def test_the_moment_is_estimated_without_bias_and_its_error_stated(variances):
-    sketch, entropy = MomentSketch(64, variances), InsecureTestEntropy("noise")
+    sketch, entropy = MomentSketch(64, variances, 1), InsecureTestEntropy("noise")
     exact, found = float((X**2).sum()), []
     for seed in range(200):
         noisy = sketch.sketch(signs(seed), X)
         for party in range(len(variances)):
-            noisy = noisy + sketch.noise(entropy, party)
+            noisy = noisy + sketch.draw(entropy, party)
         found.append(sketch.estimate(noisy))
     moments, errors = np.array(found).T
     assert abs(moments.mean() - exact) < 4 * moments.std() / np.sqrt(200)

@@ -81,14 +81,7 @@ class Setting:
                 await running
 
         async def run_party(session):
-            gated = GatedSession(
-                session,
-                commit=lambda: None,
-                owners=self.plan.owners,
-                openers=range(1, self.plan.n_parties + 1),
-                receivers=self.plan.receivers,
-                must_greet=self.plan.peers_of(session.me),
-            )
+            gated = GatedSession.of_plan(session, self.plan, commit=lambda: None)
             await self.analysis.party(gated, self.plan, self.tables.get(self.names[session.me]))
             await gated.open()
 

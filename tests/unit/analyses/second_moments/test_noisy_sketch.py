@@ -151,14 +151,7 @@ async def test_no_sketch_leaves_its_owner_before_the_owner_has_committed_its_cos
 
         @staticmethod
         async def party(session, plan, table):
-            gated = GatedSession(
-                session,
-                commit=lambda: happened.append(("committed", session.me)),
-                owners=plan.owners,
-                openers=range(1, plan.n_parties + 1),
-                receivers=plan.receivers,
-                must_greet=plan.peers_of(session.me),
-            )
+            gated = GatedSession.of_plan(session, plan, commit=lambda: happened.append(("committed", session.me)))
             report = await low_rank.party(gated, plan, table)
             await gated.open()
             return report

@@ -7,11 +7,10 @@ import pytest
 from masked_sums import exact_sum, make_config, run
 
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.accounting import Adjacency, CalibrationError, SkellamDpEvent
 from dp.cost.report import describe
-from dp.cost.views import ADJACENCY, VIEWS
+from dp.cost.views import ADJACENCY
 from dp.draw.skellam import MAX_MU
-from dp.mechanism.vector import PartyNoise
 from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError
 from mpc.secagg.opened_sum import OpenedSum
@@ -37,7 +36,7 @@ def noisy_sum(noise, n_survivors):
     group = RingGroup(40)
     total = group.zeros(noise.length)
     for m in range(1, n_survivors + 1):
-        drawn = noise.draw(seeds_of(m), InsecureTestEntropy(f"base {m}")).values
+        drawn = noise.draw(InsecureTestEntropy(f"base {m}"), seeds_of(m))
         group.accumulate(total, group.encode(drawn))
     n_opened = n_opened_by(noise.levels, n_survivors)
     seeds = {m: seeds_of(m)[:n_opened] for m in range(1, n_survivors + 1)} if n_opened else {}
@@ -56,7 +55,7 @@ def test_whoever_survives_the_sum_has_the_intended_variance(n_survivors):
 
 def test_without_removal_the_variance_would_be_too_much():
     noise = noise_with(mu=900, length=20_000, levels=LEVELS, n_corrupt=0)
-    kept = sum(noise.draw(seeds_of(m), InsecureTestEntropy(f"base {m}")).values for m in range(1, 11))
+    kept = sum(noise.draw(InsecureTestEntropy(f"base {m}"), seeds_of(m)) for m in range(1, 11))
     assert kept.var() / 1800 == pytest.approx(10 / 6, rel=0.05)
 
 
@@ -110,11 +109,11 @@ def test_the_report_is_that_of_any_release_and_reads_as_one(n_survivors, coaliti
 
 def test_noise_comes_with_what_the_sum_costs_at_most():
     noise = noise_with(mu=1000, length=8, levels=LEVELS, n_corrupt=2)
-    drawn = noise.draw(seeds_of(1), InsecureTestEntropy("base"))
-    assert isinstance(drawn, PartyNoise)
-    assert drawn.values.shape == (8,)
-    assert drawn.events == {view: noise.event(view) for view in VIEWS}
-    assert drawn.events["coalition"] == MEMBER["coalition"].event(Fraction(4000, 6))
+    drawn = noise.draw(InsecureTestEntropy("base"), seeds_of(1))
+    assert drawn.shape == (8,)
+    moved = MEMBER["coalition"]
+    mu = Fraction(4000, 6)
+    assert noise.events("coalition") == (SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, mu, moved.adjacency),)
 
 
 @pytest.mark.parametrize("view", ["coordinator", "coalition"])
@@ -160,7 +159,7 @@ def test_a_whole_round_leaves_the_survivors_sum_and_their_kept_noise(n_vanishing
     kept = {}
 
     def noise_of(member, seeds):
-        drawn = noise.draw(seeds, InsecureTestEntropy(f"base {member}")).values
+        drawn = noise.draw(InsecureTestEntropy(f"base {member}"), seeds)
         excess = noise._components(seeds[: 2 - n_vanishing])
         kept[member] = drawn - excess
         return drawn
@@ -178,7 +177,7 @@ def test_missing_seeds_are_refused():
     with pytest.raises(LocalFaultError, match="each of 8 survivors must have 2 opened seeds"):
         noise.remove_surplus(opened)
     with pytest.raises(LocalFaultError, match="3 seeds for 4 removable components"):
-        noise.draw(seeds_of(1, 3), InsecureTestEntropy("x"))
+        noise.draw(InsecureTestEntropy("x"), seeds_of(1, 3))
 
 
 @pytest.mark.parametrize(

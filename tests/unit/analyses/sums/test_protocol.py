@@ -12,7 +12,7 @@ from analyses.sums.plan import UNITS
 from analyses.sums.plan import plan as make_plan
 from analyses.sums.reference import reference
 from analyses.sums.row_vectors import CLIPPED_TOTALS
-from dp.cost.accounting import epsilon
+from dp.cost.composition import composed_epsilon
 from dp.cost.report import describe
 from dp.cost.views import UNIT
 from mpc.errors import PeerViolationError, ProtocolError
@@ -248,7 +248,7 @@ def test_the_target_is_met_in_its_view_and_the_report_says_both(unit, view):
     job = make_job(privacy=privacy, parameters={"max_rows": 100, "units": 1000, "unit": unit, **extra})
     plan = plan_of(job, make_tables())
     report = plan.privacy_report()
-    assert epsilon(plan.privacy_events(view)[0], 1e-6).epsilon == report["views"][view]["epsilon"] <= 2.0
+    assert composed_epsilon(plan.privacy_events(view)[0], 1e-6).epsilon == report["views"][view]["epsilon"] <= 2.0
     assert report["views"][view]["epsilon"] > 1.9
     assert report["views"]["coordinator"]["epsilon"] < report["views"]["coalition"]["epsilon"]
     assert report["unit"] == plan.privacy_unit == UNITS[unit]

@@ -35,7 +35,7 @@ def run(question, records, vanishing=None):
         return integers_of(question, records[NAMES[member - 1]])
 
     noise = question.noise(config.topology)
-    noise_of = None if noise is None else lambda m, seeds: noise.draw(seeds, entropy_of(m)).values
+    noise_of = None if noise is None else lambda m, seeds: noise.draw(entropy_of(m), seeds)
     identities = {i: identity_of(i) for i in range(1, 8)}
     opened = run_locally(config, values_of, identities, entropy_of, vanishing=vanishing, noise_of=noise_of)
     return answer(question, opened, config)

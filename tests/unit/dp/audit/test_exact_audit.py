@@ -9,7 +9,7 @@ from dp.audit.audit import audit as audit_by_epsilon
 from dp.audit.exact_audit import LESS, Part, audit_exactly, design_audit
 from dp.audit.exact_law import skellam
 from dp.cost.accounting import Adjacency
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
 from dp.draw.noise import sample_bernoulli
 from dp.draw.skellam import sample_skellam
 from dp.mechanism.scalar import SkellamNoise
@@ -45,8 +45,8 @@ class Count:
 
     @property
     def claim(self):
-        mechanism = SkellamNoise(1, self.moved**2, self.moved, self.mu, Adjacency.ADD_OR_REMOVE_ONE, Unit.RECORD)
-        return Claim(Cost.of(mechanism.event, Unit.RECORD).epsilon(1e-3).epsilon, 1e-3)
+        mechanism = SkellamNoise(1, self.moved**2, self.moved, self.mu, Adjacency.ADD_OR_REMOVE_ONE)
+        return Claim(composed_epsilon(mechanism.event, 1e-3).epsilon, 1e-3)
 
 
 @pytest.mark.parametrize("noise", [LESS, LESS**2])

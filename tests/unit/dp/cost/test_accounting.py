@@ -13,11 +13,11 @@ from dp.cost.accounting import (
     AdjacencyError,
     CalibrationError,
     SkellamDpEvent,
-    epsilon,
     epsilon_of_rdp,
     round_up,
     skellam_rdp,
 )
+from dp.cost.composition import composed_epsilon
 
 
 def event(squares, mu=1000, adjacency=Adjacency.ADD_OR_REMOVE_ONE) -> SkellamDpEvent:
@@ -75,7 +75,7 @@ def test_a_cost_beyond_floating_point_is_infinite_and_not_an_error():
     assert math.isfinite(round_up(Fraction(10) ** 308))
     hopeless = event(Fraction(10) ** 800)
     assert np.all(np.isposinf(skellam_rdp(hopeless)))
-    found = epsilon(hopeless, 1e-6)
+    found = composed_epsilon(hopeless, 1e-6)
     assert (found.epsilon, found.order, found.order_at_edge) == (math.inf, 2, True)
 
 
@@ -83,7 +83,7 @@ def test_a_cost_beyond_floating_point_is_infinite_and_not_an_error():
 def test_a_cost_that_is_finite_at_small_orders_only_gives_its_epsilon():
     huge = event(Fraction(10) ** 306, 1)
     assert np.isinf(skellam_rdp(huge)[-1])
-    found = epsilon(huge, 1e-6)
+    found = composed_epsilon(huge, 1e-6)
     assert 5e305 < found.epsilon < 6e305
     assert found.order == 2
 
@@ -98,7 +98,7 @@ def test_orders_for_which_nothing_is_proven_are_refused():
 @pytest.mark.parametrize("delta", [1e-5, 1e-12, 0.3])
 def test_epsilon_is_the_tight_conversion_rounded_up(squares, delta):
     e = event(squares)
-    exact, stated = exact_epsilon(e, delta), epsilon(e, delta).epsilon
+    exact, stated = exact_epsilon(e, delta), composed_epsilon(e, delta).epsilon
     if skellam_rdp(e)[0] < delta**2:
         # The library's second bound: delta is at least the total variation, hence epsilon 0.
         assert stated < 1e-9
@@ -108,52 +108,52 @@ def test_epsilon_is_the_tight_conversion_rounded_up(squares, delta):
 
 def test_an_event_that_moves_nothing_costs_nothing():
     nothing = SkellamDpEvent(*[Fraction(0)] * 4, Adjacency.REPLACE_ONE)
-    assert epsilon(nothing, 1e-5).epsilon == 0
+    assert composed_epsilon(nothing, 1e-5).epsilon == 0
 
 
 def test_divergences_of_several_releases_add_before_they_are_converted():
     one = event(100)
-    once, four_times = epsilon(one, 1e-5).epsilon, epsilon([one] * 4, 1e-5).epsilon
+    once, four_times = composed_epsilon(one, 1e-5).epsilon, composed_epsilon([one] * 4, 1e-5).epsilon
     as_one = SkellamDpEvent(4 * one.squares, 4 * one.squares_second, 4 * one.sizes, 4 * one.sizes_second, one.adjacency)
-    assert four_times == pytest.approx(epsilon(as_one, 1e-5).epsilon, rel=1e-9)
+    assert four_times == pytest.approx(composed_epsilon(as_one, 1e-5).epsilon, rel=1e-9)
     assert once < four_times < 4 * once
-    assert epsilon([one], 1e-5).epsilon == once
+    assert composed_epsilon([one], 1e-5).epsilon == once
 
 
 def test_costs_of_different_neighbouring_relations_are_never_added():
     with pytest.raises(AdjacencyError, match="add_or_remove_one and replace_one"):
-        epsilon([event(1), event(1, adjacency=Adjacency.REPLACE_ONE)], 1e-5)
+        composed_epsilon([event(1), event(1, adjacency=Adjacency.REPLACE_ONE)], 1e-5)
 
 
 def test_a_composition_of_nothing_has_no_neighbouring_relation():
     with pytest.raises(AdjacencyError, match="none"):
-        epsilon([], 1e-5)
+        composed_epsilon([], 1e-5)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-5, math.nan, 2.0])
 def test_a_delta_that_is_no_probability_of_failure_is_refused(delta):
     with pytest.raises(CalibrationError, match="delta"):
-        epsilon(event(1), delta)
+        composed_epsilon(event(1), delta)
 
 
 def test_epsilon_falls_with_delta_and_with_noise():
-    values = [epsilon(event(100), delta).epsilon for delta in (1e-12, 1e-9, 1e-6, 1e-3)]
+    values = [composed_epsilon(event(100), delta).epsilon for delta in (1e-12, 1e-9, 1e-6, 1e-3)]
     assert values == sorted(values, reverse=True)
-    values = [epsilon(event(100, mu), 1e-6).epsilon for mu in (10, 100, 1000, 10**6)]
+    values = [composed_epsilon(event(100, mu), 1e-6).epsilon for mu in (10, 100, 1000, 10**6)]
     assert values == sorted(values, reverse=True)
 
 
 def test_the_best_order_is_flagged_at_either_edge_of_the_grid_and_only_there():
-    assert epsilon(event(10**6), 1e-5).order == 2
-    assert epsilon(event(10**6), 1e-5).order_at_edge
-    inside = epsilon(event(100), 1e-5)
+    assert composed_epsilon(event(10**6), 1e-5).order == 2
+    assert composed_epsilon(event(10**6), 1e-5).order_at_edge
+    inside = composed_epsilon(event(100), 1e-5)
     assert (inside.order, inside.order_at_edge) == (19, False)
-    largest = epsilon(event(Fraction(1, 10**20)), 1e-30)
+    largest = composed_epsilon(event(Fraction(1, 10**20)), 1e-30)
     assert (largest.order, largest.order_at_edge) == (2**24, True)
 
 
 def test_small_epsilons_find_large_orders():
-    found = epsilon(event(Fraction(1, 10**5)), 1e-9)
+    found = composed_epsilon(event(Fraction(1, 10**5)), 1e-9)
     assert found.order > 512
     assert not found.order_at_edge
 
@@ -183,4 +183,6 @@ def test_the_conversion_is_that_of_the_accounting_library_rounded_up(squares, de
 def test_a_kept_sum_of_divergences_costs_what_the_list_of_events_costs():
     events = [event(n, 1000 + n) for n in range(1, 200)]
     kept = sum((skellam_rdp(e) for e in reversed(events)), np.zeros(len(ORDERS)))
-    assert epsilon_of_rdp(kept, len(events), 1e-6).epsilon == pytest.approx(epsilon(events, 1e-6).epsilon, rel=1e-12)
+    assert epsilon_of_rdp(kept, len(events), 1e-6).epsilon == pytest.approx(
+        composed_epsilon(events, 1e-6).epsilon, rel=1e-12
+    )

@@ -6,6 +6,7 @@ import pytest
 from dp_accounting import DpEvent, GaussianDpEvent
 
 from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.curves import renyi_curve
 from dp.cost.event_record import UnknownEventError, event_from, rdp_of, record_of
 from dp.cost.events import (
     BoundedSampledDpEvent,
@@ -17,7 +18,6 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
-    renyi_curve,
 )
 from dp.mechanism.gram import NoisyGram
 
@@ -29,8 +29,8 @@ LAPLACE = DiscreteLaplaceDpEvent(2, Fraction(7, 2), Adjacency.ADD_OR_REMOVE_ONE)
     "event",
     [
         EVENT,
-        NoisyGram(3, 100, 5, 2, 10**6).event("coordinator"),
-        NoisyGram(3, 100, 5, 2, 2).event("coalition"),
+        NoisyGram(3, 100, 5, 2, 10**6).events("coordinator")[0],
+        NoisyGram(3, 100, 5, 2, 2).events("coalition")[0],
         DiscreteGaussianDpEvent(Fraction(3), Adjacency.REPLACE_ONE),
         LAPLACE,
         RandomizedResponseDpEvent(4, Fraction(1, 2)),

@@ -28,7 +28,7 @@ def test_the_readable_report_says_when_the_best_order_is_at_the_edge():
 
 
 def test_releases_about_one_table_cost_more_than_each_and_less_than_the_sum_of_epsilons():
-    event = mechanism().event("coalition")
+    event = mechanism().events("coalition")[0]
     one, two = composed_epsilon([event], 1e-5).epsilon, composed_epsilon([event, event], 1e-5).epsilon
     assert one < two < 2 * one
 

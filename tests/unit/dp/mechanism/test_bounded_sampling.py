@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from dp.cost.accounting import Adjacency, SkellamDpEvent, skellam_rdp
-from dp.cost.events import renyi_curve
+from dp.cost.curves import renyi_curve
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from entropy import KeyStream
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.compose import Unit
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import (
     HIGHEST,
     MAX_PHANTOMS,
@@ -28,16 +27,8 @@ def stream(name):
 
 def publish(sketch, membership, axis=0, keys="keys", own="own"):
     membership = np.asarray(membership, dtype=np.int64)
-    found = sketch.publish(
-        membership,
-        axis,
-        stream(keys + " users"),
-        stream(keys + " phantoms"),
-        InsecureTestEntropy(own),
-        Unit.RECORD,
-        Adjacency.ADD_OR_REMOVE_ONE,
-    )
-    return found.values
+    streams = stream(keys + " users"), stream(keys + " phantoms")
+    return sketch.publish(membership, axis, *streams, sketch.draw(InsecureTestEntropy(own)))
 
 
 def assert_is_the_largest_of(levels, n_users):
@@ -98,7 +89,7 @@ def test_phantoms_are_counted_as_they_are_made():
 
 
 def test_sketches_under_several_keys_are_charged_together():
-    event = SMALL.event(Adjacency.ADD_OR_REMOVE_ONE, 3)
+    event = replace(SMALL, n_groups=3).event(Adjacency.ADD_OR_REMOVE_ONE)
     assert (event.n_sketches, event.n_parties, event.own_phantoms, event.shared_phantoms) == (3 * 64, 2, 5, 2)
 
 
@@ -107,7 +98,7 @@ def test_the_calibrated_sketch_is_within_its_budget_and_fewer_phantoms_would_not
     found = calibrate_sketch(n_clusters, 256, n_parties, n_groups, 1.0, 1e-6)
 
     def exact_epsilon(own_phantoms):
-        event = replace(found, own_phantoms=own_phantoms).event(Adjacency.ADD_OR_REMOVE_ONE, n_groups)
+        event = replace(found, own_phantoms=own_phantoms).event(Adjacency.ADD_OR_REMOVE_ONE)
         cell = SketchCell(1.0, event.n_sketches, n_parties, event.own_phantoms, event.shared_phantoms, event.floor)
         return cell.epsilon(1e-6)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from dp.cost.accounting import Adjacency, CalibrationError, epsilon
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from dp.draw.skellam import MAX_MU, sample_skellam
 from dp.mechanism.gram import NoisyGram
@@ -46,7 +47,7 @@ def test_the_coordinator_faces_the_noise_of_all_parties_and_a_coalition_that_of_
 
 
 def test_the_cost_in_each_view_is_that_of_its_neighbours_and_its_noise():
-    coordinator, coalition = mechanism().event("coordinator"), mechanism().event("coalition")
+    coordinator, coalition = mechanism().events("coordinator")[0], mechanism().events("coalition")[0]
     assert coordinator.adjacency is Adjacency.ADD_OR_REMOVE_ONE
     assert coalition.adjacency is Adjacency.REPLACE_ONE
     assert coordinator.squares == Fraction(100**2, 100_000)
@@ -55,7 +56,7 @@ def test_the_cost_in_each_view_is_that_of_its_neighbours_and_its_noise():
     assert coordinator.sizes == Fraction(5 * 100, 100_000)
     assert coalition.sizes == Fraction(math.isqrt(2 * 500**2), 60_000)
     for view in VIEWS:
-        assert mechanism().epsilon(view, 1e-5) == epsilon(mechanism().event(view), 1e-5)
+        assert mechanism().epsilon(view, 1e-5) == composed_epsilon(mechanism().events(view)[0], 1e-5)
 
 
 def test_fewer_parties_or_more_colluders_cost_more():
@@ -95,7 +96,7 @@ def test_a_target_that_cannot_be_met_is_refused_with_its_reason(changed, what):
 
 def test_the_noise_has_full_variance_on_the_diagonal_and_half_of_it_elsewhere():
     n = 60
-    values = mechanism(n_columns=n).sample_party_noise(InsecureTestEntropy("triangle")).values
+    values = mechanism(n_columns=n).draw(InsecureTestEntropy("triangle"))
     assert values.shape == (n * (n + 1) // 2,)
     triangle = np.zeros((n, n))
     triangle[np.triu_indices(n)] = values
@@ -109,7 +110,7 @@ def test_the_noise_has_full_variance_on_the_diagonal_and_half_of_it_elsewhere():
 
 def test_diagonal_entries_stand_at_the_start_of_each_row_of_the_triangle():
     made = mechanism(n_columns=4)
-    values = made.sample_party_noise(InsecureTestEntropy("order")).values
+    values = made.draw(InsecureTestEntropy("order"))
     entropy = InsecureTestEntropy("order")
     diagonal = sample_skellam(entropy, made.party_mu, 4)
     others = sample_skellam(entropy, made.party_mu // 2, 6)
@@ -119,14 +120,8 @@ def test_diagonal_entries_stand_at_the_start_of_each_row_of_the_triangle():
     assert np.array_equal(matrix[np.triu_indices(4, 1)], others)
 
 
-def test_noise_comes_with_what_the_release_costs_in_both_views_and_hides_itself():
-    noise = mechanism().sample_party_noise(InsecureTestEntropy("cost"))
-    assert noise.events == {view: mechanism().event(view) for view in VIEWS}
-    assert "values" not in repr(noise)
-
-
 def test_one_column_has_one_entry_with_the_noise_of_a_diagonal():
-    values = mechanism(n_columns=1).sample_party_noise(InsecureTestEntropy("one")).values
+    values = mechanism(n_columns=1).draw(InsecureTestEntropy("one"))
     assert np.array_equal(values, sample_skellam(InsecureTestEntropy("one"), 20_000, 1))
 
 
@@ -160,6 +155,6 @@ def test_the_report_states_both_views_as_plain_json():
         bound = mechanism().epsilon(view, 1e-5)
         assert cost["epsilon"] == bound.epsilon
         assert cost["order"] == bound.order
-        assert cost["adjacency"] == mechanism().event(view).adjacency.value
+        assert cost["adjacency"] == mechanism().events(view)[0].adjacency.value
     assert report["parameters"]["l2_sensitivity"]["coordinator"] == 100
     assert report["parameters"]["l2_sensitivity"]["coalition"] == pytest.approx(100 * math.sqrt(2))

@@ -9,7 +9,7 @@ import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError, delta_of_rdp
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import renyi_curve
+from dp.cost.curves import renyi_curve
 from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
 from entropy import InsecureTestEntropy
 
@@ -161,10 +161,8 @@ def test_an_epsilon_that_no_noise_on_offer_can_give_is_refused():
 
 def test_the_noise_has_the_variance_that_the_longest_column_asks_for():
     made = mechanism(multiplier=100 * VARIANCE_UNITS)
-    noise = made.sample_party_noise(InsecureTestEntropy("sketch noise"), 25, 20_000)
-    assert np.var(noise.values) == pytest.approx(2500, rel=0.03)
-    assert set(noise.events) == {"coordinator", "coalition"}
-    assert "values" not in repr(noise)
+    noise = made.draw(InsecureTestEntropy("sketch noise"), 25, 20_000)
+    assert np.var(noise) == pytest.approx(2500, rel=0.03)
 
 
 def test_the_report_states_both_views_and_the_scale_of_the_noise():

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.compose import Cost, Unit
+from dp.cost.composition import composed_epsilon
 from dp.mechanism.hashing import MAX_BUCKETS, LocalHashing
 from dp.mechanism.response import RandomizedResponse
 from entropy import InsecureTestEntropy
@@ -19,9 +19,13 @@ def entropy():
     return InsecureTestEntropy("reports")
 
 
+def answered(oracle, choices, source):
+    return oracle.reports(choices, oracle.draw(source, len(choices)))
+
+
 def test_reports_have_the_probabilities_that_are_accounted_for():
     for choice in range(4):
-        reports = THIRDS.report(np.full(60_000, choice), entropy(), Unit.RECORD).values
+        reports = answered(THIRDS, np.full(60_000, choice), entropy())
         expected = np.full(4, 10_000.0)
         expected[choice] = 30_000
         assert chisquare(np.bincount(reports, minlength=4), expected).pvalue > 1e-4
@@ -30,9 +34,8 @@ def test_reports_have_the_probabilities_that_are_accounted_for():
 def test_reports_of_two_choices_differ_by_the_stated_factor_at_most():
     assert THIRDS.other == Fraction(1, 6)
     assert THIRDS.pure_epsilon == pytest.approx(np.log(3), rel=1e-12)
-    found = THIRDS.report(np.zeros(3, dtype=np.int64), entropy(), Unit.RECORD)
-    assert found.cost.epsilon(1e-9).epsilon <= np.log(3) * (1 + 1e-6)
-    assert found.cost.neighbours.adjacency is Adjacency.REPLACE_ONE
+    assert composed_epsilon(THIRDS.event(), 1e-9).epsilon <= np.log(3) * (1 + 1e-6)
+    assert [event.adjacency for event in THIRDS.events("coalition")] == [Adjacency.REPLACE_ONE]
 
 
 @pytest.mark.parametrize(("n_options", "n_reports", "epsilon"), [(2, 1, 1.0), (9, 4, 0.5), (9, 2, 4.0)])
@@ -40,7 +43,7 @@ def test_the_most_truthful_response_within_a_budget_is_found(n_options, n_report
     found = RandomizedResponse.calibrate(n_options, n_reports=n_reports, epsilon=epsilon, delta=1e-6)
 
     def spent(response):
-        return Cost.of(response.event(), Unit.RECORD).times(n_reports).epsilon(1e-6).epsilon
+        return composed_epsilon({response.event(): n_reports}, 1e-6).epsilon
 
     assert spent(found) <= epsilon
     assert spent(RandomizedResponse(n_options, found.truthful + Fraction(1, 1 << 20))) > epsilon
@@ -60,7 +63,7 @@ def test_debiased_reports_count_the_choices_on_average(oracle):
     truth = np.repeat(np.arange(5), [4000, 3000, 2000, 1000, 0])
     source, counts = entropy(), []
     for _ in range(40):
-        reports = oracle.report(truth, source, Unit.RECORD).values
+        reports = answered(oracle, truth, source)
         counts.append(oracle.unbiased_indicators(reports).sum(axis=0))
     error = np.mean(counts, axis=0) - [4000, 3000, 2000, 1000, 0]
     spread = np.std(counts, axis=0) / np.sqrt(40)
@@ -74,8 +77,8 @@ def test_products_of_two_debiased_reports_count_pairs_on_average():
     a, b = np.repeat([0, 1, 2], 3000), np.repeat([0, 0, 1], 3000)
     source, found = entropy(), []
     for _ in range(30):
-        left = first.unbiased_indicators(first.report(a, source, Unit.RECORD).values)
-        right = second.unbiased_indicators(second.report(b, source, Unit.RECORD).values)
+        left = first.unbiased_indicators(answered(first, a, source))
+        right = second.unbiased_indicators(answered(second, b, source))
         found.append(left.T @ right)
     error, spread = np.mean(found, axis=0), np.std(found, axis=0)
     assert np.all(np.abs(error - [[3000, 0, 0], [3000, 0, 0], [0, 3000, 0]]) < 4 * spread / np.sqrt(30) + 250)
@@ -100,7 +103,7 @@ def test_reports_of_as_many_buckets_as_a_byte_has_are_uniform_and_count_the_choi
     oracle = LocalHashing.calibrate(257, "full byte", n_reports=2, epsilon=16.0, delta=1e-6)
     assert oracle.response.n_options == MAX_BUCKETS == 256
     truth = np.repeat([0, 256], [800, 400])
-    reports = oracle.report(truth, entropy(), Unit.RECORD).values
+    reports = answered(oracle, truth, entropy())
     tables = oracle._buckets(len(truth))
     assert chisquare(np.bincount(tables.reshape(-1), minlength=256)).pvalue > 1e-4
     truthful = np.mean(reports == tables[np.arange(len(truth)), truth])
@@ -115,7 +118,7 @@ def test_hashing_takes_more_buckets_where_the_budget_is_larger():
     assert few.response.n_options == 3
     assert many.response.n_options == 21
     for oracle, epsilon in ((few, 0.5), (many, 3.0)):
-        assert Cost.of(oracle.event(), Unit.RECORD).epsilon(1e-9).epsilon <= epsilon
+        assert composed_epsilon(oracle.event(), 1e-9).epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("n_options", "truthful"), [(1, Fraction(1)), (4, Fraction(1, 5)), (4, Fraction(1))])
@@ -133,7 +136,7 @@ def test_a_budget_too_small_for_any_truth_is_refused():
 def test_a_choice_that_is_no_option_is_refused(oracle):
     for bad in ([4], [-1]):
         with pytest.raises(ValueError, match=r"outside 0\.\.3"):
-            oracle.report(np.array(bad), entropy(), Unit.RECORD)
+            answered(oracle, np.array(bad), entropy())
 
 
 def test_reports_without_truth_are_not_debiased():

@@ -45,7 +45,7 @@ def test_the_coordinator_who_does_not_know_the_samples_pays_less_than_a_coalitio
 def test_a_coalition_pays_for_the_participations_of_the_busiest_record_and_not_for_the_steps():
     mechanism = calibrated()
     (event,) = mechanism.events("coalition")
-    once = mechanism.step.event("coalition")
+    once = mechanism.step.events("coalition")[0]
     assert event.squares == 12 * once.squares
     longer = replace(mechanism, sampling=BoundedPoisson.with_rate(0.05, 10_000, 12))
     assert longer.events("coalition") == mechanism.events("coalition")
@@ -61,7 +61,7 @@ def test_sampling_everybody_is_one_release_after_the_other():
 
 def test_noise_has_the_variance_of_its_parameter_and_stays_below_its_bound():
     mechanism = calibrated(length=4000)
-    noise = mechanism.sample_party_noise(InsecureTestEntropy("sampled")).values
+    noise = mechanism.draw(InsecureTestEntropy("sampled"))
     assert np.var(noise) == pytest.approx(2 * mechanism.step.party_mu, rel=0.1)
     assert np.abs(noise).max() < mechanism.noise_tail_bound(-40)
     assert mechanism.noise_tail_bound(-40) > mechanism.step.noise_tail_bound(-40)

@@ -6,7 +6,7 @@ from scipy.stats import skellam
 
 from dp.cost.accounting import ORDERS, CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import renyi_curve
+from dp.cost.curves import renyi_curve
 from dp.cost.report import describe
 from dp.cost.views import VIEWS
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
@@ -45,7 +45,7 @@ def test_a_sensitivity_is_positive(squared_l2, l1):
 
 def test_integers_that_differ_differ_at_least_by_one_so_the_squares_bound_the_sizes():
     loose = {view: VectorSensitivity(of.squared_l2, 100) for view, of in COUNTS.items()}
-    assert mechanism(sensitivities=loose).event("coalition") == mechanism().event("coalition")
+    assert mechanism(sensitivities=loose).events("coalition")[0] == mechanism().events("coalition")[0]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -55,7 +55,7 @@ def test_the_cost_covers_the_exact_divergence_of_the_noise_that_is_unknown_in_th
     support = np.arange(-400, 401)
     p = skellam.logpmf(support, unknown, unknown)
     q = skellam.logpmf(support - 1, unknown, unknown)
-    bound = renyi_curve(mechanism().event(view), ORDERS)
+    bound = renyi_curve(mechanism().events(view)[0], ORDERS)
     for at, order in enumerate(ORDERS[:6]):
         exact = np.log(np.exp(order * p + (1 - order) * q).sum()) / (order - 1)
         moved = {"coordinator": 1, "coalition": 2}[view]
@@ -65,7 +65,7 @@ def test_the_cost_covers_the_exact_divergence_of_the_noise_that_is_unknown_in_th
 def test_several_releases_cost_what_their_events_cost_together():
     once, thrice = mechanism(), mechanism(n_releases=3)
     for view in VIEWS:
-        together = composed_epsilon([once.event(view)] * 3, 1e-6).epsilon
+        together = composed_epsilon([once.events(view)[0]] * 3, 1e-6).epsilon
         assert thrice.epsilon(view, 1e-6).epsilon == pytest.approx(together, rel=1e-9)
 
 
@@ -80,12 +80,10 @@ def test_calibration_finds_the_least_noise_that_meets_the_target(view, n_release
         SharedSkellam.calibrate(**given, epsilon=-1.0, delta=1e-6, view=view)
 
 
-def test_a_partys_noise_has_its_distribution_and_comes_with_the_cost():
-    noise = mechanism(length=40_000).sample_party_noise(InsecureTestEntropy("noise"))
-    assert abs(noise.values.mean()) < 4 * (80 / 40_000) ** 0.5
-    assert noise.values.var() == pytest.approx(80, rel=0.04)
-    assert noise.events["coalition"] == mechanism().event("coalition")
-    assert str(noise.values[0]) not in repr(noise).replace(repr(noise.events), "")
+def test_a_partys_noise_has_its_distribution():
+    noise = mechanism(length=40_000).draw(InsecureTestEntropy("noise"))
+    assert abs(noise.mean()) < 4 * (80 / 40_000) ** 0.5
+    assert noise.var() == pytest.approx(80, rel=0.04)
 
 
 def test_the_tail_bound_covers_all_releases_and_all_parties():

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 from ledgers import UNIT, budget, cost_of, event, records_of
 
-from dp.cost.accounting import Adjacency, epsilon
+from dp.cost.accounting import Adjacency
+from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import record_of
 from dp.cost.views import VIEWS
 from party.ledger.books import Books, BudgetExhaustedError, ChargeError
@@ -32,8 +33,8 @@ def test_costs_are_composed_as_renyi_curves_and_not_by_adding_epsilons():
     jobs = [wanted(f"job-{i}") for i in range(20)]
     books = books_of(SET, *jobs, *[Committed(job.job_id) for job in jobs])
     spent = books.balance("visits").spent
-    alone = epsilon(event(0.01), 1e-6).epsilon
-    assert spent == pytest.approx(epsilon([event(0.01)] * 20, 1e-6).epsilon, rel=1e-9)
+    alone = composed_epsilon(event(0.01), 1e-6).epsilon
+    assert spent == pytest.approx(composed_epsilon([event(0.01)] * 20, 1e-6).epsilon, rel=1e-9)
     assert spent < 20 * alone / 2
 
 
@@ -41,9 +42,9 @@ def test_reserved_jobs_count_until_they_are_released_and_committed_ones_for_ever
     one, two = wanted("job-1", 0.002), wanted("job-2", 0.008)
     both = books_of(SET, one, two).balance("visits")
     assert (both.spent, both.n_reserved, both.n_committed) == (0.0, 2, 0)
-    assert both.held == pytest.approx(epsilon([event(0.002), event(0.008)], 1e-6).epsilon)
+    assert both.held == pytest.approx(composed_epsilon([event(0.002), event(0.008)], 1e-6).epsilon)
     first = books_of(SET, one, two, Committed("job-1"), Released("job-2", "failed")).balance("visits")
-    assert first.spent == first.held == pytest.approx(epsilon(event(0.002), 1e-6).epsilon)
+    assert first.spent == first.held == pytest.approx(composed_epsilon(event(0.002), 1e-6).epsilon)
     assert (first.n_reserved, first.n_committed) == (0, 1)
 
 
@@ -56,7 +57,7 @@ def test_a_job_that_would_pass_the_budget_is_refused_with_the_numbers_and_a_smal
 
 def test_an_analyst_has_a_limit_of_its_own():
     books = books_of(SET, wanted("job-1", 0.002), wanted("job-2", 0.002, analyst="grace"), Committed("job-1"))
-    limit = epsilon([event(0.002)] * 2, 1e-6).epsilon
+    limit = composed_epsilon([event(0.002)] * 2, 1e-6).epsilon
     books.check_charge(wanted("job-3", 0.0019), [limit])
     with pytest.raises(BudgetExhaustedError, match="analyst 'ada'"):
         books.check_charge(wanted("job-3", 0.0021), [limit])
@@ -79,7 +80,7 @@ NEXT_YEAR = BudgetSet("visits", budget(0.1, period="2027", unit="rating"), "new 
 @pytest.mark.parametrize("settled", [Committed("job-1"), Released("job-1", "failed")])
 def test_a_job_belongs_to_the_period_of_its_reservation_whatever_has_begun_meanwhile(settled):
     books = books_of(SET, wanted("job-1"), NEXT_YEAR)
-    cost = epsilon(event(0.01), 1e-6).epsilon
+    cost = composed_epsilon(event(0.01), 1e-6).epsilon
     fresh = books.balance("visits")
     assert (fresh.held, fresh.spent, fresh.n_reserved) == (0.0, 0.0, 0)
     assert books.reserved_by("here") == ["job-1"]
@@ -108,7 +109,7 @@ def test_a_job_that_its_periods_budget_no_longer_covers_is_not_committed(lowered
 
 def test_of_the_jobs_that_a_lowered_budget_covers_only_one_of_the_first_is_committed():
     jobs = [wanted("job-1", 0.01), wanted("job-2", 0.01)]
-    alone, both = (epsilon([event(0.01)] * n, 1e-6).epsilon for n in (1, 2))
+    alone, both = (composed_epsilon([event(0.01)] * n, 1e-6).epsilon for n in (1, 2))
     books = books_of(SET, *jobs, BudgetSet("visits", budget((alone + both) / 2), "less"))
     books.check_commit("job-2")
     books.take(write_entry(5, 0.0, Committed("job-2"), genesis("north")))
@@ -205,12 +206,12 @@ def test_orders_that_were_written_down_are_kept_though_a_later_version_would_cho
 
 def test_a_limit_per_analyst_is_a_filter_of_its_own_and_its_only_job_may_take_all_of_it():
     books = books_of(SET)
-    alone = epsilon(event(0.002), 1e-6).epsilon
+    alone = composed_epsilon(event(0.002), 1e-6).epsilon
     books.check_charge(wanted("job-1", 0.002), [alone * (1 + 1e-9)])
     with pytest.raises(BudgetExhaustedError, match="the jobs of analyst 'ada'"):
         books.check_charge(wanted("job-1", 0.002), [1.0, alone * 0.999])
     after = books_of(SET, wanted("job-1", 0.002))
-    both = epsilon([event(0.002)] * 2, 1e-6).epsilon
+    both = composed_epsilon([event(0.002)] * 2, 1e-6).epsilon
     after.check_charge(wanted("job-2", 0.002), [both * 1.01])
     with pytest.raises(BudgetExhaustedError):
         after.check_charge(wanted("job-2", 0.002), [both * 1.001])

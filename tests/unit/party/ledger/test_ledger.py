@@ -14,7 +14,8 @@ from child_processes import PROCESSES, child_environ, child_process, end_of
 from ledger_children import spend_all
 from ledgers import budget, cost_of, event, ledger_in, reserve
 
-from dp.cost.accounting import Adjacency, epsilon
+from dp.cost.accounting import Adjacency
+from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteGaussianDpEvent
 from party.ledger.books import BudgetExhaustedError, ChargeError, JobState
 from party.ledger.counter import Head, LedgerCounter
@@ -47,7 +48,7 @@ def test_a_job_is_reserved_committed_and_charged(ledger):
     assert ledger.charge("job-1").state is JobState.RESERVED
     ledger.commit("job-1")
     balance = ledger.balance("visits")
-    assert balance.spent == balance.held == pytest.approx(epsilon(event(), 1e-6).epsilon)
+    assert balance.spent == balance.held == pytest.approx(composed_epsilon(event(), 1e-6).epsilon)
     assert [entry.kind for entry in ledger.history()] == ["budget", "reserved", "committed"]
 
 
@@ -121,7 +122,7 @@ def test_nothing_is_committed_without_a_reservation(ledger):
 
 def test_the_budget_is_spent_to_its_end_and_not_beyond(ledger):
     granted = 0
-    while epsilon([event(0.004)] * (granted + 1), 1e-6).epsilon <= 1.0:
+    while composed_epsilon([event(0.004)] * (granted + 1), 1e-6).epsilon <= 1.0:
         reserve(ledger, f"job-{granted}", 0.004)
         ledger.commit(f"job-{granted}")
         granted += 1
@@ -196,7 +197,7 @@ def test_jobs_of_version_1_count_in_the_same_sum_and_are_told_apart(tmp_path):
     ledger = ledger_in(tmp_path)
     reserve(ledger, "job-2", 0.01)
     balance = ledger.balance("visits")
-    assert balance.held == pytest.approx(epsilon([event(0.01)] * 2, 1e-6).epsilon, rel=1e-9)
+    assert balance.held == pytest.approx(composed_epsilon([event(0.01)] * 2, 1e-6).epsilon, rel=1e-9)
     assert (balance.as_dict()["earlier_jobs"], balance.least_colluding) == (1, 1)
     assert [entry.what.colluding for entry in ledger.history() if entry.kind == "reserved"] == [None, 1]
     ledger.close()
@@ -515,7 +516,7 @@ def test_threads_share_transactions_and_together_spend_no_more_than_there_is(led
         thread.join()
     balance = ledger.balance("visits")
     assert balance.n_committed == len(granted) < 96
-    assert balance.spent <= 1.0 < epsilon([event(0.004)] * (len(granted) + 1), 1e-6).epsilon
+    assert balance.spent <= 1.0 < composed_epsilon([event(0.004)] * (len(granted) + 1), 1e-6).epsilon
     ledger.verify()
 
 
@@ -527,7 +528,7 @@ def test_two_processes_on_one_ledger_together_spend_no_more_than_there_is(ledger
     ):
         assert (end_of(one), end_of(two)) == (0, 0)
     balance = ledger.balance("visits")
-    assert balance.spent <= 1.0 < epsilon([event(0.004)] * (balance.n_committed + 1), 1e-6).epsilon
+    assert balance.spent <= 1.0 < composed_epsilon([event(0.004)] * (balance.n_committed + 1), 1e-6).epsilon
     holders = {json.loads(entry.text)["holder"] for entry in ledger.history() if entry.kind == "reserved"}
     assert holders == {"one", "two"}
 

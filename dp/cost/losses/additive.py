@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import round_up
-from dp.cost.loss_distribution import Losses
-from dp.cost.skellam_mass import MOST_POINTS, REACH, decay, log_error, log_masses, reach
+from dp.cost.losses.distribution import Losses
+from dp.cost.losses.skellam import MOST_POINTS, REACH, decay, log_error, log_masses, reach
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def discrete_gaussian_losses(shift: int, variance: Fraction) -> Losses:
 
 
 def skellam_losses(shift: int, mu: Fraction) -> Losses | None:
-    """Return the losses of Skellam noise on one number that moves by `shift` or less: see `dp.cost.skellam_mass`.
+    """Return the losses of Skellam noise on one number that moves by `shift` or less: see `dp.cost.losses.skellam`.
 
     Masses are computed one by one up to a parameter of 2^17, and bounded in blocks beyond.
 

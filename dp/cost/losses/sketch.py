@@ -18,7 +18,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
-from dp.cost.loss_distribution import Losses
+from dp.cost.losses.distribution import Losses
 
 Floats = NDArray[np.float64]
 

@@ -103,7 +103,7 @@ def shift_divergence(shift: int, mu: Fraction, orders: NDArray[np.int64]) -> Flo
     """Return the Renyi divergence of Sk(mu) + shift from Sk(mu), rounded up; inf at orders where it is not computed.
 
     (a - 1) D_a = ln sum_y P(y) (P(y) / P(y + d))^(a - 1). It grows with |d|: ln P is concave, so hockey-stick
-    divergences do [`dp.cost.additive_losses`], of which it is a mixture. The sum runs over |y| <= n. Beyond, upwards,
+    divergences do [`dp.cost.losses.additive`], of which it is a mixture. The sum runs over |y| <= n. Beyond, upwards,
     with
 
         t(y + 1) / t(y)  <=  exp(-asinh((y + 1/2) / z) + (a - 1) (d + 1) / sqrt(z^2 + (y + 1/2)^2))  =  R(y),

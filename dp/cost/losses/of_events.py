@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, log_ratio
-from dp.cost.additive_losses import discrete_gaussian_losses, discrete_laplace_losses, skellam_losses
 from dp.cost.events import (
     BoundedSampledDpEvent,
     CardinalitySketchDpEvent,
@@ -25,9 +24,10 @@ from dp.cost.events import (
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
 )
-from dp.cost.loss_distribution import Losses
-from dp.cost.sampled_bits import outcomes
-from dp.cost.sketch_loss import SketchCell
+from dp.cost.losses.additive import discrete_gaussian_losses, discrete_laplace_losses, skellam_losses
+from dp.cost.losses.distribution import Losses
+from dp.cost.losses.sampled_bits import outcomes
+from dp.cost.losses.sketch import SketchCell
 
 Floats = NDArray[np.float64]
 
@@ -54,8 +54,8 @@ def losses_of(event: PrivacyEvent) -> tuple[PairLosses, ...] | None:
     """Return pairs of which at least one is as bad as any neighbours, or None where no such pair is known.
 
     One pair for nearly all events. The neighbours of sampled bits differ in who else's slot it might be
-    (`dp.cost.sampled_bits`): one pair for each kind, and the largest of their hockey-stick divergences bounds the
-    event's.
+    (`dp.cost.losses.sampled_bits`): one pair for each kind, and the largest of their hockey-stick divergences bounds
+    the event's.
     """
     match event:
         case DiscreteLaplaceDpEvent():
@@ -102,7 +102,7 @@ def _sampled_bits_pairs(event: SampledBitsDpEvent) -> Iterator[PairLosses]:
 
 
 def _sketch_pair(event: CardinalitySketchDpEvent) -> PairLosses:
-    """Both directions of a sketch: `dp.cost.sketch_loss`; one after the other where the user moves."""
+    """Both directions of a sketch: `dp.cost.losses.sketch`; one after the other where the user moves."""
     moves = event.adjacency is Adjacency.REPLACE_ONE
     own = event.own_phantoms // (2 if moves else 1)
     cell = SketchCell(1.0, event.n_sketches, event.n_parties, own, event.shared_phantoms, event.floor)

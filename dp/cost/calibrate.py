@@ -1,0 +1,72 @@
+"""The search for the least noise that is private enough: the only one. Mechanisms say what a parameter costs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dp.cost.accounting import CalibrationError, check_delta, check_epsilon
+
+
+def _itself(rung: int) -> int:
+    return rung
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The noise parameters to choose from: rung 1 has the least noise, rung `top` the most.
+
+    Attributes:
+        top: number of the highest rung.
+        at: rung to parameter, strictly ascending; by default the rung itself, so that every integer can be chosen.
+        range_: where the sampler's range ends, for people; empty where that says nothing.
+        excess_bits: the search may stop at a rung that exceeds the least one by 2^-excess_bits of itself. Absent: the
+            least one is found.
+    """
+
+    top: int
+    at: Callable[[int], int] = _itself
+    range_: str = ""
+    excess_bits: int | None = None
+
+
+def least_noise(spends: Callable[[int], float], ladder: Ladder, *, epsilon: float, delta: float) -> int:
+    """Return the least parameter of a ladder of which a release costs at most `epsilon` at `delta`.
+
+    Args:
+        spends: the epsilon at `delta` of a parameter; falls as it grows.
+        ladder: parameters that can be drawn.
+        epsilon: positive.
+        delta: strictly between 0 and 1.
+
+    Raises:
+        CalibrationError: epsilon or delta is out of range, or no parameter of the ladder suffices.
+    """
+    check_delta(delta)
+    check_epsilon(epsilon)
+
+    def is_enough(rung: int) -> bool:
+        return spends(ladder.at(rung)) <= epsilon
+
+    if not is_enough(ladder.top):
+        raise CalibrationError(
+            f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the sampler's range{ladder.range_}; "
+            "allow a larger epsilon or a coarser scale of the data"
+        )
+    return ladder.at(last_enough(is_enough, lacking=0, enough=ladder.top, excess_bits=ladder.excess_bits))
+
+
+def last_enough(is_enough: Callable[[int], bool], *, lacking: int, enough: int, excess_bits: int | None = None) -> int:
+    """Return the integer nearest to `lacking` that is enough, by bisection.
+
+    Args:
+        is_enough: true at `enough`, false at `lacking`, neither of which is asked for, and it changes once between.
+        lacking: below `enough` or above it.
+        enough: see there.
+        excess_bits: what is found may be off by 2^-excess_bits of itself; absent: by nothing.
+    """
+    while abs(enough - lacking) > (1 if excess_bits is None else max(1, enough >> excess_bits)):
+        middle = (lacking + enough) // 2
+        if is_enough(middle):
+            enough = middle
+        else:
+            lacking = middle
+    return enough
