@@ -38,7 +38,7 @@ from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.matrix_factorization.vertical import Owner, VerticalPrior
 from analyses.matrix_factorization.vertical import run as run_vertical
-from bench.datasets.bundled import bundled
+from bench.datasets import bundled
 from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 
