@@ -139,8 +139,9 @@ def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
 
 
 def _curve_of(events: Events) -> Floats:
-    curves = [n_alike * renyi_curve(event) for event, n_alike in events]
-    return np.asarray(np.sum(curves, axis=0), dtype=np.float64)
+    curves = np.stack([n_alike * renyi_curve(event) for event, n_alike in events])
+    # A set has another order in each process. Sorted terms add up to the same bits in all of them: plans must agree.
+    return np.asarray(np.sort(curves, axis=0).sum(axis=0), dtype=np.float64)
 
 
 def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:

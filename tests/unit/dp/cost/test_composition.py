@@ -1,9 +1,11 @@
+import itertools
 import math
 from fractions import Fraction
 
 import pytest
 from dp_accounting import DpEvent
 
+from dp.cost import composition
 from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, SkellamDpEvent, epsilon_of_rdp
 from dp.cost.composition import composed_delta, composed_epsilon, renyi_epsilon
 from dp.cost.curves import renyi_curve
@@ -39,6 +41,16 @@ def test_curves_of_all_kinds_of_events_add_up_order_by_order():
     expected = epsilon_of_rdp(curve, len(EVENTS), 1e-6).epsilon  # but for the order in which floats are added
     assert renyi_epsilon(EVENTS, 1e-6).epsilon == pytest.approx(expected, rel=1e-12)
     assert composed_epsilon(EVENTS, 1e-6).epsilon > max(composed_epsilon(event, 1e-6).epsilon for event in EVENTS)
+
+
+def test_the_order_of_the_releases_changes_no_bit_of_their_curve():
+    """A set has another order in each process, and all parties of a job must compute the same plan."""
+    counted = [(event, n) for n, event in enumerate([*EVENTS, *(gaussian(v) for v in (3, 7, 11, 19))], start=1)]
+    curves = {
+        composition._curve_of(order).tobytes()
+        for order in itertools.islice(itertools.permutations(counted), 0, None, 997)
+    }
+    assert len(curves) == 1
 
 
 @pytest.mark.parametrize("compose", [lambda e: composed_epsilon(e, 1e-6), lambda e: composed_delta(e, 1.0)])
