@@ -16,7 +16,7 @@ SOURCES     := analyses audit bench cli coordinator demo deploy device dp entrop
 PYTEST      := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage check vectors bench bench-analyses bench-audit compose-test proto lock clean
+.PHONY: help demo test test-slow coverage mutation check vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branc
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist loadscope -m "not slow and not compose"; status=$$?; \
 	    $(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet && $(BIN)/coverage report; exit $$status
+
+mutation: $(VENV)/dev.stamp ## Say which changes of some modules no test notices; one: MODULE=party/ledger/budget.py
+	$(BIN)/python tests/mutation/mutate.py $(MODULE)
 
 check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
 	$(BIN)/ruff format --check $(SOURCES)

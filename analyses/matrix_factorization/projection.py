@@ -25,10 +25,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.rows.quantise import rounded
+
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-_SHRINK = 1.0 - 2.0**-40
 
 
 def project(rows: Floats, largest: float) -> Floats:
@@ -52,11 +52,7 @@ def project_to_lattice(rows: Floats, largest: int, units: int) -> Integers:
     if not np.isfinite(rows).all():
         raise ValueError("an embedding has an entry that is not finite")
     scaled = project(rows, largest) * units
-    points = scaled.astype(np.int64)
-    while (over := np.einsum("ij,ij->i", points, points) > largest * units**2).any():
-        scaled[over] *= _SHRINK
-        points[over] = scaled[over].astype(np.int64)
-    return points
+    return rounded(scaled, largest * units**2)
 
 
 def gradient_bound(largest: int, units: int) -> int:

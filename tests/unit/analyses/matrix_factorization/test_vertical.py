@@ -11,7 +11,7 @@ from analyses.matrix_factorization.in_process import add_user_vectors
 from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, plan_factors
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.ratings import Ratings
-from analyses.matrix_factorization.unit_vectors import add_ratings, n_rating_entries, solve
+from analyses.matrix_factorization.unit_vectors import add_ratings, n_rating_entries
 from analyses.matrix_factorization.vertical import (
     OpenedRows,
     Owner,
@@ -131,20 +131,6 @@ def test_sums_without_noise_are_read_back_exactly():
     np.testing.assert_allclose(found.sums, expected, atol=by_item.row_sizes.max() / 1024)
     np.testing.assert_array_equal(found.counts, by_item.row_sizes)
     np.testing.assert_allclose(found.moment, f.T @ f / len(f), atol=5 / 1024)
-
-
-@pytest.mark.parametrize("rank", [0, 2])
-def test_an_owners_own_part_is_taken_off_the_opened_sum_before_it_is_used(rank):
-    """Where nobody else has a rating, users are solved from the owner's exact ratings and the prior alone."""
-    plan = without_noise(plan_of(rank=rank, n_rounds=1))
-    part = part_of(0)
-    owner = Owner(plan, part, PRIOR, InsecureTestEntropy("o"))
-    users = first_users(plan)
-    owner.release_items(0, users)
-    found_items, found_users = owner.own_model(users, OpenedRows.read(plan, 1, owner.user_vector()))
-    ridges = PRIOR.items.residual_variance / PRIOR.variances(rank, of_users=True)
-    f = np.column_stack([np.ones(30), found_items[:, 1:]])
-    np.testing.assert_allclose(found_users, solve(part, found_items[:, 0].copy(), f, ridges), atol=1e-9)
 
 
 def test_posteriors_are_those_of_the_written_equations():

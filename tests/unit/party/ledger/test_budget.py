@@ -1,8 +1,10 @@
+import dataclasses
 import math
+import sys
 
 import pytest
 
-from party.ledger.budget import Budget, BudgetError
+from party.ledger.budget import MOST_CHARACTERS, Budget, BudgetError
 
 
 def test_a_budget_keeps_what_its_owner_wrote():
@@ -27,3 +29,19 @@ def test_a_delta_of_one_or_more_is_refused():
 def test_unit_and_period_are_short_printable_texts(field, text):
     with pytest.raises(BudgetError, match=f"^{field}: must be"):
         Budget(**{"unit": "record", "period": "2026", "epsilon": 1.0, "delta": 1e-6, field: text})
+
+
+@pytest.mark.parametrize("text", ["x", " x ", "x" * MOST_CHARACTERS])
+def test_the_shortest_and_the_longest_text_are_taken(text):
+    assert Budget(text, text, 1.0, 1e-6).unit == text
+
+
+def test_the_smallest_normal_number_is_a_bound_and_a_delta_far_above_one_is_none():
+    assert Budget("record", "2026", sys.float_info.min, sys.float_info.min).epsilon == sys.float_info.min
+    with pytest.raises(BudgetError, match="delta: must be below 1, got 2"):
+        Budget("record", "2026", 1.0, 2.0)
+
+
+def test_a_budget_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Budget("record", "2026", 1.0, 1e-6).epsilon = 2.0
