@@ -38,8 +38,8 @@ _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY = 0x0, 0x1, 0x3, 0x4, 0x
 _ACK = _END_STREAM = 0x1
 _END_HEADERS, _PADDED = 0x4, 0x8
 _STREAM = 1
-_LARGEST_FRAME_BYTES = 1 << 14  # RFC 9113, 6.5.2: what may be sent to us, who announce no other limit
-_MOST_FRAMES = 100
+_MAX_FRAME_BYTES = 1 << 14  # RFC 9113, 6.5.2: what may be sent to us, who announce no other limit
+_MAX_FRAMES = 100
 
 
 class ProbeError(Exception):
@@ -193,7 +193,7 @@ class _Connection:
 
     def _answer(self) -> Iterator[bytes]:
         """Yield the data of the answer until its end."""
-        for _ in range(_MOST_FRAMES):
+        for _ in range(_MAX_FRAMES):
             kind, flags, stream, payload = self._receive()
             if kind == _SETTINGS and not flags & _ACK:
                 self.channel.sendall(_frame(_SETTINGS, _ACK, 0))
@@ -211,7 +211,7 @@ class _Connection:
         """Return type, flags, stream and payload of the next frame."""
         head = self._read(9)
         n_bytes = int.from_bytes(head[:3], "big")
-        if n_bytes > _LARGEST_FRAME_BYTES:
+        if n_bytes > _MAX_FRAME_BYTES:
             raise ValueError("what listens there does not speak HTTP/2")
         return head[3], head[4], int.from_bytes(head[5:9], "big") & 0x7FFFFFFF, self._read(n_bytes)
 

@@ -11,7 +11,7 @@ from analyses.job.job import Job
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
 from coordinator.evidence import Verdict
-from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SCHEMA_BYTES
+from coordinator.said import MAX_RESERVE_MESSAGES, MAX_SCHEMA_BYTES
 from service.errors import ServiceError
 from service.identity import Identity
 from transport.calls.channel import wait_until_reachable
@@ -112,8 +112,8 @@ class Asking:
         return self._schema_of(name, answer)
 
     def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
-        if len(answer.schema_json) > MOST_SCHEMA_BYTES:
-            return Verdict(f"party {name} accepted, but its schema has more than {MOST_SCHEMA_BYTES} bytes", name)
+        if len(answer.schema_json) > MAX_SCHEMA_BYTES:
+            return Verdict(f"party {name} accepted, but its schema has more than {MAX_SCHEMA_BYTES} bytes", name)
         try:
             schema = BlockSchema.model_validate_json(answer.schema_json)
         except ValidationError:
@@ -156,8 +156,8 @@ class Asking:
             async with asyncio.timeout(self._job.deadline_s) as silence:
                 async for answer in party.client.reserve(self._job_id, schemas_json, digest):
                     n_messages += 1
-                    if n_messages > MOST_RESERVE_MESSAGES:
-                        what = f"sent more than {MOST_RESERVE_MESSAGES} messages instead of an answer to the plan"
+                    if n_messages > MAX_RESERVE_MESSAGES:
+                        what = f"sent more than {MAX_RESERVE_MESSAGES} messages instead of an answer to the plan"
                         return Verdict(f"party {name} {what}", name)
                     match answer:
                         case Waiting(text):

@@ -39,7 +39,7 @@ SETTLE_S = 2.0
 """After a failure, how long to wait for what the parties say of it."""
 
 WRITE_PAUSE_S = 1.0
-LONGEST_WRITE_PAUSE_S = 30.0
+MAX_WRITE_PAUSE_S = 30.0
 """How long to wait before trying again to write the end of a job: twice as long each time, up to the longest."""
 
 MAX_JOB_S = 14_400.0
@@ -332,7 +332,7 @@ class JobRunner:
         while not is_written:  # a result has been paid for, and people wait for the end
             self.unwritten.set()
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_WRITE_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_WRITE_PAUSE_S)
             is_written = self._write_end(ending)
 
     def _write_end(self, ending: _Ending) -> bool:

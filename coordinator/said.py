@@ -2,19 +2,19 @@
 
 Everything that a party says of a job and that is stored counts: names of stages, progress, texts of waiting, reasons of
 failures. A repetition is not stored again. What goes beyond the limit is not stored; the job goes on. A party's schema,
-which becomes part of the plan, has a limit of its own, MOST_SCHEMA_BYTES.
+which becomes part of the plan, has a limit of its own, MAX_SCHEMA_BYTES.
 """
 
-MOST_SAID_BYTES = 64 << 10
+MAX_SAID_BYTES = 64 << 10
 """Of one party about one job, in the store."""
 NOTE_BYTES = 128
 """Each note counts as this much more than its texts: more than the rest of its row."""
-MOST_SCHEMA_BYTES = 4 << 20
+MAX_SCHEMA_BYTES = 4 << 20
 """Of one party's schema, and of all schemas of a job together: parties are sent them in one request."""
-MOST_RESERVE_MESSAGES = 1000
+MAX_RESERVE_MESSAGES = 1000
 """A party that sends more before it reserves or refuses is given up."""
 EVENTS_PER_S = 1000.0
-MOST_EVENTS_AT_ONCE = 5000
+MAX_EVENTS_AT_ONCE = 5000
 """What a party tells of its run faster than that is read later: the network holds it up."""
 
 
@@ -25,7 +25,7 @@ class Allowance:
         n_bytes: of all notes.
     """
 
-    def __init__(self, n_bytes: int = MOST_SAID_BYTES) -> None:
+    def __init__(self, n_bytes: int = MAX_SAID_BYTES) -> None:
         self._left_bytes = n_bytes
         self._noted: set[tuple[str, int, str]] = set()
 
@@ -49,10 +49,10 @@ class Pace:
 
     def __init__(self, now_s: float) -> None:
         self._at_s = now_s
-        self._left = float(MOST_EVENTS_AT_ONCE)
+        self._left = float(MAX_EVENTS_AT_ONCE)
 
     def pause_s(self, now_s: float) -> float:
         """Count an event at a time; return the pause after it in seconds, 0 while the party is not too fast."""
-        self._left = min(MOST_EVENTS_AT_ONCE, self._left + (now_s - self._at_s) * EVENTS_PER_S) - 1
+        self._left = min(MAX_EVENTS_AT_ONCE, self._left + (now_s - self._at_s) * EVENTS_PER_S) - 1
         self._at_s = now_s
         return max(0.0, -self._left / EVENTS_PER_S)

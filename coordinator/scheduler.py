@@ -21,23 +21,23 @@ from service.errors import InvalidRequestError, TooMuchError, WrongStateError
 
 MOST_WAITING = 1000
 
-MOST_WAITING_EACH = 200
+MAX_WAITING_EACH = 200
 """Of one analyst."""
 
-MOST_HELD = 8
+MAX_HELD = 8
 """A party holds so many jobs at a time (`party.jobs.MAX_JOBS`); a job that names one which does is not started."""
 
-MOST_ASKING = 6
+MAX_ASKING = 6
 """While so many jobs wait for a party's owner no other that names it is started."""
 
-MOST_SLOW = 2
+MAX_SLOW = 2
 """While so many jobs have had their turn and wait for one slow party, no other that names it is started."""
 
 TICK_S = 1.0
 """How often to look whether a job has had its turn, while others wait."""
 
-MOST_KEY_CHARACTERS = 100
-MOST_JOB_BYTES = 3 << 20
+MAX_KEY_CHARACTERS = 100
+MAX_JOB_BYTES = 3 << 20
 """Of a job's canonical JSON: parties are sent it in one request, which has 4 MiB at most."""
 
 _log = structlog.get_logger(__name__)
@@ -98,7 +98,7 @@ class Scheduler:
             Its identifier; that of the earlier job where the key came before.
 
         Raises:
-            InvalidRequestError: the job cannot be run as written, whoever answers, or has more than MOST_JOB_BYTES; or
+            InvalidRequestError: the job cannot be run as written, whoever answers, or has more than MAX_JOB_BYTES; or
                 the key is missing or too long.
             KeyReusedError: the key came before with another job.
             TooMuchError: too many jobs wait.
@@ -106,13 +106,13 @@ class Scheduler:
         """
         if self._stopping:
             raise WrongStateError("the coordinator is stopping")
-        if not 1 <= len(idempotency_key) <= MOST_KEY_CHARACTERS:
-            raise InvalidRequestError(f"idempotency_key: must have 1 to {MOST_KEY_CHARACTERS} characters")
+        if not 1 <= len(idempotency_key) <= MAX_KEY_CHARACTERS:
+            raise InvalidRequestError(f"idempotency_key: must have 1 to {MAX_KEY_CHARACTERS} characters")
         job = self._checked(job_json)
         if len(self._waiting) >= MOST_WAITING:
             raise TooMuchError(f"{MOST_WAITING} jobs are waiting; try again later")
-        if sum(waiting.analyst == analyst for waiting in self._waiting) >= MOST_WAITING_EACH:
-            raise TooMuchError(f"{MOST_WAITING_EACH} jobs of {analyst} are waiting; try again later")
+        if sum(waiting.analyst == analyst for waiting in self._waiting) >= MAX_WAITING_EACH:
+            raise TooMuchError(f"{MAX_WAITING_EACH} jobs of {analyst} are waiting; try again later")
         job_id, is_new = self._journal.store.submit(analyst, idempotency_key, job)
         if is_new:
             _log.info("job is SUBMITTED", job=job_id, analyst=analyst, analysis=job.analysis)
@@ -126,9 +126,9 @@ class Scheduler:
             analysis_of(job)
         except JobError as error:
             raise InvalidRequestError(str(error)) from error
-        if (n_bytes := len(job.canonical_json())) > MOST_JOB_BYTES:  # of ASCII
+        if (n_bytes := len(job.canonical_json())) > MAX_JOB_BYTES:  # of ASCII
             raise InvalidRequestError(
-                f"the job has {n_bytes} bytes as JSON; at most {MOST_JOB_BYTES} can be sent to parties"
+                f"the job has {n_bytes} bytes as JSON; at most {MAX_JOB_BYTES} can be sent to parties"
             )
         for name in job.members:
             if name not in self._roster:
@@ -232,7 +232,7 @@ class Scheduler:
             asked.update(runner.asked_parties)
             if runner.slow_party and runner.runs_for_s >= self._turn_s:
                 slow[runner.slow_party] += 1
-        limits = ((held, MOST_HELD), (asked, MOST_ASKING), (slow, MOST_SLOW))
+        limits = ((held, MAX_HELD), (asked, MAX_ASKING), (slow, MAX_SLOW))
         return {party for counts, most in limits for party, n in counts.items() if n >= most}
 
     def _has_ended(self, job_id: str, task: "asyncio.Task[None]") -> None:

@@ -5,7 +5,6 @@ runs, has `compare(run)`, which returns what the demo shows, a dataclass that JS
 makes it text for people.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +29,7 @@ class Option:
         help: what `--help` says.
         field: of the job, that it changes; empty where it is an argument of `compare` by its name.
         default: its value where it is absent; None leaves the example's.
-        limits: `min` and `max` of a number.
+        limits: the least and the largest value of a number.
     """
 
     name: str
@@ -38,7 +37,7 @@ class Option:
     help: str
     field: str = ""
     default: Any = None
-    limits: Mapping[str, int] | None = None
+    limits: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ PCA = Demo(
             "k, how many principal components.",
             "parameters.components",
             default=5,
-            limits={"min": 1, "max": 118},
+            limits=(1, 118),
         ),
         Option("epsilon", float, "Privacy: smaller is more private.", "privacy.epsilon", default=1.0),
         Option(
@@ -92,13 +91,13 @@ DEMOS = (
     Demo(
         "clustering",
         "Kinds of network connections, from columns of three parties.",
-        (Option("k", int, "How many clusters.", "parameters.k", limits={"min": 1, "max": 100}), EPSILON),
+        (Option("k", int, "How many clusters.", "parameters.k", limits=(1, 100)), EPSILON),
     ),
     Demo(
         "low-rank",
         "The subspace that keeps most of a table of which three parties each hold some columns.",
         (
-            Option("rank", int, "k, dimensions of the subspace.", "parameters.rank", limits={"min": 1, "max": 117}),
+            Option("rank", int, "k, dimensions of the subspace.", "parameters.rank", limits=(1, 117)),
             MOMENTS,
             EPSILON,
         ),
@@ -111,7 +110,7 @@ DEMOS = (
     Demo(
         "logistic-regression",
         "Which network connections are attacks, from columns of three parties of which one knows the label.",
-        (EPSILON, Option("iterations", int, "Gradients to open.", "parameters.iterations", limits={"min": 11})),
+        (EPSILON, Option("iterations", int, "Gradients to open.", "parameters.iterations", limits=(11, None))),
     ),
     Demo(
         "pattern-count",

@@ -30,7 +30,8 @@ Output = Annotated[Format, typer.Option("--format", help="How the result is prin
 
 def _typed(option: Option) -> Any:
     kind = option.kind if option.default is not None else option.kind | None
-    return Annotated[kind, typer.Option(help=option.help, **(option.limits or {}))]
+    least, most = option.limits
+    return Annotated[kind, typer.Option(help=option.help, min=least, max=most)]
 
 
 def _add(demo: Demo) -> None:

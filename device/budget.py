@@ -13,6 +13,7 @@ from typing import Any
 from analyses.sums.noise import SumNoise
 from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
+from dp.cost.views import MEMBER_UNIT
 from mpc.transcript import RoundId
 from party.ledger.books import ChargeError
 from party.ledger.budget import Budget
@@ -22,9 +23,6 @@ from service.settings import SettingsError
 
 DATASET = "records"
 """The name in the ledger of all that the device keeps."""
-
-UNIT = "one member's records"
-"""What a budget of a device protects: everything that its member contributes to a sum."""
 
 
 class DeviceBudget:
@@ -154,7 +152,7 @@ def read_device_ledger(data_dir: Path, name: str) -> dict[str, Any]:
 
 def cost_of(noise: SumNoise) -> JobCost:
     """Return what a device is charged for a round with this noise, as every job is (`dp.cost.job_cost`)."""
-    return JobCost.of(noise.events, UNIT, noise.n_corrupt)
+    return JobCost.of(noise.events, MEMBER_UNIT, noise.n_corrupt)
 
 
 def _last_reason(ledger: Ledger) -> str | None:

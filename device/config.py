@@ -15,8 +15,9 @@ from pydantic import Field, StrictFloat, model_validator
 from analyses.job.job import Epsilon, Finite, Name
 from analyses.sums.records import DeclaredRecord
 from analyses.sums.secure_sum import LARGEST_LENGTH, LARGEST_WEIGHT
-from device.budget import UNIT, DeviceBudget, read_device_ledger
+from device.budget import DeviceBudget, read_device_ledger
 from device.records import KeptRecord, read_record
+from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
 from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
@@ -100,7 +101,7 @@ class SumBudgetConfig(Settings):
 
     def as_budget(self) -> Budget:
         """Return it as the ledger keeps it."""
-        return Budget(UNIT, self.period, self.epsilon, self.delta)
+        return Budget(MEMBER_UNIT, self.period, self.epsilon, self.delta)
 
 
 class SumPolicy(Settings):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Protocol
@@ -58,7 +58,7 @@ ReportWriter = Callable[[str, Plan, LocalReport, float], None]
 
 
 class JobRun:
-    """The run of one job, from its start to its last event.
+    """The run of one job, from its start to its last event. It starts when it is made.
 
     Args:
         config: the owner's file.
@@ -102,7 +102,7 @@ class JobRun:
         self._log = log.bind(job=applicant.job_id)
         self._task = asyncio.create_task(self._work())
 
-    async def events(self) -> AsyncIterator[JobEvent]:
+    async def events(self) -> AsyncGenerator[JobEvent, None]:
         """Yield the job's progress and at last how it ended. Who leaves early cancels the job."""
         deadline_s = self._applicant.job.deadline_s
         try:

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-LEAST_CURVE_BITS = 256
-LEAST_RSA_BITS = 3072
+MIN_CURVE_BITS = 256
+MIN_RSA_BITS = 3072
 """Both give 128 bits of security: NIST SP 800-57 part 1, revision 5, table 2."""
 
-LEAST_DIGEST_BYTES = hashes.SHA256.digest_size
+MIN_DIGEST_BYTES = hashes.SHA256.digest_size
 
 T = TypeVar("T", bound=x509.ExtensionType)
 
@@ -83,16 +83,16 @@ def _check_strength(certificate: x509.Certificate) -> None:
     key = certificate.public_key()
     match key:
         case ec.EllipticCurvePublicKey():
-            is_strong = key.key_size >= LEAST_CURVE_BITS
+            is_strong = key.key_size >= MIN_CURVE_BITS
         case rsa.RSAPublicKey():
-            is_strong = key.key_size >= LEAST_RSA_BITS
+            is_strong = key.key_size >= MIN_RSA_BITS
         case _:
             is_strong = isinstance(key, ed25519.Ed25519PublicKey)
     if not is_strong:
         raise ValueError(
-            f"its key is too weak: use an elliptic curve of at least {LEAST_CURVE_BITS} bits, Ed25519, or RSA with at "
-            f"least {LEAST_RSA_BITS} bits"
+            f"its key is too weak: use an elliptic curve of at least {MIN_CURVE_BITS} bits, Ed25519, or RSA with at "
+            f"least {MIN_RSA_BITS} bits"
         )
     digest = certificate.signature_hash_algorithm  # None where the signature needs none, as Ed25519's
-    if digest is not None and digest.digest_size < LEAST_DIGEST_BYTES:
+    if digest is not None and digest.digest_size < MIN_DIGEST_BYTES:
         raise ValueError(f"it is signed with {digest.name}, which is too weak: use SHA-256 or better")

@@ -16,9 +16,9 @@ from service.identity import Identity
 _KIB = 1 << 10
 
 CHUNK_BYTES = 128 << 10
-LONGEST_CHUNK_BYTES = CHUNK_BYTES + 1024
+MAX_CHUNK_BYTES = CHUNK_BYTES + 1024
 """A chunk and what surrounds it, on the wire."""
-LARGEST_REQUEST_BYTES = 4 << 20
+MAX_REQUEST_BYTES = 4 << 20
 """Of a request that comes in chunks, such as a job with all its parameters."""
 REQUEST_S = 60.0
 """A request must have come by then."""
@@ -54,7 +54,7 @@ class MethodLimit:
 UNLISTED = MethodLimit(16 * _KIB, 16)
 """Of a method that the table does not name."""
 
-LARGEST_MESSAGE_BYTES = LONGEST_CHUNK_BYTES
+LARGEST_MESSAGE_BYTES = MAX_CHUNK_BYTES
 """Of any method: the gRPC library takes no longer message. What is longer comes in chunks."""
 
 LIMITS: Mapping[str, MethodLimit] = {

@@ -5,7 +5,7 @@ import ctypes
 from pathlib import Path
 
 _M_ARENA_MAX = -8  # in glibc's malloc.h
-MOST_HEAPS = 2
+MAX_HEAPS = 2
 _MADV_DONTNEED = 4  # of Linux
 
 
@@ -16,7 +16,7 @@ def limit_heaps() -> None:
     of a megabyte pass through many threads here: at 10^6 products this took 35 MB more, and no less time.
     """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MOST_HEAPS)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MAX_HEAPS)
 
 
 def release_compiler() -> None:

@@ -33,12 +33,12 @@ FilePath = Annotated[Path, AfterValidator(_beside_the_file)]
 """A path in a configuration file; a relative one starts at that file's folder, also when the environment gives it."""
 
 _HOST = r"(?:[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])"
-LARGEST_PORT = 65535
+MAX_PORT = 65535
 
 
 def _port_exists(address: str) -> str:
-    if int(address.rpartition(":")[2]) > LARGEST_PORT:
-        raise ValueError(f"ports end at {LARGEST_PORT}")  # gRPC would take the rest of a division by 2^16
+    if int(address.rpartition(":")[2]) > MAX_PORT:
+        raise ValueError(f"ports end at {MAX_PORT}")  # gRPC would take the rest of a division by 2^16
     return address
 
 

@@ -25,17 +25,25 @@ OF_ITS_OWN = {
     "least_squares": {"line"},
     "logistic_regression": {"descent", "labelled_rows", "taylor_gradient", "weights"},
     "pattern_count": {"products", "reports"},
-    "power_moments": {"reports", "sketch"},
+    "power_moments": {"column_sums", "reports", "sketch"},
+    "sums": {
+        "noise",
+        "records",
+        "round",
+        "row_vectors",
+        "secure_sum",
+        "session_link",
+        "session_series",
+        "session_sum",
+        "vector_bound",
+    },
 }
 """Folder of an analysis to the further modules that it is made of."""
-
-NOT_YET = {"sums"}
-"""Folders that hold several drivers of one protocol beside their analysis."""
 
 FOLDERS = sorted(
     {Path(inspect.getfile(analysis.party)).parent.relative_to(REPOSITORY).as_posix() for analysis in OFFERED}
 )
-ANALYSES = [Path(folder).name for folder in FOLDERS if Path(folder).name not in NOT_YET]
+ANALYSES = [Path(folder).name for folder in FOLDERS]
 
 
 def modules_in(folder):
@@ -91,11 +99,6 @@ def test_no_file_of_an_analysis_is_empty(folder):
         assert path.stem == "__init__" or any(
             not isinstance(node, ast.Expr | ast.Import | ast.ImportFrom) for node in body
         )
-
-
-def test_no_folder_is_excused_that_has_the_files_by_now():
-    for folder in NOT_YET:
-        assert NEEDED - modules_in(folder), f"{folder} is a folder like the others: take it from NOT_YET"
 
 
 def test_an_offered_text_is_the_analysis_own_or_that_of_one_it_shares_its_result_with():

@@ -85,3 +85,13 @@ def test_every_page_is_reachable_from_the_index():
             waiting += [(page.parent / target).resolve() for target in targets if "://" not in target]
     unreachable = [page for page in (REPOSITORY / "docs").rglob("*.md") if page not in seen]
     assert [page.name for page in unreachable if not page.name.endswith(".head.md")] == []
+
+
+def test_contributing_lists_every_target_and_every_folder_of_tests():
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE)
+    folders = [path.name for path in (REPOSITORY / "tests").iterdir() if path.is_dir() and "__" not in path.name]
+    assert targets
+    assert [target for target in targets if f"| `make {target}` |" not in text] == []
+    assert [name for name in folders if f"`tests/{name}/" not in text.partition("| where | what |")[2]] == []

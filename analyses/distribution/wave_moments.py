@@ -93,6 +93,16 @@ def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
     return Moments((mean + 0.5) / d, mean_error / d, variance / d**2, variance_error / d**2, round(n))
 
 
+def gain_of_a_response(wave: Wave, n_responses: int) -> float:
+    """Return how far one response can move the mean in closed form, in units of the range.
+
+    What a respondent that lies gains by its one output: (m - 1) / (d s n), because the score f1 is linear in the output
+    with the slope 1 / s. Of a wave with an empty input this is the gain among those that do not answer as empty.
+    """
+    s = Fraction(sum(wave.window) - len(wave.window) * wave.other, wave.total)
+    return float((wave.n_real_outputs - 1) / (wave.n_inputs * s * n_responses))
+
+
 def sign_mean(n_inputs: int, odds: Odds, n_plus: int, n: int) -> tuple[float, float]:
     """Return the mean that sign responses say, and its standard error, in units of the range.
 

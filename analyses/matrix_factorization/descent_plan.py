@@ -5,11 +5,12 @@ owner or the device throws it, and tells nobody. So the coordinator, who does no
 cost; a coalition of owners knows its own coins, and amplification for replaced units is not proven here, so its cost is
 that of the steps in which a unit takes part at most.
 
-Sampling rows while accounting for single ratings, as [SGDMF24] does, is refused: another rating of the same row makes
+Sampling rows while accounting for single ratings, as [SGDMF22] does, is refused: another rating of the same row makes
 the two outputs differ by a mixture of which both parts move, and the cost falls with the rate, not with its square. So
 are samples of fixed size.
 """
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -131,7 +132,7 @@ class DescentPlan:
         """Return z: the deviation of the noise over Delta_2, in the coordinator's view."""
         p = self.params
         bound = squared_sensitivity(p.largest, p.units, unit=p.unit, theta=p.theta, both=self.both)
-        return float(2 * self.unknown_mu("coordinator") / bound) ** 0.5
+        return math.sqrt(2 * self.unknown_mu("coordinator") / bound)
 
     def report(self) -> dict[str, float]:
         """Return both epsilons."""

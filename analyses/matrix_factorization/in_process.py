@@ -92,7 +92,7 @@ def add_user_vectors(plan: FactorPlan, entropy: Entropy) -> Callable[[int, Seque
         noise = plan.releases[2 * sweep + 1]
         if len(vectors) != noise.levels[-1]:
             raise TooFewSurvivorsError(f"sweep {sweep}: {len(vectors)} owners of {noise.levels[-1]} take part")
-        total = np.sum(vectors, axis=0, dtype=np.int64)
+        total = np.asarray(np.sum(vectors, axis=0, dtype=np.int64))
         return _with_noise(noise, total, range(len(vectors)), entropy)
 
     return noisy_sum

@@ -88,3 +88,21 @@ class FactorModel:
             np.array_equal(self.offsets_q, other.offsets_q) and np.array_equal(self.vectors_q, other.vectors_q)
         ):
             raise PeerViolationError(sender, stage, "broadcast different offsets or vectors to different members")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A factorization: prediction = a_i + b_j + u_i v_j, less the centre.
+
+    Attributes:
+        users: (a, u), shape (users, 1 + p).
+        items: (b, v), shape (items, 1 + p).
+    """
+
+    users: Floats
+    items: Floats
+
+    def predict(self, users: Integers, items: Integers) -> Floats:
+        """Return predictions of pairs, shape (pairs,)."""
+        u, v = self.users[users], self.items[items]
+        return np.asarray(u[:, 0] + v[:, 0] + np.einsum("ij,ij->i", u[:, 1:], v[:, 1:]))

@@ -1,4 +1,4 @@
-"""Form `sgd`: noisy projected gradient descent in three stages [SGDMF24], corrected.
+"""Form `sgd`: noisy projected gradient descent in three stages [SGDMF22], corrected.
 
 | line of the paper (figure 3)                                      | function                                 |
 | ----------------------------------------------------------------- | ---------------------------------------- |
@@ -134,7 +134,7 @@ def run_by_party(plan: DescentPlan, members: Sequence[HorizontalMember], items: 
     """
     for _ in range(plan.params.steps):
         total = np.sum([member.noisy_steps(items) for member in members], axis=0, dtype=np.int64)
-        mean = total / (len(members) * float(plan.params.factor_units))
+        mean = np.asarray(total / (len(members) * float(plan.params.factor_units)))
         items = project_to_lattice(mean, plan.params.largest, plan.params.factor_units)
     return items
 

@@ -1,6 +1,6 @@
 """Form `sgd`: embeddings in a public set, and integer gradients of certified size.
 
-Pi projects onto {v : v >= 0, |v|^2 <= R} [SGDMF24, eq. 6]. Ratings lie in [0, R]. For u and v in that set
+Pi projects onto {v : v >= 0, |v|^2 <= R} [SGDMF22, eq. 6]. Ratings lie in [0, R]. For u and v in that set
 0 <= <u, v> <= R, so |x - <u, v>| <= R, and the gradient of one rating with respect to v is
 
     |-2 u (x - <u, v>)|  <=  2 R^(3/2),
@@ -16,7 +16,7 @@ B = floor(units^2 4 R^3), rating by rating, before anything is added up. So, add
 to be in the set, the first ones included, whatever the data and the noise: what is broadcast is projected, on its
 lattice, before it is used.
 
-The factor for a user is sqrt(theta) where [SGDMF24] has theta, which over-noises V by sqrt(theta).
+The factor for a user is sqrt(theta) where [SGDMF22] has theta, which over-noises V by sqrt(theta).
 """
 
 import math
@@ -25,10 +25,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.rows.quantise import rounded
+
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-_SHRINK = 1.0 - 2.0**-40
 
 
 def project(rows: Floats, largest: float) -> Floats:
@@ -52,11 +52,7 @@ def project_to_lattice(rows: Floats, largest: int, units: int) -> Integers:
     if not np.isfinite(rows).all():
         raise ValueError("an embedding has an entry that is not finite")
     scaled = project(rows, largest) * units
-    points = scaled.astype(np.int64)
-    while (over := np.einsum("ij,ij->i", points, points) > largest * units**2).any():
-        scaled[over] *= _SHRINK
-        points[over] = scaled[over].astype(np.int64)
-    return points
+    return rounded(scaled, largest * units**2)
 
 
 def gradient_bound(largest: int, units: int) -> int:
@@ -99,7 +95,7 @@ def integer_gradients(own: Floats, other: Floats, values: Floats, largest: int, 
     residuals = np.clip(values, 0.0, float(largest)) - np.einsum("ij,ij->i", own, other)
     scaled = -2.0 * units * other * residuals[:, None]
     bound, steps = gradient_bound(largest, units), 0
-    gradients = np.trunc(scaled).astype(np.int64)
+    gradients: Integers = np.trunc(scaled).astype(np.int64)
     while (over := np.einsum("ij,ij->i", gradients, gradients) > bound).any():
         scaled[over] *= 1.0 - min(0.5, 2.0 ** (steps - 40))
         gradients[over] = np.trunc(scaled[over]).astype(np.int64)
@@ -109,7 +105,7 @@ def integer_gradients(own: Floats, other: Floats, values: Floats, largest: int, 
 
 def add_rows(at: Integers, gradients: Integers, n_rows: int) -> Integers:
     """Return the sum of the gradients of each row, shape (rows, p), in integers."""
-    total = np.zeros((n_rows, gradients.shape[1]), dtype=np.int64)
+    total: Integers = np.zeros((n_rows, gradients.shape[1]), dtype=np.int64)
     np.add.at(total, at, gradients)
     return total
 

@@ -211,7 +211,7 @@ class Owner:
         )
         precision, known = normal_equations(others, r2)
         precision = precision + np.diag(1 / prior.variances(p, of_users=True))
-        user_rows = np.column_stack([users.offsets, users.vectors])
+        user_rows: Floats = np.column_stack([users.offsets, users.vectors])
         ridges = r2 / prior.variances(p, of_users=False)
         rows, columns, deviations = self._by_user.rows, self._by_user.columns, self._by_user.deviations
         item_rows = np.zeros((self._by_user.n_columns, 1 + p))
@@ -229,7 +229,8 @@ class Owner:
             for a in range(1 + p):
                 for b in range(1 + p):
                     own_precision[:, a, b] = np.bincount(rows, f[:, a] * f[:, b], n_users)
-            user_rows = np.linalg.solve(precision + own_precision / r2, (known + own_known / r2)[:, :, None])[:, :, 0]
+            right = (known + own_known / r2)[:, :, None]
+            user_rows = np.asarray(np.linalg.solve(precision + own_precision / r2, right)[:, :, 0], dtype=np.float64)
         return item_rows, user_rows
 
     def _offsets(self, opened: OpenedRows) -> OffsetPosterior:

@@ -15,7 +15,7 @@ slots, so that their number stays hidden; counts come unbiased, with standard er
 
     source                                                   function
     no paper: products of indicators, summed under shares    `count_under_shares`, `count_patterns`
-    theorem B.1, randomized response of every indicator      `report`, `PatternReports.report`
+    theorem B.1, randomized response of every indicator      `report`, `PatternReports.packed`
     theorem B.2, the same for a secret sample of the rows    `report`, `place_rows`
     both theorems, the server's estimate                     `PatternTally.add`, `PatternTally.estimate`
 """

@@ -22,7 +22,7 @@ from dp.cost.accounting import CalibrationError
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
-from dp.cost.views import VIEWS, Protected, View
+from dp.cost.views import EVENT_UNIT, VIEWS, Protected, View
 from dp.draw.noise import MAX_SCALE
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -39,9 +39,6 @@ LARGEST_COUNT = 1 << 53
 
 SCALE_UNIT = Fraction(1, 1 << 16)
 """Scales of discrete Laplace noise are multiples of it."""
-
-EVENT_UNIT = "event"
-"""What `threshold` protects: one of the events that a party's value counts."""
 
 Method = Literal["mpc", "laplace", "sketch", "threshold"]
 

@@ -74,11 +74,7 @@ class BlockQuantiser:
         if self.origin == "middle":
             scaled -= 0.5
         scaled *= self.gamma / self.row_norm
-        bound = float(self.squared_norm_bound)
-        squared = np.einsum("ij,ij->i", scaled, scaled)
-        too_long = squared > bound * (1 + 2.0**-40)
-        scaled[too_long] *= np.sqrt(bound / squared[too_long])[:, None]
-        return scaled, outside, int(np.count_nonzero(too_long))
+        return scaled, outside, shorten(scaled, self.squared_norm_bound)
 
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Quantise some rows; arguments and counts as `scale_and_clip`, the rows as integers.
@@ -91,11 +87,40 @@ class BlockQuantiser:
         # Not "any above": a comparison with NaN is false, and NaN would turn into an integer whose square wraps.
         if self.squared_norm_bound > MOST_SQUARED_NORM or not (squared <= 2.0 * self.squared_norm_bound).all():
             raise ValueError("rows of this scale cannot be bounded")
-        x = np.trunc(scaled).astype(np.int64)
-        while (over := np.einsum("ij,ij->i", x, x) > self.squared_norm_bound).any():
-            scaled[over] *= _SHRINK
-            x[over] = np.trunc(scaled[over]).astype(np.int64)
-        return x, outside, n_too_long
+        return rounded(scaled, self.squared_norm_bound), outside, n_too_long
+
+
+def shorten(scaled: NDArray[np.float64], squared_norm_bound: int) -> int:
+    """Shorten in place the rows whose squared norm is above a bound; up to floating-point error none is then.
+
+    Args:
+        scaled: shape (rows, n), finite, in integer units.
+        squared_norm_bound: at least 1.
+
+    Returns:
+        how many were too long. Private.
+    """
+    bound = float(squared_norm_bound)
+    squared = np.einsum("ij,ij->i", scaled, scaled)
+    too_long = squared > bound * (1 + 2.0**-40)
+    scaled[too_long] *= np.sqrt(bound / squared[too_long])[:, None]
+    return int(np.count_nonzero(too_long))
+
+
+def rounded(scaled: NDArray[np.float64], squared_norm_bound: int) -> NDArray[np.int64]:
+    """Round rows toward zero; no row of integers has a squared norm above the bound.
+
+    It is checked after rounding, in integers; a row above it is shrunk until it holds.
+
+    Args:
+        scaled: shape (rows, n), from `shorten` with the same bound; changed. No squared norm is near 2^63.
+        squared_norm_bound: see there.
+    """
+    x = np.trunc(scaled).astype(np.int64)
+    while (over := np.einsum("ij,ij->i", x, x) > squared_norm_bound).any():
+        scaled[over] *= _SHRINK
+        x[over] = np.trunc(scaled[over]).astype(np.int64)
+    return x
 
 
 def check_scale(gamma: int, row_norm: float) -> None:

@@ -50,7 +50,7 @@ from analyses.sums.row_vectors import (
 )
 from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
-from dp.cost.views import PERSON, UNIT, VIEWS, View
+from dp.cost.views import PERSON, PERSON_AT_PARTY_UNIT, ROW_UNIT, TABLE_UNIT, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
@@ -62,10 +62,10 @@ PERSON_AT_PARTY = "person-at-party"
 
 UNITS: Mapping[str, str] = {
     "record": UNIT,
-    "row": "row of one party's table",
-    "party": "whole table of one party",
+    "row": ROW_UNIT,
+    "party": TABLE_UNIT,
     PERSON: PERSON,
-    PERSON_AT_PARTY: "person in one party's table",
+    PERSON_AT_PARTY: PERSON_AT_PARTY_UNIT,
 }
 """What a job may protect, and how budgets and reports call it."""
 
@@ -169,10 +169,15 @@ class TableSumPlan(Plan):
         """
         if self.noise is None:
             return ()
-        attempts = self.params.attempts
-        earlier = session_sum.stages_before_vectors(attempts)
-        n_messages = session_sum.MESSAGES_FROM_VECTOR
-        return (PlannedRelease(self.noise, self.compute_members, attempts, earlier, n_messages),)
+        return (
+            PlannedRelease(
+                self.noise,
+                self.compute_members,
+                times=session_sum.MAX_ATTEMPTS,
+                earlier=session_sum.STAGES_BEFORE_VECTORS,
+                messages_per_draw=session_sum.MESSAGES_FROM_VECTOR,
+            ),
+        )
 
     def privacy_report(self) -> dict[str, Any]:
         """Return what the job costs, or that it has no guarantee."""

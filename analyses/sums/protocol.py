@@ -6,13 +6,15 @@ parties may vanish. With a privacy target the members add noise of which exactly
 survives (`analyses.sums.noise`). Without one the answer is exact, and nobody is protected: parties refuse that
 unless their owner allows it by name.
 
-| step | here |
-| --- | --- |
-| each row becomes a vector of certified size, a party adds up its own | `contribution`, `row_vectors` |
-| noise of which the intended amount stays, whoever drops out | `TableSumPlan.noise`, `noise` |
-| the five stages, among all parties and the coordinator | `session_sum`, `mpc.secagg.drive` |
-| noise in excess is removed | `coordinator`, `SumNoise.remove_surplus` |
-| the answer and who is in it | `answer` |
+    step                                                    function
+    each row becomes a vector of certified size; a party    `contribution`
+    adds up its own
+    noise of which the intended amount stays, whoever       `SumNoise.draw`
+    drops out
+    the five stages, among all parties and the              `contribute`, `conduct`; `take_part` and `host` of
+    coordinator                                             `mpc/secagg/drive.py`
+    noise in excess is removed                              `SumNoise.remove_surplus`
+    the answer and who is in it                             `answer`
 """
 
 from collections.abc import Sequence

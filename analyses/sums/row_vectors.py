@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.rows.quantise import rounded, shorten
 from analyses.sums.vector_bound import VectorBound
 
 Integers = NDArray[np.int64]
@@ -28,8 +29,6 @@ LARGEST_ENTRY = 1 << 30
 """Of the vector of one row."""
 CLIPPED_TOTALS = "the totals, as the table has more rows than the job allows for"
 """Under this name the owner's report counts clipped entries of the total."""
-
-_SHRINK = 1.0 - 2.0**-40
 
 
 class RowVectors(ABC):
@@ -131,17 +130,10 @@ class ScaledRows(RowVectors):
         return self.units
 
     def of_rows(self, rows: Floats) -> tuple[Integers, int]:
-        """See `RowVectors`. The bound is checked after rounding, in integers; what is above it is shrunk until not."""
+        """See `RowVectors`; no vector is longer than `bound` says (`rounded`)."""
         scaled = rows / np.array(self.scales) * self.units
-        largest = self.bound.squared_norm
-        squared = np.einsum("ij,ij->i", scaled, scaled)
-        too_long = squared > largest * (1 + 2.0**-40)
-        scaled[too_long] *= np.sqrt(largest / squared[too_long])[:, None]
-        vectors = np.trunc(scaled).astype(np.int64)
-        while (over := np.einsum("ij,ij->i", vectors, vectors) > largest).any():
-            scaled[over] *= _SHRINK
-            vectors[over] = np.trunc(scaled[over]).astype(np.int64)
-        return vectors, int(np.count_nonzero(too_long))
+        n_shortened = shorten(scaled, self.bound.squared_norm)
+        return rounded(scaled, self.bound.squared_norm), n_shortened
 
 
 @dataclass(frozen=True)

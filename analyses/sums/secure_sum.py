@@ -26,7 +26,7 @@ from analyses.sums.round import (
 )
 from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
-from dp.cost.views import ADJACENCY, View
+from dp.cost.views import ADJACENCY, VECTOR_UNIT, View
 from mpc.errors import ProtocolError
 from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
@@ -39,9 +39,6 @@ LARGEST_LENGTH = 1 << 26
 LARGEST_WEIGHT = 1 << 52
 MAX_VALUES = 1 << 26
 """The longest vector, the largest weight and the most values that a question or a declaration may state."""
-
-UNIT = "member's vector (that it took part is public)"
-"""What the noise protects, as reports call it."""
 
 
 class SumParams(SumFields):
@@ -155,12 +152,12 @@ class SumParams(SumFields):
         """
         if self.values is not None:
             counts = VectorBound.of_counts(self.encoding.length, int(self.largest), self.values)
-            return {view: counts.sensitivity(view, UNIT) for view in ADJACENCY}
+            return {view: counts.sensitivity(view, VECTOR_UNIT) for view in ADJACENCY}
         squared, n_elements = self.encoding.squared_norm_bound, self.encoding.n_elements
         if self.largest_weight is not None:
             squared = self.largest_weight**2 * (squared + 1)
         return {
-            view: SumSensitivity.of_member(squared, n_elements, adjacency, UNIT)
+            view: SumSensitivity.of_member(squared, n_elements, adjacency, VECTOR_UNIT)
             for view, adjacency in ADJACENCY.items()
         }
 

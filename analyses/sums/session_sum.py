@@ -49,12 +49,14 @@ MESSAGES_FROM_VECTOR = 3
 """Of a member in one attempt, from its masked vector on: it, the signature of the survivors, and shares of keys."""
 
 _LARGEST_ATTEMPT = 8
+MAX_ATTEMPTS = _LARGEST_ATTEMPT + 1
+"""A member takes part in no more, however many the coordinator begins; it draws noise for each."""
 
-
-def stages_before_vectors(attempts: int) -> frozenset[str]:
-    """Return the stages in which members send keys and sealed shares of keys: nothing of what is added up."""
-    per_attempt = (name_of_attempt(stage, i) for stage in (Stage.ADVERTISE, Stage.SHARE) for i in range(attempts))
-    return frozenset({IDENTITY_STAGE, *per_attempt})
+STAGES_BEFORE_VECTORS = frozenset(
+    {IDENTITY_STAGE}
+    | {name_of_attempt(stage, i) for stage in (Stage.ADVERTISE, Stage.SHARE) for i in range(MAX_ATTEMPTS)}
+)
+"""The stages in which members send keys and sealed shares of keys: nothing of what is added up."""
 
 
 async def exchange_identities(session: Session, identity: IdentityKey, n_parties: int) -> dict[int, bytes]:
@@ -105,7 +107,7 @@ async def contribute(
 
     identity, journal = IdentityKey(session.entropy), MemoryJournal()
     identities = await exchange_identities(session, identity, n_parties)
-    for attempt in range(_LARGEST_ATTEMPT + 1):
+    for attempt in range(MAX_ATTEMPTS):
         config = await session.compute(config_of, attempt, identities)
         member = SumMember(
             config,

@@ -18,8 +18,21 @@ ADJACENCY: Mapping[View, Adjacency] = {
 }
 """The coalition's members know how many rows they hold, so only a replaced row can be hidden from them."""
 
+# What noise protects, in the words of budgets and reports. A budget is kept per unit, so the words never change.
+
 UNIT = "record of the joint table"
 
+ROW_UNIT = "row of one party's table"
+TABLE_UNIT = "whole table of one party"
+EVENT_UNIT = "event"
+"""One of the events that a party's value counts."""
+
+MEMBER_UNIT = "one member's records"
+"""Everything that a member of a masked sum contributes to it."""
+
+VECTOR_UNIT = "member's vector (that it took part is public)"
+
+PERSON_AT_PARTY_UNIT = "person in one party's table"
 PERSON = "person"
 """All rows of one person that count, in all tables of the job together."""
 

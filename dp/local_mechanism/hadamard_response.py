@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_uniform
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
@@ -48,6 +49,14 @@ class HadamardResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, n_responses: int) -> Integers:
+        """Draw what `outputs_of` turns into responses: independent uniform integers below T."""
+        return sample_uniform(entropy, self.total, n_responses)
+
     def respond(
         self, values: Integers, choices: PublicChoices, entropy: Entropy, negated: NDArray[np.bool_] | None = None
     ) -> Integers:
@@ -62,8 +71,7 @@ class HadamardResponse:
         Raises:
             ValueError: a value that is no input.
         """
-        draws = sample_uniform(entropy, self.total, len(values))
-        return self.outputs_of(values, choices.rows(self.n_rows), draws, negated)
+        return self.outputs_of(values, choices.rows(self.n_rows), self.draw(entropy, len(values)), negated)
 
     def outputs_of(
         self, values: Integers, rows: Integers, draws: Integers, negated: NDArray[np.bool_] | None = None

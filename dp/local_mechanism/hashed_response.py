@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dp.cost.accounting import Adjacency, CalibrationError
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from dp.mechanism.hashing import MAX_BUCKETS
@@ -56,6 +57,14 @@ class HashedResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
+        """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""
+        return self.response.draw(entropy, len(choices))
+
     def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
         """Draw one response per input: a bucket 0 .. g - 1.
 
@@ -67,10 +76,13 @@ class HashedResponse:
         Raises:
             ValueError: a value that is no input.
         """
+        return self.outputs_of(values, choices, self.draw(entropy, choices))
+
+    def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
+        """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
             raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
-        noise = self.response.draw(entropy, len(values))
-        return self.response.reports(choices.hashed(values, self.n_buckets), noise)
+        return self.response.reports(choices.hashed(values, self.n_buckets), draws)
 
 
 @dataclass(frozen=True)
@@ -102,13 +114,25 @@ class DirectResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
+        """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""
+        return self.response.draw(entropy, len(choices))
+
     def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
         """Draw one response per input, 0 .. d - 1; `choices` is not looked at.
 
         Raises:
             ValueError: a value that is no input.
         """
-        return self.response.reports(values, self.response.draw(entropy, len(values)))
+        return self.outputs_of(values, choices, self.draw(entropy, choices))
+
+    def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
+        """Return the responses that draws lead to; `choices` is not looked at."""
+        return self.response.reports(values, draws)
 
 
 def frequency_oracle(n_inputs: int, odds: Odds) -> DirectResponse | HashedResponse:

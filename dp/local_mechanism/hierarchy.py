@@ -14,6 +14,7 @@ import numpy as np
 
 from dp.cost.accounting import Adjacency, CalibrationError
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
@@ -64,6 +65,10 @@ class HierarchicalResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
     def ancestors(self, values: Integers, level: int) -> Integers:
         """Return the node of each input at a level."""
         found: Integers = values // self.branching ** (len(self.sizes) - 1 - level)
@@ -80,12 +85,24 @@ class HierarchicalResponse:
         Raises:
             ValueError: a value that is no input.
         """
+        return self.outputs_of(values, choices, self.draw(entropy, choices))
+
+    def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
+        """Draw what `outputs_of` turns into responses, by the oracles of the respondents' levels."""
+        levels, found = choices.levels(len(self.sizes)), np.empty(len(choices), dtype=np.int64)
+        for level, oracle in enumerate(self.oracles):
+            at = levels == level
+            found[at] = oracle.draw(entropy, choices.among(at))
+        return found
+
+    def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
+        """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
             raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
         levels, found = choices.levels(len(self.sizes)), np.empty(len(values), dtype=np.int64)
         for level, oracle in enumerate(self.oracles):
             at = levels == level
-            found[at] = oracle.respond(self.ancestors(values[at], level), choices.among(at), entropy)
+            found[at] = oracle.outputs_of(self.ancestors(values[at], level), choices.among(at), draws[at])
         return found
 
 
@@ -121,13 +138,26 @@ class HaarResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
     def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
         """Draw one response per input, 1 for plus and 0 for minus; arguments as `HierarchicalResponse.respond`."""
+        return self.outputs_of(values, choices, self.draw(entropy, choices))
+
+    def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
+        """Draw what `outputs_of` turns into responses: uniform integers below A + B, whatever the height."""
+        return self.oracle(1).draw(entropy, len(choices))
+
+    def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
+        """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
             raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
         levels, found = choices.levels(self.n_heights), np.empty(len(values), dtype=np.int64)
         for level in range(self.n_heights):
             at, height = levels == level, level + 1
-            negated = ((values[at] >> level) & 1).astype(np.bool_)
-            found[at] = self.oracle(height).respond(values[at] >> height, choices.among(at), entropy, negated)
+            oracle, negated = self.oracle(height), ((values[at] >> level) & 1).astype(np.bool_)
+            rows = choices.among(at).rows(oracle.n_rows)
+            found[at] = oracle.outputs_of(values[at] >> height, rows, draws[at], negated)
         return found

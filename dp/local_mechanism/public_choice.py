@@ -38,6 +38,13 @@ class PublicChoices:
             digests.append(each.digest())
         self._words: Words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 4)
 
+    @staticmethod
+    def joined(parts: Iterable["PublicChoices"]) -> "PublicChoices":
+        """Return the choices of the respondents of several, one after the other."""
+        found = PublicChoices(b"", ())
+        found._words = np.concatenate([found._words, *(part._words for part in parts)])
+        return found
+
     def __len__(self) -> int:
         return len(self._words)
 

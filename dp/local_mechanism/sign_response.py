@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dp.cost.accounting import Adjacency, CalibrationError
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_uniform
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
 from dp.local_mechanism.public_choice import Integers
@@ -38,6 +39,14 @@ class SignResponse:
         """See `Odds.event`."""
         return self.odds.event(adjacency)
 
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, n_responses: int) -> Integers:
+        """Draw what `outputs_of` turns into responses: independent uniform integers below T."""
+        return sample_uniform(entropy, self.total, n_responses)
+
     def respond(self, values: Integers, entropy: Entropy) -> Integers:
         """Draw one response per input, 1 for plus and 0 for minus.
 
@@ -48,7 +57,7 @@ class SignResponse:
         Raises:
             ValueError: a value that is no input.
         """
-        return self.outputs_of(values, sample_uniform(entropy, self.total, len(values)))
+        return self.outputs_of(values, self.draw(entropy, len(values)))
 
     def outputs_of(self, values: Integers, draws: Integers) -> Integers:
         """Return the output that a uniform integer below T leads to, for each input."""

@@ -23,7 +23,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import CalibrationError
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_uniform
 from dp.draw.rejection import precise_context
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
@@ -174,6 +176,18 @@ class Wave:
         weights[start : start + len(self.window)] = self.window
         return weights
 
+    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
+        """See `Odds.event`."""
+        return self.odds.event(adjacency)
+
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too."""
+        return (self.event(ADJACENCY[view]),)
+
+    def draw(self, entropy: Entropy, n_responses: int) -> Integers:
+        """Draw what `outputs_of` turns into responses: independent uniform integers below T."""
+        return sample_uniform(entropy, self.total, n_responses)
+
     def respond(self, values: Integers, entropy: Entropy) -> Integers:
         """Draw one response per input.
 
@@ -187,7 +201,7 @@ class Wave:
         Raises:
             ValueError: a value that is no input.
         """
-        return self.outputs_of(values, sample_uniform(entropy, self.total, len(values)))
+        return self.outputs_of(values, self.draw(entropy, len(values)))
 
     def outputs_of(self, values: Integers, draws: Integers) -> Integers:
         """Return the output that a uniform integer below T leads to, for each input.

@@ -182,7 +182,7 @@ def add_factor_vectors(
         weight = weights[i]
         factor, step = units, _LEAST_STEP
         while True:
-            squared = 0
+            squared: Any = 0
             for k in range(first, end):
                 residual = factor * weight * _clipped(deviations[k] - offsets[items[k]] - means[i], largest)
                 for a in range(p):

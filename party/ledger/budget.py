@@ -4,7 +4,7 @@ import math
 import sys
 from dataclasses import dataclass
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 
 
 class BudgetError(ValueError):
@@ -33,8 +33,8 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("unit", "period"):
             text = getattr(self, name)
-            if not isinstance(text, str) or not text.isprintable() or not 0 < len(text.strip()) <= MOST_CHARACTERS:
-                raise BudgetError(f"{name}: must be 1 to {MOST_CHARACTERS} printable characters")
+            if not isinstance(text, str) or not text.isprintable() or not 0 < len(text.strip()) <= MAX_CHARACTERS:
+                raise BudgetError(f"{name}: must be 1 to {MAX_CHARACTERS} printable characters")
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _positive("delta", self.delta))
         if self.delta >= 1:

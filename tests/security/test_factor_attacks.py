@@ -1,4 +1,4 @@
-"""Attacks on the printed federated matrix factorization [SGDMF24], which convict it and acquit ours."""
+"""Attacks on the printed federated matrix factorization [SGDMF22], which convict it and acquit ours."""
 
 import math
 from fractions import Fraction

@@ -15,9 +15,9 @@ from watched_services import watched_services
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
-from analyses.power_moments.plan import EVENT_UNIT
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalTable
+from dp.cost.views import EVENT_UNIT
 
 PARTIES = ("bank", "hospital", "telco")
 N_ROWS = 60

@@ -17,6 +17,8 @@ from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalTable
 from party.policy import Policy, Rules
 from transport.calls.party_client import Failed, Progressed, Reserved
 
+pytestmark = pytest.mark.real_time  # real services, and pipes that threads wait to read
+
 PARTIES = ("bank", "hospital", "telco")
 BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0)}
 ROWS = (5, 100)

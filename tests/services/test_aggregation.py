@@ -24,9 +24,9 @@ from analyses.sums.records import DeclaredRecord, Record, reference
 from coordinator.server import CoordinatorProcess
 from coordinator.sums import questions as sums
 from coordinator.sums import rounds
-from device.budget import UNIT
 from device.device import RoundEndedError
 from device.report import kept_rounds, read_sum_report
+from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError, RoundReusedError
@@ -372,7 +372,7 @@ async def spent_by(device):
 
 
 async def test_every_noisy_round_is_charged_to_the_device_until_its_budget_is_spent(tmp_path, capsys):
-    tight = Budget(UNIT, "2026", 5.0, 1e-6)
+    tight = Budget(MEMBER_UNIT, "2026", 5.0, 1e-6)
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=("walker-2",))
         device = await federation.device("walker-2", budget=tight)

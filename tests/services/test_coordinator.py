@@ -32,7 +32,7 @@ from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 from analyses.registry import ANALYSES
 from coordinator import asking
 from coordinator.evidence import Evidence
-from coordinator.scheduler import MOST_ASKING
+from coordinator.scheduler import MAX_ASKING
 from service.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -336,11 +336,11 @@ async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: Coordinator
 
     setup.parties["south"].reservation = ask
     async with setup.client() as client:
-        jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(MOST_ASKING + 3)]
-        await until_proposed(MOST_ASKING)
+        jobs = [await client.submit(job_for_all().canonical_json(), f"key-{i}") for i in range(MAX_ASKING + 3)]
+        await until_proposed(MAX_ASKING)
         await asyncio.sleep(0.3)
         n_proposed = len(setup.parties["west"].proposed)
-        assert n_proposed <= MOST_ASKING + 1  # two start at a time
+        assert n_proposed <= MAX_ASKING + 1  # two start at a time
         assert (await client.show(jobs[-1])).state == "SUBMITTED"
         for job_id in jobs[:2]:
             await client.cancel(job_id)

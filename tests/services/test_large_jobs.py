@@ -29,7 +29,7 @@ from moiety.v1.party_pb2 import PartyEvent, ProposalReply
 
 from analyses.job.job import Job
 from analyses.registry import ANALYSES
-from coordinator.scheduler import MOST_JOB_BYTES
+from coordinator.scheduler import MAX_JOB_BYTES
 from demo.loopback import toml
 from service.errors import InvalidRequestError, TooMuchError, WrongStateError
 from service.identity import Role
@@ -152,7 +152,7 @@ async def test_the_commands_print_all_of_a_large_job_and_list_it_in_short(
 
 async def test_a_job_that_the_parties_could_not_be_sent_is_refused_at_once(setup: CoordinatorSetup) -> None:
     async with setup.client() as client:
-        for size, error in ((MOST_JOB_BYTES, InvalidRequestError), (LARGEST_GRPC_MESSAGE_BYTES, TooMuchError)):
+        for size, error in ((MAX_JOB_BYTES, InvalidRequestError), (LARGEST_GRPC_MESSAGE_BYTES, TooMuchError)):
             job = job_for_all(parameters={"notes": ["x" * 1000] * (size // 1000 + 1)})
             with pytest.raises(error, match=r"the job has \d+ bytes|a request has at most"):
                 await client.submit(job.canonical_json(), "key")

@@ -29,7 +29,7 @@ from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.job.schema import BlockSchema, ColumnSchema
 from coordinator import runner
-from coordinator.said import MOST_RESERVE_MESSAGES, MOST_SAID_BYTES
+from coordinator.said import MAX_RESERVE_MESSAGES, MAX_SAID_BYTES
 from mpc.errors import PeerSilentError, PeerSlowError
 from service.authorization import Permissions
 from service.identity import Role
@@ -227,14 +227,14 @@ async def test_texts_of_waiting_fill_no_disk(tmp_path: Path, same_text: bool) ->
         async with setup.client() as client:
             events = [event async for event in client.watch(view.job_id)]
         said = [event for event in events if event.member == "west" and event.stage == "approval"]
-        assert len(said) == 1 if same_text else len(said) < MOST_SAID_BYTES // 900
+        assert len(said) == 1 if same_text else len(said) < MAX_SAID_BYTES // 900
         assert (view.state, view.culprit) == ("FAILED", "west")
-        assert f"party west sent more than {MOST_RESERVE_MESSAGES} messages" in view.reason
+        assert f"party west sent more than {MAX_RESERVE_MESSAGES} messages" in view.reason
         assert size_of_store(tmp_path) < 5 << 20
 
 
 async def test_a_schema_above_its_limit_names_its_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.asking.MOST_SCHEMA_BYTES", 1000)
+    monkeypatch.setattr("coordinator.asking.MAX_SCHEMA_BYTES", 1000)
     columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(100))
     schema = BlockSchema(party="west", columns=columns, rows=(10, 1000)).canonical_json()
 

@@ -6,10 +6,11 @@ import numpy as np
 
 from analyses.sums.records import DeclaredRecord, Record
 from analyses.sums.secure_sum import SumParams, round_config
-from device.budget import UNIT, DeviceBudget
+from device.budget import DeviceBudget
 from device.device import Device
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
+from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.policy import MemberPolicy
@@ -17,7 +18,7 @@ from mpc.secagg.secret.keys import IdentityKey
 from party.ledger.budget import Budget
 
 NAMES = tuple(f"walker-{i}" for i in range(1, 6))
-BUDGET = Budget(UNIT, "2026", 100.0, 1e-6)
+BUDGET = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
 DECLARED = DeclaredRecord(length=3, largest_weight=10)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ledgers import ledger_in, reserve
 
-from party.ledger import chain
 from party.ledger.books import BudgetExhaustedError
+from party.ledger.chain import EntryChain
 
 COST = 0.0005
 
@@ -60,7 +60,7 @@ def at_every_step(act: Callable[[], None]) -> None:
     for name in ("pwrite", "fdatasync", "fsync"):
         setattr(os, name, acting(getattr(os, name)))
     sqlite3.connect = connect_and_act
-    chain.EntryChain._write = acting(chain.EntryChain._write)
+    EntryChain._write = acting(EntryChain._write)
 
 
 def die_at(step: int, folder: Path) -> None:

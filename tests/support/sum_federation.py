@@ -16,10 +16,11 @@ from analyses.sums.secure_sum import SumParams
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
 from coordinator.sums import rounds
-from device.budget import UNIT, DeviceBudget
+from device.budget import DeviceBudget
 from device.device import Device
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
+from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
@@ -34,7 +35,7 @@ from transport.sum_codec import Invitation, RefusedInvitationError, StageReport,
 
 FEDERATION = "walkers"
 DECLARED = DeclaredRecord(length=3, largest_weight=10)
-AMPLE = Budget(UNIT, "2026", 100.0, 1e-6)
+AMPLE = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
 COORDINATOR = Identity(FEDERATION, Role.COORDINATOR, "hub")
 
 

@@ -63,6 +63,11 @@ class TwoFacedAsking(Asking):
         return schema.model_copy(update={"columns": (first, *rest)})
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the command, with a coordinator that lies; a forked service calls this."""
     coordinator.runner.Asking = TwoFacedAsking
     app()
+
+
+if __name__ == "__main__":
+    main()

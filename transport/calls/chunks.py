@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from moiety.v1.aggregation_pb2 import Chunk
 
 from service.errors import TooMuchError, UnreadableError
-from service.limits import CHUNK_BYTES, LARGEST_REQUEST_BYTES, request_arrives_in_time
+from service.limits import CHUNK_BYTES, MAX_REQUEST_BYTES, request_arrives_in_time
 
 M_co = TypeVar("M_co", covariant=True)
 
@@ -55,14 +55,12 @@ async def gather_request(chunks: AsyncIterator[Chunk], kind: _Kind[M_co]) -> M_c
     """Return the request that comes in chunks.
 
     Raises:
-        TooMuchError: more than LARGEST_REQUEST_BYTES.
+        TooMuchError: more than MAX_REQUEST_BYTES.
         TimedOutError: it has not come within REQUEST_S.
         UnreadableError: the bytes are no such message.
     """
     async with request_arrives_in_time():
-        data = await gather_chunks(
-            chunks, LARGEST_REQUEST_BYTES, f"a request has at most {LARGEST_REQUEST_BYTES} bytes"
-        )
+        data = await gather_chunks(chunks, MAX_REQUEST_BYTES, f"a request has at most {MAX_REQUEST_BYTES} bytes")
     try:
         return kind.FromString(data)
     except DecodeError as error:

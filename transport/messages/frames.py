@@ -25,7 +25,7 @@ from moiety.v1.mailbox_pb2 import (
 )
 from numpy.typing import NDArray
 
-from service.limits import CHUNK_BYTES, LONGEST_CHUNK_BYTES
+from service.limits import CHUNK_BYTES, MAX_CHUNK_BYTES
 
 SMALL_FRAME_BYTES = 2048
 """Of a frame that is no chunk, on the wire: more than an envelope with the longest names needs."""
@@ -67,7 +67,7 @@ def read_frame(data: bytes) -> Frame:
         FrameError: they are no frame, or a longer one than any member has reason to send.
     """
     is_chunk = data[:1] == _CHUNK_TAG
-    if len(data) > (LONGEST_CHUNK_BYTES if is_chunk else SMALL_FRAME_BYTES):
+    if len(data) > (MAX_CHUNK_BYTES if is_chunk else SMALL_FRAME_BYTES):
         raise FrameError("a frame is longer than its kind can be")
     try:
         frame: Frame = Frame.FromString(data)

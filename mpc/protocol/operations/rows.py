@@ -9,6 +9,7 @@ show how many blocks the rows fill.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -98,13 +99,14 @@ class Rows(Inputs):
         Returns:
             Shape (n_rows, all columns), degree t, without a bound. Memory: a word per element and three primes.
         """
-        width = sum(widths.values())
+        width, ends = sum(widths.values()), list(itertools.accumulate(widths.values()))
         held = np.empty((self.field.n_words, n_rows, width), np.uint64) if self.holds_shares else None
         start = 0
         async for blocks in self.rows(widths, n_rows, mine, height=height, completes_input=False):
             end = start + blocks[0].shape[0]
-            if held is not None:
-                np.concatenate([block.share for block in blocks if block.share is not None], 2, held[:, start:end])
+            for block, last in zip(blocks, ends, strict=True):
+                if held is not None and block.share is not None:
+                    held[:, start:end, last - block.shape[1] : last] = block.share
             start = end
         return self._shared((n_rows, width), self.t, None, held)
 

@@ -1,4 +1,4 @@
-from coordinator.said import EVENTS_PER_S, MOST_EVENTS_AT_ONCE, NOTE_BYTES, Allowance, Pace
+from coordinator.said import EVENTS_PER_S, MAX_EVENTS_AT_ONCE, NOTE_BYTES, Allowance, Pace
 
 
 def test_the_same_note_is_written_once() -> None:
@@ -21,7 +21,7 @@ def test_letters_count_as_the_bytes_that_they_take() -> None:
 
 def test_who_talks_fast_for_long_is_read_at_a_limited_pace() -> None:
     pace = Pace(0.0)
-    pauses = [pace.pause_s(0.0) for _ in range(MOST_EVENTS_AT_ONCE + 10)]
-    assert not any(pauses[:MOST_EVENTS_AT_ONCE])
+    pauses = [pace.pause_s(0.0) for _ in range(MAX_EVENTS_AT_ONCE + 10)]
+    assert not any(pauses[:MAX_EVENTS_AT_ONCE])
     assert pauses[-1] == 10 / EVENTS_PER_S
     assert pace.pause_s(60.0) == 0.0

@@ -1,7 +1,8 @@
 import pytest
 
 from analyses.sums.secure_sum import SumParams
-from device.budget import UNIT, DeviceBudget, read_device_ledger
+from device.budget import DeviceBudget, read_device_ledger
+from dp.cost.views import MEMBER_UNIT
 from mpc.secagg.config import Topology
 from mpc.transcript import RoundId
 from party.ledger.books import BudgetExhaustedError, ChargeError
@@ -9,7 +10,7 @@ from party.ledger.budget import Budget
 from party.ledger.entry import LedgerDamagedError
 from service.settings import SettingsError
 
-BUDGET = Budget(UNIT, "2026", 5.0, 1e-6)
+BUDGET = Budget(MEMBER_UNIT, "2026", 5.0, 1e-6)
 ROUND = RoundId("aa", 0, 0)
 EXACT = SumParams(analysis="secure-sum", record="steps", largest=10)
 PARAMS = SumParams.model_validate({**EXACT.model_dump(), "privacy": {"epsilon": 3.0, "delta": 1e-6}})
@@ -99,7 +100,7 @@ def test_another_period_starts_with_nothing_spent_and_the_old_one_goes_on_where_
     spent = device.standing()["spent_epsilon"]
     device.close()
     for period, expected in (("2027", 0.0), ("2026", spent)):
-        device = budget_in(tmp_path, Budget(UNIT, period, 5.0, 1e-6), f"on to {period}")
+        device = budget_in(tmp_path, Budget(MEMBER_UNIT, period, 5.0, 1e-6), f"on to {period}")
         assert device.standing()["spent_epsilon"] == expected
         device.close()
 
@@ -113,7 +114,7 @@ def test_an_unchanged_file_writes_nothing(tmp_path):
 
 
 def test_each_change_is_an_entry_with_the_owners_reason_and_none_is_made_under_an_old_one(tmp_path):
-    smaller = Budget(UNIT, "2026", 2.0, 1e-6)
+    smaller = Budget(MEMBER_UNIT, "2026", 2.0, 1e-6)
     budget_in(tmp_path).close()
     with pytest.raises(SettingsError, match=r"policy\.budget\.reason: the budget was changed"):
         budget_in(tmp_path, smaller)

@@ -11,10 +11,10 @@ from devices import DECLARED, NAMES, device_in, question, round_of
 from analyses.job.job import JobError
 from analyses.sums.records import Record
 from coordinator.sums.rounds import HostedRound, HostedRounds
-from device.budget import UNIT
 from device.device import PAUSE_S, Device
 from device.records import KeptRecord
 from device.report import describe_sum_report, kept_rounds, read_sum_report
+from dp.cost.views import MEMBER_UNIT
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.transcript import RoundId
 from party.ledger.books import ChargeError
@@ -55,7 +55,7 @@ def test_the_largest_epsilon_is_the_one_at_the_owners_delta_not_at_the_analysts(
 
 
 def test_a_budget_does_not_take_the_charge_of_a_larger_delta_either(tmp_path):
-    with device_in(tmp_path, budget=Budget(UNIT, "2026", 4.0, 1e-9)) as device:
+    with device_in(tmp_path, budget=Budget(MEMBER_UNIT, "2026", 4.0, 1e-9)) as device:
         params = private(delta=1e-6)
         config = round_of(params)
         with pytest.raises(ChargeError, match="delta is 1e-06"):

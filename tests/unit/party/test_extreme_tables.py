@@ -14,9 +14,8 @@ from party_federation import Federation
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
-from analyses.power_moments.plan import EVENT_UNIT
 from analyses.registry import ANALYSES
-from dp.cost.views import UNIT
+from dp.cost.views import EVENT_UNIT, UNIT
 from party.events import FinishedEvent, ProgressEvent
 from party.policy import Policy, Rules
 

@@ -17,7 +17,7 @@ from analyses.distribution.wave_estimate import (
     map_once,
     smoothed,
 )
-from analyses.distribution.wave_moments import moments, scores, sign_mean
+from analyses.distribution.wave_moments import gain_of_a_response, moments, scores, sign_mean
 from analyses.distribution.wave_operator import WaveOperator
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.sign_response import SignResponse
@@ -235,6 +235,16 @@ def test_moments_are_near_the_truth_as_often_as_their_errors_say(has_empty):
     spread = np.std(errors, axis=0)
     assert spread == pytest.approx(np.ones(2), abs=0.25)
     assert np.abs(np.mean(errors, axis=0)).max() < 0.35
+
+
+@pytest.mark.parametrize(("epsilon", "gain"), [(0.5, 8.0), (1.0, 4.1), (2.0, 2.2)])
+def test_a_lie_moves_the_mean_by_no_more_than_its_gain(epsilon, gain):
+    wave = Wave.square(256, Odds.of_epsilon(epsilon))
+    assert gain_of_a_response(wave, 1) == pytest.approx(gain, rel=0.02)
+    counts = counts_of(wave, beta_values(1_000, 256)).astype(float)
+    low, high = (counts + np.eye(wave.n_outputs)[j] for j in (0, -1))
+    moved = moments(wave, high).mean - moments(wave, low).mean
+    assert moved == pytest.approx(gain_of_a_response(wave, 1_001), rel=1e-9)
 
 
 def test_the_mean_of_sign_responses_is_near_the_truth():

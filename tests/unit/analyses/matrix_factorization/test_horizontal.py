@@ -19,7 +19,7 @@ from analyses.matrix_factorization.in_process import LocalMembers
 from analyses.matrix_factorization.model import MAX_VALUE, FactorModel
 from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, plan_factors
 from analyses.matrix_factorization.posterior import Prior, factor_posterior, offset_posterior
-from analyses.matrix_factorization.unit_vectors import VectorRule
+from analyses.matrix_factorization.unit_vectors import VectorRule, solve
 from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
@@ -185,6 +185,19 @@ def test_a_partys_own_ratings_improve_its_offsets():
         solved = solve_users(model, part, PRIOR)
         errors.append(np.mean((model.offsets[items[here]] + solved[users[here] // 5, 0] - values[here]) ** 2))
     assert errors[1] < 0.97 * errors[0]
+
+
+def test_a_partys_own_part_is_taken_off_the_opened_sums_before_they_are_used():
+    """A party that holds every rating leaves nothing to the others: its offsets are those of its own ratings alone."""
+    plan = plan_of(rank=0, n_rounds=0)
+    found = run(plan, Estimates(PRIOR), lambda t, model: member_vector(plan, t, model, RATINGS, PRIOR))
+    offsets, ones = found.released.offsets, np.ones((60, 1))
+    precision = 1 / PRIOR.offset_variance + np.bincount(RATINGS.columns, minlength=60) / PRIOR.residual_variance
+    for _ in range(4):
+        means = solve(RATINGS, offsets, ones, np.array([PRIOR.mean_ridge]))[:, 0]
+        own = np.bincount(RATINGS.columns, weights=RATINGS.deviations - means[RATINGS.rows], minlength=60)
+        offsets = (found.released.expected / PRIOR.offset_variance + own / PRIOR.residual_variance) / precision
+    np.testing.assert_allclose(own_offsets(plan, found, RATINGS, PRIOR), offsets, rtol=1e-9)
 
 
 def test_an_item_without_ratings_has_the_offset_of_the_regression_and_vector_zero():

@@ -93,7 +93,7 @@ def test_an_owners_noise_is_the_plans_and_the_user_sum_has_the_noise_of_all():
     noisy = add_user_vectors(plan, entropy)
     noise = np.concatenate([noisy(0, vectors) - np.sum(vectors, axis=0) for _ in range(20)]).astype(float)
     assert abs((noise**2).mean() / (2 * plan.releases[1].mu) - 1) < 6 * np.sqrt(2 / len(noise))
-    drawn = replace(plan.releases[0], length=20_000).draw([], entropy).values.astype(float)
+    drawn = replace(plan.releases[0], length=20_000).draw(entropy, []).astype(float)
     assert abs((drawn**2).mean() / (2 * plan.releases[0].mu) - 1) < 6 * np.sqrt(2 / 20_000)
 
 

@@ -36,10 +36,10 @@ def values_in(number, member):
     return np.random.default_rng((number, member)).integers(-100, 101, LENGTH)
 
 
-def run(n_rounds, fault=lambda message: (message,), attempts=1):
+def run(n_rounds, fault=lambda message: (message,), attempts=1, deadline_s=DEADLINE_S):
     """The coordinator's sums, member to its rounds or its error, and the network."""
     agreed = SessionSeries(N, n_rounds, attempts, config_of)
-    network = LocalNetwork(local_names(N), deadline_s=DEADLINE_S, fault=fault)
+    network = LocalNetwork(local_names(N), deadline_s=deadline_s, fault=fault)
 
     async def party(session):
         async def contribute(announced, seeds):
@@ -100,6 +100,18 @@ def test_a_round_that_too_few_answer_is_tried_again_and_then_ends_the_series():
     assert set(rounds_of.values()) == {(0, 1)}
     failure, _, _ = run(2, slow)
     assert isinstance(failure, TooFewMembersError)
+
+
+def test_a_party_waits_for_the_next_round_longer_than_a_deadline_where_the_one_that_it_missed_lasts_longer():
+    def fault(message):
+        of_round = message.receiver == COORDINATOR and message.stage.endswith("round 0, attempt 0")
+        if of_round and message.sender == 4 and message.stage.startswith(str(Stage.ADVERTISE)):
+            return (message.delayed(1.5 * STAGE_S),)
+        return (message.delayed(0.9 * STAGE_S),) if of_round and message.sender == 5 else (message,)
+
+    sums, rounds_of, _ = run(2, fault, deadline_s=2 * STAGE_S)
+    assert [opened.survivors for opened in sums] == [(1, 2, 3, 5), tuple(MEMBERS)]
+    assert rounds_of[4] == (1,)
 
 
 @pytest.mark.parametrize("stage", [Stage.SHARE, Stage.UNMASK])

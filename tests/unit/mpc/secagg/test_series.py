@@ -119,23 +119,23 @@ class _LyingMember(LocalSeriesMember):
 
 
 @pytest.mark.parametrize(
-    ("heard", "error"),
+    ("heard", "error", "text"),
     [
-        (lambda a: replace(a, number=0), PeerViolationError),
-        (lambda a: replace(a, number=a.number + 7), PeerViolationError),
-        (lambda a: replace(a, attempt=9), PeerViolationError),
-        (lambda a: replace(a, public_input=b"another model"), DifferentInputError),
+        (lambda a: replace(a, number=0), PeerViolationError, "not due"),
+        (lambda a: replace(a, number=a.number + 7), PeerViolationError, "not due"),
+        (lambda a: replace(a, attempt=9), PeerViolationError, "not due"),
+        (lambda a: replace(a, public_input=b"another model"), DifferentInputError, "another public input"),
     ],
     ids=["a round that is over", "a round after the last", "an attempt too many", "another input for one member"],
 )
-def test_what_the_coordinator_may_not_announce_is_refused_by_name(monkeypatch, heard, error):
+def test_what_the_coordinator_may_not_announce_is_refused_by_name(monkeypatch, heard, error, text):
     class Lying(_LyingMember):
         def __init__(self, of, me):
             super().__init__(of, me)
             self.heard = (lambda a: heard(a) if a.number == 1 else a) if me == 2 else (lambda a: a)
 
     monkeypatch.setattr("mpc.secagg.simulation.LocalSeriesMember", Lying)
-    with pytest.raises(error):
+    with pytest.raises(error, match=text):
         run(series(2))
 
 

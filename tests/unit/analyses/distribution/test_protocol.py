@@ -1,0 +1,222 @@
+"""The distribution of a number as a job: all members in one process, estimates near the truth, and what is refused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analyses.distribution import estimate, protocol
+from analyses.distribution.metrics import wasserstein
+from analyses.distribution.plan import DistributionPlan, plan
+from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE, reference
+from analyses.job.job import Job, JobError
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.registry import ANALYSES
+from analyses.run_locally import local_network, run_locally, run_plan
+from dp.cost.accounting import Adjacency
+from dp.cost.views import VIEWS
+from entropy import InsecureTestEntropy
+from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR
+from party.gate import GatedSession
+
+PARTIES = ("a", "b", "c")
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
+    monkeypatch.setitem(ANALYSES, "distribution", ANALYSIS)
+
+
+def job_of(epsilon=2.0, **parameters):
+    return Job.model_validate(
+        {
+            "analysis": "distribution",
+            "inputs": [{"party": name, "table": "people"} for name in PARTIES],
+            "privacy": {"epsilon": epsilon, "delta": 1e-6},
+            "parameters": {"buckets": 64, **parameters},
+        }
+    )
+
+
+def tables_of(n_rows=4000, most=5000, bounds=(0.0, 200.0)):
+    rng = np.random.default_rng(7)
+    columns = (ColumnSchema(name="wage", lower=bounds[0], upper=bounds[1]),)
+    found = {}
+    for name in PARTIES:
+        values = rng.beta(5, 2, (n_rows, 1)) * 200
+        values[0] = 1e6  # far outside
+        found[name] = Table(BlockSchema(party=name, columns=columns, rows=(1, most)), values)
+    return found
+
+
+def entropy_of(member):
+    return InsecureTestEntropy(f"distribution {member}")
+
+
+@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar"])
+async def test_every_method_estimates_the_distribution_of_all_rows(method):
+    tables = tables_of()
+    run = await run_locally(job_of(method=method, smoothing=3, bins=16), tables, entropy_of=entropy_of)
+    result = run.result
+    truth = reference(list(tables.values()), run.plan)
+    assert truth.sum() == pytest.approx(1)
+    assert len(result["edges"]) == 65
+    assert sum(result["probabilities"]) == pytest.approx(1)
+    assert wasserstein(np.array(result["probabilities"]), truth) < 0.04
+    exact = np.concatenate([np.clip(table.values[:, 0], 0, 200) for table in tables.values()])
+    assert result["mean"] == pytest.approx(exact.mean(), abs=8)
+    assert result["quantiles"][2][1] == pytest.approx(np.median(exact), abs=10)
+    assert result["rows"] == pytest.approx(12_000, abs=1_500)
+    for report in run.reports.values():
+        assert (report.n_rows, report.clipped_values) == (4000, {"wage": 1})
+    if "half_widths" in result:
+        assert abs(result["closed_mean"] - exact.mean()) < 4 * result["closed_mean_error"]
+        assert 0 < result["half_widths"]["mean"] < 10
+    lines = ANALYSIS.lines(result)
+    assert method in lines[0]
+    assert any("row of one party's table" in line for line in lines)
+
+
+def planned(**parameters):
+    job, tables = job_of(**parameters), tables_of(20, 30)
+    return plan(job, [tables[name].schema for name in PARTIES]), tables
+
+
+def test_a_response_costs_the_epsilon_that_was_asked_for_in_both_views():
+    found, _ = planned()
+    report = found.privacy_report()
+    for view in VIEWS:
+        assert report["views"][view]["epsilon"] <= 2.0 + 1e-6
+        (event,) = found.privacy_events(view)
+        assert event.truthful == found.odds.truthful
+    (event,) = found.privacy_events("coordinator")
+    assert event.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+    assert found.cost()
+    assert DistributionPlan.model_validate_json(found.canonical_json()).digest() == found.digest()
+
+
+async def test_as_many_responses_are_sent_whatever_the_number_of_rows():
+    seen = []
+    for n_rows in (3, 300):
+        sent = []
+
+        def note(message, sent=sent):
+            sent.append((message.sender, message.receiver, message.stage, message.array.shape))
+            return [message]
+
+        run = await run_locally(job_of(), tables_of(n_rows, 300), entropy_of=entropy_of, fault=note)
+        assert run.result["privacy"]["unit"] == "row of one party's table"
+        seen.append(sorted(sent))
+    assert seen[0] == seen[1]
+    assert sum(shape[0] for _, to, stage, shape in seen[0] if (to, stage) == (COORDINATOR, RESPONSES_STAGE)) == 900
+
+
+@pytest.mark.parametrize("method", ["wave", "tree"])
+async def test_behind_the_gate_every_party_pays_before_a_response_leaves(method):
+    tables, events = tables_of(20, 30), []
+    found, _ = planned(method=method)
+
+    async def gated(session, plan, table):
+        def commit():
+            events.append(("paid", session.me))
+
+        return await protocol.party(GatedSession.of_plan(session, plan, commit=commit), plan, table)
+
+    def note(message):
+        if message.stage == RESPONSES_STAGE:
+            events.append(("sent", message.sender))
+        return [message]
+
+    network = local_network(found, entropy_of=entropy_of, fault=note)
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=gated))
+    assert run.result["method"] == method
+    for member in (1, 2, 3):
+        assert events.index(("paid", member)) < events.index(("sent", member))
+        assert events.count(("paid", member)) == 1
+
+
+async def test_responses_of_two_bytes_arrive_in_several_messages(monkeypatch):
+    monkeypatch.setattr(protocol, "SLOTS_PER_MESSAGE", 64)
+    run = await run_locally(job_of(buckets=256), tables_of(190, 200), entropy_of=entropy_of)
+    assert run.plan.n_outputs > 256
+    assert run.result["rows"] == pytest.approx(570, abs=150)
+
+
+def test_rows_lie_at_random_slots_and_the_others_are_empty():
+    found, _ = planned()
+
+    class Session:
+        me = 1
+        entropy = InsecureTestEntropy("slots")
+
+    orders = []
+    for _ in range(3):
+        slots = protocol.placed(found, np.arange(20), Session())
+        assert sorted(slots.tolist()) == [*range(20), *[found.empty] * 10]
+        orders.append(slots.tolist())
+    assert orders[0] != orders[1] != orders[2]
+
+
+async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
+    tables = tables_of(20, 30)
+    found, _ = planned()
+    network = local_network(found, entropy_of=entropy_of)
+
+    async def lying(session, plan, table):
+        send = session.send
+
+        async def changed(to, stage, message):
+            if to == COORDINATOR and stage == RESPONSES_STAGE and session.me == 2:
+                message = np.full_like(message, 255)
+            await send(to, stage, message)
+
+        session.send = changed
+        return await protocol.party(session, plan, table)
+
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=lying))
+    failure = run.ends[COORDINATOR]
+    assert isinstance(failure, PeerViolationError)
+    assert "no output" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"range": [5.0, 5.0]}, "parameters.range"),
+        ({"range": [7.0, 5.0]}, "parameters.range"),
+        ({"range": [1.0, 1.0000000000000004]}, "too narrow"),
+        ({"buckets": 1}, "parameters.buckets"),
+        ({"buckets": 16385}, "parameters.buckets"),
+        ({"buckets": 16384, "method": "tree"}, "parameters"),
+        ({"buckets": 100, "method": "bins", "bins": 32}, "parameters.bins"),
+        ({"smoothing": 0}, "parameters.smoothing"),
+        ({"method": "memoized"}, "parameters.method"),
+        ({"epsilon": 2.0**-11}, "privacy"),
+        ({"epsilon": 17.0}, "privacy"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused_by_name(parameters, text):
+    with pytest.raises(JobError, match=text):
+        planned(**parameters)
+
+
+def test_columns_with_different_bounds_need_a_range_and_tables_declare_their_rows():
+    job, tables = job_of(), tables_of(20, 30)
+    schemas = [tables[name].schema for name in PARTIES]
+    other = schemas[2].model_copy(update={"columns": (ColumnSchema(name="wage", lower=0.0, upper=100.0),)})
+    with pytest.raises(JobError, match="different bounds"):
+        plan(job, [*schemas[:2], other])
+    asked = plan(job_of(range=[0.0, 150.0]), [*schemas[:2], other])
+    assert asked.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[0].tolist() == [0, 0, 32, 63, 63]
+    assert asked.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[1] == 2
+    with pytest.raises(JobError, match="declare its rows"):
+        plan(job, [*schemas[:2], schemas[2].model_copy(update={"rows": None})])
+
+
+async def test_tables_without_a_row_that_shows_give_a_result():
+    run = await run_locally(job_of(epsilon=0.1), tables_of(1, 3), entropy_of=entropy_of)
+    assert json.dumps(run.result)
+    assert sum(run.result["probabilities"]) == pytest.approx(1)
