@@ -34,7 +34,7 @@ Weights = Sequence[int]
 
 @dataclass(frozen=True)
 class _Word:
-    """What the kernels need to know of the three residues of one word; unused residues have modulus 1."""
+    """The constants that the kernels use for the three residues of one word; unused residues have modulus 1."""
 
     primes: Words
     inverses: NDArray[np.float64]
@@ -92,7 +92,7 @@ class ResidueField:
 
     def __init__(self, n_primes: int) -> None:
         if not 1 <= n_primes <= len(PRIMES):
-            raise FieldTooSmallError(f"a field has 1 to {len(PRIMES)} primes, not {n_primes}")
+            raise FieldTooSmallError(f"a field must have 1 to {len(PRIMES)} primes, not {n_primes}")
         self._fill(PRIMES[:n_primes])
 
     def _fill(self, primes: tuple[int, ...]) -> None:
@@ -112,11 +112,11 @@ class ResidueField:
         """
         chosen = tuple(primes)
         if not 1 <= len(chosen) <= len(PRIMES) or len(set(chosen)) != len(chosen):
-            raise LocalFaultError(f"a field has 1 to {len(PRIMES)} distinct primes")
+            raise LocalFaultError(f"a field must have 1 to {len(PRIMES)} distinct primes")
         if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not _is_prime(p) for p in chosen):
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
         if min(math.prod(chosen) // 2, 1 << 63) // min(chosen) >= 1 << 51:
-            raise LocalFaultError("the smallest prime is too small beside the order")
+            raise LocalFaultError("the smallest prime is too small compared with the order of the field")
         made = cls.__new__(cls)
         made._fill(chosen)
         return made
@@ -139,8 +139,8 @@ class ResidueField:
         limit_bits = RESIDUE_BITS * len(PRIMES)
         needed_bits = (2 * bound).bit_length()
         raise FieldTooSmallError(
-            f"values of this size need a field of {needed_bits} bits; the limit is {limit_bits}: "
-            "coarser quantisation, tighter bounds or fewer rows make them smaller"
+            f"values of this size need a field of {needed_bits} bits, but the largest field has {limit_bits}; use a "
+            "coarser quantisation, tighter bounds or fewer rows"
         )
 
     # -- conversion ------------------------------------------------------------------------------------------------
@@ -215,7 +215,9 @@ class ResidueField:
     def pack(self, residues: Sequence[NDArray[Any]]) -> Words:
         """Return the words that hold these residues: one integer array per prime, each entry in [0, p)."""
         if len(residues) != len(self.primes):
-            raise ShapeError(f"{len(residues)} arrays of residues for {len(self.primes)} primes")
+            raise ShapeError(
+                f"there must be one array of residues for each of {len(self.primes)} primes, not {len(residues)}"
+            )
         out = self.zeros(np.shape(residues[0]))
         for i, values in enumerate(residues):
             shift = np.uint64(RESIDUE_BITS * (i % RESIDUES_PER_WORD))
@@ -341,7 +343,7 @@ class ResidueField:
             out: C-contiguous array to be overwritten, none of `parts`; or None for a new one.
         """
         if not parts or len(parts) != len(weights):
-            raise ShapeError(f"{len(parts)} parts with {len(weights)} weights")
+            raise ShapeError(f"there must be one weight for each of {len(parts)} parts, not {len(weights)}")
         for part in parts:
             self._check_shape(part)
             if part.shape != parts[0].shape:
@@ -373,7 +375,9 @@ class ResidueField:
 
     def _weights_by_word(self, weights: Weights) -> list[Words]:
         if len(weights) != len(self.primes):
-            raise ShapeError(f"a factor of {len(weights)} residues in a field of {len(self.primes)} primes")
+            raise ShapeError(
+                f"a factor must have one residue for each of {len(self.primes)} primes, not {len(weights)}"
+            )
         padded = [*weights, *([0] * (-len(weights) % RESIDUES_PER_WORD))]
         return list(np.array(padded, dtype=np.uint64).reshape(self.n_words, RESIDUES_PER_WORD))
 

@@ -193,7 +193,7 @@ def test_a_restored_ledger_keeps_the_party_from_serving(deployment):
         ledger.unlink()
         deployment.start(name)
         assert deployment.processes[name].wait(timeout=300) == 1
-        assert "truncated or put back from an old copy" in deployment.log_path(name).read_text()
+        assert "truncated or restored from an old copy" in deployment.log_path(name).read_text()
     finally:
         for leftover in deployment.data_dir(name).glob("ledger.sqlite*"):
             leftover.unlink()

@@ -16,7 +16,7 @@ import audit.reports
 import dp.draw.noise
 import dp.draw.skellam
 from analyses.clustering.local_clustering import Method as LocalMethod
-from analyses.clustering.plan import COUNTINGS, ClusteringParams
+from analyses.clustering.plan import ESTIMATORS, ClusteringParams
 from analyses.logistic_regression.plan import LogisticRegressionParams
 from analyses.pattern_count.protocol import PatternCountParams
 from analyses.power_moments.plan import MomentsParams
@@ -68,7 +68,7 @@ def ways_of(name, analysis):
         ways = [(release, order) for release in choices(model, "release") for order in choices(model, "order")]
         return [f"{release}, order {order}" for release, order in ways if accepts(model, given, release, order)]
     if issubclass(model, ClusteringParams):
-        return [f"local {method}" for method in get_args(LocalMethod)] + [f"counting {name}" for name in COUNTINGS]
+        return [f"local {method}" for method in get_args(LocalMethod)] + [f"counting {name}" for name in ESTIMATORS]
     if issubclass(model, PatternCountParams | MomentsParams):
         return choices(model, "method")
     if issubclass(model, TableSumParams):

@@ -138,9 +138,9 @@ def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_t
     job, tables = make_job(**changes), make_tables()
     name = stage if stage == "opening" else str(stage)
     result, ends, _, plan = run(job, tables, kills={2: name, 6: name})
-    gone = {"party-2", "party-6"}
-    assert set(result["survivors"]) == set(PARTIES) - (set() if is_in_the_sum else gone)
-    assert set(result["silent_after" if is_in_the_sum else "vanished"]) == gone
+    dropped_out = {"party-2", "party-6"}
+    assert set(result["survivors"]) == set(PARTIES) - (set() if is_in_the_sum else dropped_out)
+    assert set(result["silent_after" if is_in_the_sum else "vanished"]) == dropped_out
     assert set(result["vanished" if is_in_the_sum else "silent_after"].values()) <= {
         "unmask" if stage == "opening" else name
     }
@@ -310,16 +310,22 @@ def test_a_table_with_more_rows_than_allowed_is_clipped_and_only_its_owner_hears
     [
         ({"parameters": {"units": 10}}, "max_rows"),
         ({"parameters": {"max_rows": 10}}, "units: sums and means need it"),
-        ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "only a histogram"),
-        ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "only a mean"),
+        ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "for a histogram"),
+        ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "for a mean"),
         ({"parameters": {"max_rows": 10, "units": 10, "unit": "party"}}, "party_norm"),
         ({"parameters": {"max_rows": 10, "units": 10, "party_norm": 1.0}}, "party_norm"),
         ({"parameters": {"max_rows": 10, "units": 10, "surprise": 1}}, "surprise"),
         ({"parameters": {"max_rows": 1 << 40, "units": 1 << 24}}, r"2\^53"),
-        ({**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 2}}, "no column 2"),
-        ({**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 1}}, "must reach from 0"),
+        (
+            {**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 2}},
+            ("parameters.weight: there is no column number 2, or no other column to average"),
+        ),
+        (
+            {**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 1}},
+            ("must be at least 0 and its upper bound at least 1"),
+        ),
         (HISTOGRAM, "one column of each party"),
-        ({"compute": [*PARTIES, "party-8"]}, "no more and no fewer"),
+        ({"compute": [*PARTIES, "party-8"]}, "exactly the parties that bring tables"),
         ({"colluding": 4}, "colluding"),
         ({"privacy": {"epsilon": 1e-30, "delta": 1e-6}}, "privacy"),
     ],
@@ -334,7 +340,7 @@ def test_a_job_that_cannot_be_met_is_refused_by_field(changes, words):
 def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where_it_is_in_their_units():
     schemas = [make_schema(party, ((-1e307, 0.0),)) for party in PARTIES]
     for changes in ({}, MEAN):
-        with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer leaves the range of floating-point"):
+        with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer would leave the range of float64"):
             analysis_of(make_job(**changes)).plan(make_job(**changes), schemas)
     analysis_of(make_job(**HISTOGRAM)).plan(make_job(**HISTOGRAM), schemas)
 

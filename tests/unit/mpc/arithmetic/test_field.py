@@ -38,7 +38,7 @@ def test_the_smallest_field_that_holds_a_bound_is_chosen(k):
 
 
 def test_a_bound_beyond_six_primes_is_refused_with_the_bits_needed_and_the_limit():
-    with pytest.raises(FieldTooSmallError, match=r"field of 131 bits; the limit is 126"):
+    with pytest.raises(FieldTooSmallError, match=r"field of 131 bits, but the largest field has 126"):
         ResidueField.for_bound(1 << 129)
     with pytest.raises(FieldTooSmallError):
         ResidueField.for_bound(ResidueField(6).half_order + 1)

@@ -43,7 +43,7 @@ def opened(method, **options):
 
     _, results = run(program, {1: X, 2: Y}, **options)
     assert all(result is None for member, result in results.items() if member != COORDINATOR)
-    assert results[COORDINATOR].wrong == results[COORDINATOR].gone == ()
+    assert results[COORDINATOR].wrong == results[COORDINATOR].dropped_out == ()
     return results[COORDINATOR].values
 
 

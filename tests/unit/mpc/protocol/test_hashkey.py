@@ -72,7 +72,9 @@ async def test_a_second_request_for_the_same_name_is_refused_also_when_the_first
         keys = HashKeys(session, (1, 2), secrets)
         with pytest.raises(PeerSilentError):
             await keys.agree("ids")
-        with pytest.raises(KeyNameReusedError, match="'ids' was asked for before"):
+        with pytest.raises(
+            KeyNameReusedError, match="a key named 'ids' was requested before in this job; each key has only one use"
+        ):
             await keys.agree("ids")
         return "refused"
 
@@ -89,7 +91,7 @@ async def test_the_same_name_over_the_same_secrets_is_refused_also_to_another_ag
         secrets = await agree_pairwise_secrets(session, (1, 2), 2)
         await HashKeys(session, (1, 2), secrets).agree("ids")
         others = HashKeys(session, (1, 2), secrets)
-        with pytest.raises(LocalFaultError, match="one key, one use"):
+        with pytest.raises(LocalFaultError, match="a key may seal only one message"):
             await others.agree("ids")
         return (await others.agree("rows")).digest(b"x")
 
@@ -244,7 +246,7 @@ async def test_fewer_than_two_parties_or_somebody_elses_agreement_is_refused(par
 
 
 async def test_without_a_sealed_channel_to_everybody_there_is_no_agreement():
-    with pytest.raises(LocalFaultError, match="sealed channels"):
+    with pytest.raises(LocalFaultError, match="a pairwise secret with each party"):
         HashKeys(LocalNetwork(local_names(3)).session(1), (1, 2, 3), {})
 
 
