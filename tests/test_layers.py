@@ -393,6 +393,8 @@ def test_comparisons_import_baselines(path):
 
 MAX_LINES = 400
 MAX_MODULES = 16
+
+
 @pytest.mark.parametrize("room", [*MAY_IMPORT, "bench"])
 def test_no_module_is_too_long_and_no_folder_too_full(room):
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(room)}
