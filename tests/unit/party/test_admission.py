@@ -263,10 +263,8 @@ async def test_a_party_that_only_computes_refuses_a_delta_that_would_make_any_ep
             federation.jobs[name].end("job-1", "again")
         assert (refusal is not None) == is_refused
         if is_refused:
-            assert (
-                refusal
-                == "delta is too large for the table of bank: it must be below 1 / (the largest number of rows that the table may have)"
-            )
+            limit = "1 / (the largest number of rows that the table may have)"
+            assert refusal == f"delta is too large for the table of bank: it must be below {limit}"
 
 
 async def test_a_party_that_only_computes_asks_how_many_may_collude(tables, tmp_path):
