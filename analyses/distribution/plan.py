@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from analyses.distribution.masked import MaskedTree, TreeCounts
-from analyses.job.job import Finite, Job, JobError, PublicModel, explain
+from analyses.job.job import Finite, Job, JobError, PrivacyTarget, PublicModel, explain
 from analyses.job.plan import Plan, check_roster
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.sums import session_sum
 from dp.cost.accounting import CalibrationError
+from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import ROW_UNIT, VIEWS
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
@@ -220,6 +221,14 @@ def _mechanism(params: DistributionParams, odds: Odds) -> Mechanism:
     return Wave.square(params.n_inputs, odds, has_empty=True)
 
 
+def _odds(target: PrivacyTarget) -> Odds:
+    """Return the largest odds whose charge meets a target: bounds of losses may round up past ln(A / B)."""
+    odds, step = Odds.of_epsilon(target.epsilon), 1
+    while composed_epsilon((odds.event(),), target.delta).epsilon > target.epsilon:
+        odds, step = Odds(odds.favoured - step), 2 * step
+    return odds
+
+
 def _counts(params: DistributionParams, schemas: Sequence[BlockSchema]) -> TreeCounts:
     return TreeCounts(params.buckets, max(schema.rows[1] for schema in schemas if schema.rows is not None))
 
@@ -259,7 +268,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
         fixed = {"mu": tree.mu, "ring_bits": tree.ring_bits}
     else:
         try:
-            odds = Odds.of_epsilon(job.privacy.epsilon)
+            odds = _odds(job.privacy)
             _mechanism(params, odds)
         except CalibrationError as error:
             raise JobError(f"privacy, parameters: {error}") from error

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimate import counted, estimated
 from analyses.distribution.plan import MASKED, SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
+from analyses.distribution.reference import reference
 from analyses.distribution.text import lines_of_distribution
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
@@ -197,19 +198,6 @@ def _unpacked(message: NDArray[np.uint8]) -> Integers:
     if message.shape[1] == 1:
         return message[:, 0].astype(np.int64)
     return np.ascontiguousarray(message).view("<u2")[:, 0].astype(np.int64)
-
-
-def reference(tables: Sequence[Table], plan: DistributionPlan) -> NDArray[np.float64]:
-    """Return the exact share of each bucket, shape (buckets,): no privacy.
-
-    Args:
-        tables: of all parties.
-        plan: as for the job.
-    """
-    assert plan.params.range is not None
-    values = np.clip(np.concatenate([table.values[:, 0] for table in tables]), *plan.params.range)
-    found: NDArray[np.float64] = np.histogram(values, plan.edges)[0] / max(1, len(values))
-    return found
 
 
 def survival(job: Job) -> Survival:

@@ -9,12 +9,12 @@ from analyses.distribution import estimate
 from analyses.distribution.masked import MaskedTree, TreeCounts, estimate_tree
 from analyses.distribution.metrics import wasserstein
 from analyses.distribution.plan import plan
-from analyses.distribution.protocol import ANALYSIS, reference
+from analyses.distribution.protocol import ANALYSIS
+from analyses.distribution.reference import reference
 from analyses.distribution.wave_estimate import estimate_ems
 from analyses.distribution.wave_operator import WaveOperator
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.registry import ANALYSES
 from analyses.run_locally import local_network
 from analyses.sums.round import levels_of
 from cli.survival import survival_of
@@ -34,9 +34,8 @@ EPSILON = 1.0
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch):
+def _few_repetitions(monkeypatch):
     monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
-    monkeypatch.setitem(ANALYSES, "distribution", ANALYSIS)
 
 
 def job_of(epsilon=EPSILON, **parameters):

@@ -9,10 +9,10 @@ import pytest
 from analyses.distribution import estimate, protocol
 from analyses.distribution.metrics import wasserstein
 from analyses.distribution.plan import WAVES, DistributionPlan, plan
-from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE, reference
+from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
+from analyses.distribution.reference import reference
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.registry import ANALYSES
 from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.accounting import Adjacency
 from dp.cost.views import VIEWS
@@ -25,9 +25,8 @@ PARTIES = ("a", "b", "c")
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch):
+def _few_repetitions(monkeypatch):
     monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
-    monkeypatch.setitem(ANALYSES, "distribution", ANALYSIS)
 
 
 def job_of(epsilon=2.0, **parameters):
