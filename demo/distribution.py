@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analyses.distribution import protocol as distribution
-from analyses.distribution.metrics import kolmogorov_smirnov, wasserstein
+from analyses.distribution.metrics import kolmogorov_smirnov, mean_of, quantiles, wasserstein
 from cli.terminal.output import say
 from cli.terminal.plot import plot_distribution
 from demo.job import DemoRun, example_job, run_on
@@ -31,7 +31,8 @@ class DistributionOutcome:
         w1: mean distance of the cumulative distribution from the exact one, in units of the range.
         ks: the largest such distance.
         mean: and
-        median: in the units of the column, each with the half-width of its 95 % interval; 0 for `exact`.
+        median: of the distribution over the buckets, in the units of the column, each with the half-width of its 95 %
+            interval; 0 for `exact`.
         privacy: the reports.
         seconds: from submission to the result.
         bytes_sent: party to bytes.
@@ -61,7 +62,7 @@ def compare(run: DemoRun, out: Path) -> DistributionOutcome:
     tables = run.data.in_memory()
     exact = distribution.reference(tables, distribution.plan(run.job, [table.schema for table in tables]))
     edges = np.array(run.result["edges"])
-    clipped = np.clip(run.data.pooled[:, 0], edges[0], edges[-1])
+    lower, width = edges[0], edges[-1] - edges[0]
     files = {"plot": out / "distribution.png", "json": out / "distribution.json"}
     found = {way: np.array(one.result["probabilities"]) for way, one in runs.items()}
     middle = [level for level, _ in run.result["quantiles"]].index(0.5)
@@ -72,9 +73,9 @@ def compare(run: DemoRun, out: Path) -> DistributionOutcome:
         probabilities={"exact": exact.tolist()} | {way: p.tolist() for way, p in found.items()},
         w1={way: wasserstein(p, exact) for way, p in found.items()},
         ks={way: kolmogorov_smirnov(p, exact) for way, p in found.items()},
-        mean={"exact": (float(clipped.mean()), 0.0)}
+        mean={"exact": (float(lower + width * mean_of(exact)), 0.0)}
         | {way: (one.result["mean"], one.result["half_widths"]["mean"]) for way, one in runs.items()},
-        median={"exact": (float(np.median(clipped)), 0.0)}
+        median={"exact": (float(lower + width * quantiles(exact, np.array([0.5]))[0]), 0.0)}
         | {
             way: (one.result["quantiles"][middle][1], one.result["half_widths"]["quantiles"][middle])
             for way, one in runs.items()

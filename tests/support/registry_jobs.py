@@ -128,7 +128,7 @@ VARIANTS = {
     ),
     "distribution": Variant(
         "distribution",
-        {"buckets": 16, "smoothing": 3},
+        {"buckets": 16, "smoothing": 3, "range": [-1.0, 3.0]},
         {"smoothing": 1},
         columns=("x0",),
         has_helpers=False,
@@ -137,7 +137,7 @@ VARIANTS = {
     ),
     "distribution, masked": Variant(
         "distribution",
-        {"buckets": 16, "method": "masked"},
+        {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},
         {"queries": [[0.0, 1.0]]},
         columns=("x0",),
         has_helpers=False,
