@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from analyses.distribution.survey import AskedQuestion
 from service.errors import ServiceError
 
 _SCHEMA = """
@@ -181,3 +183,34 @@ class ResponseStore:
             raise ResponseStoreError(f"the responses {self._path} cannot be used: {error.strerror}") from error
         except sqlite3.Error as error:
             raise ResponseStoreError(f"the responses {self._path} cannot be used: {error}") from error
+
+
+def read_responses(path: Path) -> list[dict[str, Any]]:
+    """Return the questions that a device has met, for its owner: JSON-able; none where there is no store yet.
+
+    Each has `survey`, its identifier, `record`, `method`, `epsilon`, `outcome`, and `response`, the number that left
+    the device or will, or None.
+
+    Raises:
+        ResponseStoreError: the store cannot be used.
+    """
+    if not path.exists():
+        return []
+    store = ResponseStore(path)
+    try:
+        return [_for_owner(one) for one in store.known()]
+    finally:
+        store.close()
+
+
+def _for_owner(known: KnownQuestion) -> dict[str, Any]:
+    asked = AskedQuestion.from_json(known.text)
+    question = asked.question
+    return {
+        "survey": asked.question_id.hex(),
+        "record": question.record,
+        "method": question.method,
+        "epsilon": question.epsilon,
+        "outcome": known.outcome,
+        "response": None if known.body is None else asked.response_of(known.body),
+    }
