@@ -166,7 +166,7 @@ class SurveyDevice:
             if state is not None:
                 raise SitsOutError("the ledger knows the response and the store does not: the store was lost")
             self.store.begin(key)
-            self.budget.charge_survey(key, asked.question.analysis, asked.question.plan.cost)
+            self.budget.charge_survey(key, asked.question.analysis, asked.question.plan.cost())
         elif state is not JobState.COMMITTED:
             raise SitsOutError("the device was stopped before the response was paid for")
         body = asked.body_of(asked.respond(answers.value, self.name, self.entropy))

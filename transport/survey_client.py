@@ -59,7 +59,8 @@ class SurveyClient:
 
         async def once() -> pb.SurveyFetchReply:
             call = self._stub.Fetch(pb.SurveyFetchRequest(after=after), timeout=CALL_S + PATIENCE_S)
-            return readable(await call, self._name, "fetch a question")
+            reply: pb.SurveyFetchReply = readable(await call, self._name, "fetch a question")
+            return reply
 
         reply = await self._repeated(once, "fetch a question")
         if reply.number == 0:

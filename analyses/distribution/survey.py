@@ -42,6 +42,9 @@ MAX_RESPONSES = 10_000_000
 
 MAX_ROUNDS = 1024
 
+RECORDS_UNIT = "member's records (that it answered is public)"
+"""What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
+
 _ONE_BYTE = 256
 
 
@@ -269,21 +272,21 @@ class SurveyPlan(DistributionPlan):
             CalibrationError: there is no such mechanism.
         """
         names = {"range", "buckets", "method", "bins", "smoothing"}
-        return cls.model_construct(
-            params=DistributionParams(**question.model_dump(include=names)),
-            favoured=Odds.of_epsilon(question.epsilon).favoured,
-            n_responses=n_responses,
-            delta=question.delta,
-        )
+        fields: dict[str, Any] = {
+            "params": DistributionParams(**question.model_dump(include=names)),
+            "favoured": Odds.of_epsilon(question.epsilon).favoured,
+            "n_responses": n_responses,
+            "delta": question.delta,
+        }
+        return cls.model_construct(**fields)
 
     @property
     def body_bytes(self) -> int:
         """Length of a response."""
         return 1 if self.n_outputs <= _ONE_BYTE else 2
 
-    @property
     def cost(self) -> JobCost:
-        """Of one response, for a device's ledger; it withstands all other devices together."""
+        """Return what one response costs, for a device's ledger; it withstands all other devices together."""
         return JobCost.of(self.mechanism.events, MEMBER_UNIT, MAX_RESPONSES)
 
     def input_of(self, values: NDArray[np.float64]) -> Input:
@@ -306,7 +309,7 @@ class SurveyPlan(DistributionPlan):
             events={view: self.mechanism.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
             parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
-            unit=MEMBER_UNIT,
+            unit=RECORDS_UNIT,
         )
 
 

@@ -44,7 +44,7 @@ def test_other_questions_get_responses_of_their_own(tmp_path):
 def test_a_response_that_is_there_is_given_again(tmp_path):
     with survey_device(tmp_path) as device:
         device.store.begin(asked().digest)
-        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost)
+        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost())
         device.store.keep(asked().digest, b"\x05")
     with survey_device(tmp_path) as device:
         assert device.respond(asked()) == b"\x05"
@@ -53,7 +53,7 @@ def test_a_response_that_is_there_is_given_again(tmp_path):
 def test_what_is_begun_and_committed_is_drawn(tmp_path):
     with survey_device(tmp_path) as device:
         device.store.begin(asked().digest)
-        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost)
+        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost())
     with survey_device(tmp_path) as device:
         body = device.respond(asked())
         assert device.store.find(asked().digest).body == body
@@ -66,7 +66,7 @@ def test_what_is_begun_and_not_committed_is_sat_out(tmp_path, is_reserved):
         device.store.begin(asked().digest)
         if is_reserved:
             name = survey_charge_id(asked().digest)
-            device.budget._reserve(name, "distribution", asked().question.plan.cost)
+            device.budget._reserve(name, "distribution", asked().question.plan.cost())
     for _ in range(2):
         with survey_device(tmp_path) as device:
             with pytest.raises(SitsOutError, match="before the response was paid for"):
@@ -77,7 +77,7 @@ def test_what_is_begun_and_not_committed_is_sat_out(tmp_path, is_reserved):
 
 @pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.RELEASED])
 def test_what_is_charged_and_not_begun_is_refused(tmp_path, state):
-    key, cost = asked().digest, asked().question.plan.cost
+    key, cost = asked().digest, asked().question.plan.cost()
     with survey_device(tmp_path) as device:
         if state is JobState.COMMITTED:
             device.budget.charge_survey(key, "distribution", cost)

@@ -1,6 +1,7 @@
 """Questions of surveys: what is one, what binds it, and what one lie can do to its estimate."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_a_question_is_read_in_its_canonical_form_only():
 @pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar"])
 def test_a_response_costs_the_same_in_both_views_and_at_most_what_is_asked(method):
     plan = survey_question(method=method).plan
-    curves = {view: rdp_of(events[0]) for view, events in plan.cost.events.items()}
+    curves = {view: rdp_of(events[0]) for view, events in plan.cost().events.items()}
     assert np.array_equal(curves["coordinator"], curves["coalition"])
     views = plan.privacy_report()["views"]
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 1.0
@@ -110,3 +111,8 @@ def test_a_lie_moves_the_closed_mean_by_no_more_than_is_stated():
         lying[np.flatnonzero(responses < wave.n_real_outputs)[0]] = lie
         moved = abs(result_of(question, lying)["closed_mean"] - honest["closed_mean"])
         assert 0 <= moved <= 1.5 * honest["gain_of_a_response"]
+
+
+def test_the_example_is_a_question():
+    text = (Path(__file__).parents[4] / "examples" / "survey.toml").read_text()
+    assert SurveyQuestion.from_toml(text).plan.body_bytes == 2
