@@ -1,4 +1,4 @@
-"""FOR AUDITS ONLY: the same mechanism with less noise than it says, as a fault would have it.
+"""FOR AUDITS ONLY: a mechanism with less noise than it claims, as if it had a fault.
 
 `with_noise(mechanism, factor)` scales the noise parameter that the mechanism gives to its sampler; nothing else of the
 mechanism changes, and the sampler is the one that jobs use. An audit keeps the claim of the whole mechanism and must
@@ -52,7 +52,7 @@ def with_noise(mechanism: M, factor: Fraction) -> M:
     """Return the mechanism with `factor` times its noise; itself for 1.
 
     Raises:
-        TypeError: nobody has said what less noise is for such a mechanism.
+        TypeError: it is not defined how to reduce the noise of such a mechanism.
     """
     if factor == 1:
         return mechanism
@@ -60,7 +60,7 @@ def with_noise(mechanism: M, factor: Fraction) -> M:
         if isinstance(mechanism, kind):
             scaled: M = scale(mechanism, factor)
             return scaled
-    raise TypeError(f"what less noise is for a {type(mechanism).__name__} is not known")
+    raise TypeError(f"it is not defined how to reduce the noise of a {type(mechanism).__name__}")
 
 
 def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:

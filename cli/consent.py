@@ -1,4 +1,4 @@
-"""`moiety party jobs`, `approve`, `refuse` and `report`: the owner's word on jobs, and what was learnt of them."""
+"""`moiety party jobs`, `approve`, `refuse` and `report`: the owner's decisions on jobs, and the reports of jobs."""
 
 import json
 import math
@@ -13,13 +13,13 @@ from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, 
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 COLUMNS = 66
-"""Of a field's text: what a terminal of 80 columns has beside the label."""
+"""Width of a field's text: the columns that an 80-column terminal has left beside the label."""
 
 OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
-    """List the jobs that wait for the owner's word."""
+    """List the jobs that wait for the owner's approval."""
     with exit_codes():
         from party.consent import ConsentBox
 
@@ -104,8 +104,8 @@ def add_to(app: typer.Typer) -> None:
 def _lines_of(question: dict[str, Any]) -> list[str]:
     """Return who asks, what, about which columns, both epsilons, and what would be left.
 
-    What others wrote stands in its own field, and where it is long it goes on under itself: nothing of it ever begins a
-    line, nor is broken by the terminal, so that it cannot pass for a field of ours.
+    Text from others stands in its own field, and long text is continued below itself. It never begins a line, and the
+    terminal never wraps it, so it cannot be mistaken for one of our fields.
     """
     budget = question["budget"]
     asked = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(question["asked_at_s"]))
@@ -154,7 +154,7 @@ def _field(label: str, text: str) -> list[str]:
 
 
 def _up(epsilon: float) -> str:
-    """Return an epsilon in four digits or so that never promise more than it does."""
+    """Return an epsilon with about four digits, rounded up so that it never promises too much."""
     from dp.cost.report import ceil_to_digits
 
     return ceil_to_digits(epsilon)

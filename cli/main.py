@@ -55,15 +55,15 @@ def load_subcommand(name: str) -> Any:
         target = single
     command = typer.main.get_command(target)
     command.name = name
-    _tell_exit_codes(command)
+    _add_exit_codes(command)
     return command
 
 
-def _tell_exit_codes(command: Any) -> None:
+def _add_exit_codes(command: Any) -> None:
     """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
     command.epilog = command.epilog or EXIT_CODES
     for below in getattr(command, "commands", {}).values():
-        _tell_exit_codes(below)
+        _add_exit_codes(below)
 
 
 app = typer.Typer(

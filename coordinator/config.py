@@ -27,11 +27,11 @@ class RosterEntry(Settings):
 
 
 class SumMember(Settings):
-    """Somebody who may take part in masked sums: a device, or a party.
+    """A member that may take part in masked sums: a device or a party.
 
     Attributes:
         name: as in its certificate.
-        role: as in its certificate; another member of the same name is a stranger.
+        role: as in its certificate; a member with the same name and another role is refused.
         identity: its Ed25519 key, 64 hexadecimal digits: what `moiety device key` prints. Members pin each other's.
     """
 
@@ -44,7 +44,7 @@ class Analysts(Settings):
     """Who may submit jobs.
 
     Attributes:
-        allowed: names as in their certificates; nobody else gets past the door.
+        allowed: names as in their certificates; other analysts are refused.
     """
 
     allowed: tuple[Name, ...] = ()
@@ -63,7 +63,7 @@ class CoordinatorConfig(Settings):
         log_format: `json` or `console`.
         max_running_jobs: more than these wait. Analysts take turns.
         max_job_s: a job that runs for longer is broken off.
-        turn_s: a job that has run for so long keeps its place only as long as no other wants it: see `Scheduler`.
+        turn_s: a job that has run longer than this may have to make room for others; see `Scheduler`.
         tls: this coordinator's certificate, its key, the authority.
         parties: the roster of jobs.
         sum_members: who may take part in masked sums.

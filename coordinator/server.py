@@ -10,9 +10,9 @@ from moiety.v1.coordinator_pb2 import JobEvent, JobPart, JobRecord, JobRef, List
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
-from coordinator.asking import RosterParty
 from coordinator.config import CoordinatorConfig
 from coordinator.journal import Journal
+from coordinator.proposal import RosterParty
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
 from coordinator.sqlite_store import SqliteJobStore
@@ -265,7 +265,8 @@ async def serve_coordinator(config: CoordinatorConfig) -> None:
     expected = Identity(config.federation, Role.COORDINATOR, config.name)
     if credentials.identity != expected:
         raise SettingsError(
-            f"{config.tls.certificate} states {credentials.identity}, the configuration says {expected}"
+            f"{config.tls.certificate} is the certificate of {credentials.identity}, but the configuration is for "
+            f"{expected}"
         )
     process = CoordinatorProcess(config, credentials)
     address = await process.start()

@@ -1,4 +1,4 @@
-"""What all masked sums and surveys together may tell about one device: its own ledger, charged before anything leaves.
+"""The privacy budget of one device over all masked sums and surveys: its own ledger, charged before anything leaves.
 
 A device is one person: one budget covers all its records. A response to a survey is charged before it is drawn. The
 cost of a round is that of its worst view with as few survivors as the round allows. It is reserved before the device
@@ -22,11 +22,11 @@ from party.ledger.ledger import Ledger, open_ledger
 from service.settings import SettingsError
 
 DATASET = "records"
-"""The name in the ledger of all that the device keeps."""
+"""Name in the ledger of the device's data as a whole."""
 
 CHARGE_BYTES = 16
-"""Of the key of a response, in the name of its charge. Two keys that agree in them are charged as one, and only one of
-them is answered."""
+"""Length of the part of a response's key that names its charge. Two keys that agree in it have one charge, and only one
+of them is answered."""
 
 
 class DeviceBudget:
@@ -53,7 +53,7 @@ class DeviceBudget:
             if before is None or before.budget != budget:
                 if reason == _last_reason(ledger):
                     raise SettingsError(
-                        "policy.budget.reason: the budget was changed, so say why in other words than before"
+                        "policy.budget.reason: the budget was changed, so the reason must be changed, too"
                     )
                 ledger.set_budget(DATASET, budget, reason)
 
@@ -88,9 +88,12 @@ class DeviceBudget:
             ChargeError: it is larger, or there is no budget.
         """
         if self._budget is None:
-            raise ChargeError("this device has no privacy budget (policy.budget), so it answers no noisy sum")
+            raise ChargeError("this device has no privacy budget (policy.budget), so it takes part in no noisy sum")
         if params.privacy is not None and params.privacy.delta > self._budget.delta:
-            raise ChargeError(f"delta is {params.privacy.delta:g}; the budget is at {self._budget.delta:g} here")
+            raise ChargeError(
+                f"delta is {params.privacy.delta:g}, which is larger than {self._budget.delta:g}, the delta of this "
+                "device's budget"
+            )
         return self._budget.delta
 
     def reserve(self, round_id: RoundId, params: SumParams, noise: SumNoise) -> None:
@@ -114,7 +117,7 @@ class DeviceBudget:
         if params.privacy is not None:
             self._ledger.commit(charge_id(round_id))
             return
-        self._ledger.note_exact(
+        self._ledger.record_exact(
             charge_id(round_id), dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
         )
 
@@ -146,11 +149,11 @@ class DeviceBudget:
         self._ledger.reserve(name, dataset=DATASET, analyst=self._asker, analysis=analysis, consent="policy", cost=cost)
 
     def release(self, round_id: RoundId, reason: str) -> None:
-        """Give back what was held for a round and not committed."""
+        """Release the reservation of a round if it was not committed."""
         self._ledger.release(charge_id(round_id), reason)
 
     def standing(self) -> dict[str, Any] | None:
-        """Return how the budget stands, for its owner only; None where there is none."""
+        """Return the state of the budget, for its owner only; None if there is no budget."""
         balance = None if self._budget is None else self._ledger.balance(DATASET)
         return None if balance is None else balance.as_dict()
 
@@ -164,7 +167,7 @@ def read_device_ledger(data_dir: Path, name: str) -> dict[str, Any]:
     """
     path = data_dir / "ledger.sqlite"
     if not path.exists():
-        raise SettingsError(f"{path}: there is no ledger yet; moiety device run makes it")
+        raise SettingsError(f"{path}: there is no ledger yet; `moiety device run` creates it")
     ledger = open_ledger(name, path=path, url=None, counter=data_dir / "ledger.counter", holder="a reader")
     try:
         balance = ledger.balance(DATASET)

@@ -1,4 +1,4 @@
-"""The configuration of a member of masked sums, `device.toml`: who it is, whom it trusts, what it contributes.
+"""The configuration of a member of masked sums, `device.toml`: its identity, whom it trusts and what it contributes.
 
 Everything here is the owner's decision. Nothing that the coordinator sends changes it.
 """
@@ -14,7 +14,7 @@ from pydantic import Field, StrictFloat, model_validator
 
 from analyses.job.job import Epsilon, Finite, Name
 from analyses.sums.records import DeclaredRecord
-from analyses.sums.secure_sum import LARGEST_LENGTH, LARGEST_WEIGHT
+from analyses.sums.secure_sum import MAX_LENGTH, MAX_WEIGHT
 from device.budget import DeviceBudget, read_device_ledger
 from device.records import KeptRecord, read_record
 from dp.cost.views import MEMBER_UNIT
@@ -43,8 +43,8 @@ class CoordinatorPin(Settings):
 class RecordConfig(Settings):
     """Section `[[records]]`: what this member contributes where a sum asks for it by name.
 
-    Name, length and largest weight are public: whoever may ask a question can find them out, as they decide whether it
-    is answered. They are declared from what the record is about, and nothing that the file holds decides about an
+    Name, length and largest weight are public: they decide whether a question is answered, so analysts can find them
+        out. They are declared from what the record is about, and nothing that the file holds decides about an
     answer: a file that is not what is declared contributes zeros.
 
     Attributes:
@@ -61,8 +61,8 @@ class RecordConfig(Settings):
 
     name: Name
     path: FilePath
-    length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] | None = None
-    largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] | None = None
+    largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
     fixed: bool = False
 
     @model_validator(mode="after")
@@ -160,7 +160,7 @@ class SumPolicy(Settings):
     @model_validator(mode="after")
     def _encodings_exist(self) -> Self:
         if unknown := sorted(self.allowed_encodings - ENCODING_KINDS):
-            raise ValueError(f"allowed_encodings: {unknown[0]!r} is none of {', '.join(sorted(ENCODING_KINDS))}")
+            raise ValueError(f"allowed_encodings: {unknown[0]!r} is not one of {', '.join(sorted(ENCODING_KINDS))}")
         return self
 
 
@@ -239,7 +239,7 @@ class DeviceConfig(Settings):
         budget, n_members = self.policy.budget, len(roster.members)
         if budget is not None and budget.delta * n_members >= 1:
             raise SettingsError(
-                f"policy.budget.delta: must be below 1 / {n_members}, one over the members of the roster"
+                f"policy.budget.delta: must be smaller than 1 / {n_members}, because the roster has {n_members} members"
             )
         return MemberPolicy(
             pinned={member.name: bytes.fromhex(member.identity) for member in roster.members},
@@ -327,7 +327,7 @@ def write_identity_key(path: Path, entropy: Entropy) -> bytes:
 
 
 class _Stored:
-    """Hands out a key that was drawn earlier, once."""
+    """An entropy source that returns a stored key, once."""
 
     is_secure = True
 

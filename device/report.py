@@ -1,4 +1,4 @@
-"""The private report of a masked sum or of a survey: what became of a device's own record. It never leaves the device.
+"""The private report of a masked sum or a survey on the device's own record. It never leaves the device.
 
 As a party's own report (`party.report`) it is not differentially private, so no message, log line or error text carries
 what it says.
@@ -126,7 +126,7 @@ def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
     if not report["record_was_used"]:
         lines.append(f"The record was not used, zeros were contributed instead: {report['not_used_because']}")
     if report["weight_was_clipped"]:
-        lines.append("The weight was outside of what is declared (0 .. largest_weight), and was clipped.")
+        lines.append("The weight was outside the declared range (0 .. largest_weight) and was clipped.")
     if report.get("values_left_out"):  # reports of earlier versions do not have it
         lines.append(
             f"{report['values_left_out']} numbers of the record are more than the question counts of a member."

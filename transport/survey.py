@@ -17,7 +17,7 @@ ANSWER = "/moiety.v1.Survey/Answer"
 ASK = "/moiety.v1.Survey/Ask"
 
 PIECE_CHARACTERS = 64 << 10
-"""Of a result's text in one message."""
+"""Largest part of a result's text in one message."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class DistributionPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return ROW_UNIT
 
 
@@ -204,7 +204,7 @@ def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
     if set(job.compute_parties) != {brought.party for brought in job.inputs}:
         raise JobError("compute: the members are the parties that bring tables, no more and no fewer")
     if tuple(schema.party for schema in schemas) != job.members:
-        raise JobError("schemas do not belong to the members of the job")
+        raise JobError("the schemas are not those of the members of the job")
     for schema in schemas:
         if len(schema.columns) != 1:
             raise JobError(f"inputs: {schema.party} must bring exactly one column; name it in `columns`")

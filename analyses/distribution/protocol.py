@@ -153,7 +153,7 @@ def reference(tables: Sequence[Table], plan: DistributionPlan) -> NDArray[np.flo
 def survival(job: Job) -> Survival:
     """Return that all parties must stay: what one of them does not send is missing from the estimate."""
     n = len(job.compute_parties)
-    return Survival(n, job.t, 0, (), why_all="every party's responses are part of the estimate, so none may vanish")
+    return Survival(n, job.t, 0, (), why_all="every party's responses are part of the estimate, so none may drop out")
 
 
 ANALYSIS = Analysis(

@@ -33,14 +33,16 @@ from entropy import Entropy
 Integers = NDArray[np.int64]
 
 ID_BYTES = 16
-"""Of a question's identifier on the wire: the first ones of its digest."""
+"""Length of a question's identifier on the wire: the beginning of its digest."""
 
 MAX_QUESTION_BYTES = 8 << 10
-"""Of a question's canonical text."""
+"""Largest size of a question's text."""
 
 MAX_RESPONSES = 10_000_000
+"""Largest number of responses of one survey."""
 
 MAX_ROUNDS = 1024
+"""Largest number of rounds of a series."""
 
 RECORDS_UNIT = "member's records (that it answered is public)"
 """What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""

@@ -1,4 +1,4 @@
-"""What a party says publicly of the columns it brings, and what it hands to an analysis."""
+"""A party's public description of its columns, and the table that it gives to an analysis."""
 
 import math
 from dataclasses import dataclass, field
@@ -29,15 +29,16 @@ class ColumnSchema(PublicModel):
         return self
 
 
-MOST_ROWS = 1 << 40
+MAX_ROWS = 1 << 40
 
-RowRange = tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=MOST_ROWS)]]
-"""The least and the most rows that a table may have: fixed by the owner without counting them, and public."""
+RowRange = tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=MAX_ROWS)]]
+"""The smallest and the largest number of rows that a table may have. Public; the owner fixes it without counting
+rows."""
 
-MOST_ROWS_PER_PERSON = 1 << 16
+MAX_ROWS_PER_PERSON = 1 << 16
 
-RowsPerPerson = Annotated[int, Field(ge=1, le=MOST_ROWS_PER_PERSON)]
-"""The most rows of one person that count in a job that protects persons: fixed by the owner without counting them."""
+RowsPerPerson = Annotated[int, Field(ge=1, le=MAX_ROWS_PER_PERSON)]
+"""The largest number of rows per person that count in a job that protects persons. Fixed without counting rows."""
 
 
 class BlockSchema(PublicModel):
@@ -61,11 +62,11 @@ class BlockSchema(PublicModel):
     @model_validator(mode="after")
     def _rows_are_ordered(self) -> Self:
         if self.rows is not None and self.rows[0] > self.rows[1]:
-            raise ValueError(f"rows: the least, {self.rows[0]}, is above the most, {self.rows[1]}")
+            raise ValueError(f"rows: the smallest number, {self.rows[0]}, is larger than the largest, {self.rows[1]}")
         return self
 
     def admits(self, n_rows: int) -> bool:
-        """Return whether a table of so many rows keeps the declaration."""
+        """Return whether a table with this number of rows conforms to the declaration."""
         return self.rows is None or self.rows[0] <= n_rows <= self.rows[1]
 
 
@@ -92,15 +93,19 @@ class Table:
 
     def __post_init__(self) -> None:
         if not self.schema.admits(self.n_rows):
-            raise ValueError(f"the table of {self.schema.party} does not have as many rows as it declares")
+            raise ValueError(
+                f"the number of rows in the table of {self.schema.party} is outside the range that it declares"
+            )
         if (self.persons is None) != (self.schema.most_rows_per_person is None):
-            raise ValueError(f"the table of {self.schema.party} says whose its rows are exactly if its schema says so")
+            raise ValueError(
+                f"the table of {self.schema.party} must name the persons of its rows if and only if its schema says so"
+            )
         if self.persons is not None and len(self.persons.of_rows) != self.n_rows:
             raise ValueError(f"the table of {self.schema.party} does not name a person for each row")
 
     @property
     def n_rows(self) -> int:
-        """Number of rows: private to the parties."""
+        """Number of rows. It is known to the parties only."""
         return int(self.values.shape[0])
 
 

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 NoisyUserSum = Callable[[int, Sequence[Integers]], Integers]
 """Sweep s and all owners' user vectors to their sum with the noise of the plan's user release."""
 
-_LEAST_TOTAL = 1.0
+_MIN_TOTAL = 1.0
 _OWN_SWEEPS = 4
 
 
@@ -90,7 +90,7 @@ class OpenedRows:
         numbers = opened / float(rule.units)
         rows = numbers[: len(numbers) - n_pooled].reshape(-1, 2 + p)
         counts = rows[:, 0] / float(rule.count_weight)
-        total = max(_LEAST_TOTAL, float(counts.sum()))
+        total = max(_MIN_TOTAL, float(counts.sum()))
         pooled = numbers[len(numbers) - n_pooled :] / (float(rule.moment_weight or 1) * total)
         moment = symmetric(np.concatenate([[1.0], pooled]), p + 1)
         values, basis = np.linalg.eigh(moment)

@@ -116,7 +116,7 @@ async def conduct_series(
     Args:
         session: the coordinator's end of the job.
         agreed: on by all participants.
-        stage_s: who has not answered a stage within so long is left behind.
+        stage_s: deadline of a stage in seconds; parties that have not answered by then are left out.
         first_input: public input of round 0.
         after_round: see `mpc.secagg.series.AfterRound`.
 
@@ -127,9 +127,9 @@ async def conduct_series(
         TooFewMembersError: too few answered in the last attempt of a round.
         ProtocolError: a sum cannot be opened.
     """
-    gone: set[int] = set()
-    identities = await receive_identities(session, agreed.n_parties, stage_s, gone)
-    link = _CoordinatorLink(session, agreed, stage_s, gone)
+    dropped_out: set[int] = set()
+    identities = await receive_identities(session, agreed.n_parties, stage_s, dropped_out)
+    link = _CoordinatorLink(session, agreed, stage_s, dropped_out)
     try:
         return await host_series(agreed.series(session, identities), link, first_input, after_round)
     finally:
@@ -187,17 +187,17 @@ class _PartyLink:
 class _CoordinatorLink:
     """See `mpc.secagg.series.CoordinatorSeriesLink`."""
 
-    def __init__(self, session: Session, agreed: SessionSeries, stage_s: float, gone: set[int]) -> None:
+    def __init__(self, session: Session, agreed: SessionSeries, stage_s: float, dropped_out: set[int]) -> None:
         self._session = session
         self._agreed = agreed
         self._stage_s = stage_s
-        self._gone = gone
+        self._dropped_out = dropped_out
         self._late: set[asyncio.Future[Any]] = set()
         self._attempt: SessionHost | None = None
 
     def enter(self, machine: SumCoordinator) -> SessionHost:
         self._attempt = SessionHost(
-            self._session, machine, self._stage_s, self._gone, name_of=name_in_series, late=self._late
+            self._session, machine, self._stage_s, self._dropped_out, name_of=name_in_series, late=self._late
         )
         return self._attempt
 
@@ -205,7 +205,11 @@ class _CoordinatorLink:
         self._drop_late()
         arrays = _announced(announcement)
         await asyncio.gather(
-            *(self._tell(party, arrays) for party in range(1, self._agreed.n_parties + 1) if party not in self._gone)
+            *(
+                self._tell(party, arrays)
+                for party in range(1, self._agreed.n_parties + 1)
+                if party not in self._dropped_out
+            )
         )
 
     async def end_attempt(self) -> None:
@@ -231,7 +235,7 @@ class _CoordinatorLink:
                 for array in arrays:
                     await self._session.send(party, ANNOUNCEMENT_STAGE, array)
         except (PeerLostError, PeerSilentError, TimeoutError):
-            self._gone.add(party)
+            self._dropped_out.add(party)
 
 
 def _announced(announcement: Announcement | None) -> tuple[Bytes, ...]:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from coordinator.surveys.store import Given, Outcome, SurveyStore
 
 MAX_ROWS = 1000
-"""Of one transaction."""
+"""Largest number of responses in one transaction."""
 
 GATHER_S = 0.05
-"""So long a first response waits for others."""
+"""How long a first response waits for others, in seconds."""
 
 
 class Intake:

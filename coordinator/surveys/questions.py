@@ -27,10 +27,10 @@ from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, Surv
 SESSION_BYTES = 16
 
 MAX_OPEN = 64
-"""Surveys at a time."""
+"""Largest number of surveys that are open at a time."""
 
 LOOK_S = 1.0
-"""So often an analyst hears how many responses there are, and it is looked whether a survey is over by the clock."""
+"""How often, in seconds, an analyst hears how many responses there are, and surveys whose time has come are closed."""
 
 Integers = NDArray[np.int64]
 

@@ -41,7 +41,8 @@ from mpc.transcript import RoundId, encode_fields
 Integers = NDArray[np.int64]
 
 MAX_ROUNDS = 1 << 12
-"""Of a series: a session has a stage per attempt and kind of message, and holds a bounded number of stages."""
+"""Largest number of rounds of a series: each attempt and kind of message takes a stage, whose number per session is
+bounded."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 class TableError(ValueError):
-    """A table that cannot serve a job; the text is public."""
+    """The table cannot be used for a job; the text is public."""
 
 
 class UnusableTableError(TableError):
@@ -48,7 +48,7 @@ class _Named:
     label: str
 
     def refusal(self, what: str) -> TableError:
-        """Return why the configuration does not let a job have this; public."""
+        """Return the public error for a request that the configuration does not allow."""
         return TableError(f"{self.label}: {what}")
 
     @contextmanager
@@ -105,7 +105,7 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
     names = brought.columns or table.usual_columns
     for name in names:
         if names.count(name) > 1:
-            raise named.refusal(f"column {name!r} is asked for more than once")
+            raise named.refusal(f"column {name!r} is requested more than once")
         if name in table.key_columns:
             what = "rows" if name == table.id_column else "persons"
             raise named.refusal(f"column {name!r} identifies the {what} and cannot be used as a feature")
@@ -148,7 +148,7 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
     with named.used():
         values, keys = _read(table, [column.name for column in schema.columns])
         if not schema.admits(len(values)):
-            raise SourceError("it does not have as many rows as its owner declares")
+            raise SourceError("its number of rows is outside the range that its owner declares")
         for key in keys.values():
             _check_key(table, key)
     digest = b"" if table.id_column is None else digest_of_ids(keys[table.id_column])
@@ -223,7 +223,7 @@ def _as_numbers(column: pl.Series) -> pl.Series:
         raise SourceError(f"column {column.name!r} has an empty value; fill it in or leave the row out at every party")
     column = column.cast(pl.Float64)
     if column.is_nan().any():
-        raise SourceError(f"column {column.name!r} has a value that is no number (NaN)")
+        raise SourceError(f"column {column.name!r} has a value that is not a number (NaN)")
     return column.clip(-LARGEST, LARGEST) if column.is_infinite().any() else column
 
 

@@ -106,7 +106,7 @@ async def test_a_request_is_measured_before_it_is_decoded(serving):
 
 async def test_a_request_that_is_none_is_refused_in_one_line(serving, capsys):
     _, dial = serving
-    with pytest.raises(grpc.aio.AioRpcError, match="cannot be read") as caught:
+    with pytest.raises(grpc.aio.AioRpcError, match="cannot be decoded") as caught:
         await dial(Role.ANALYST, "ann").unary_unary(SHOW)(b"\xff\xff")
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "Traceback" not in capsys.readouterr().out

@@ -22,7 +22,7 @@ from cli.main import app
 from demo.local_deployment import COORDINATOR_NAME, LocalTable
 
 LIMIT = 50.0
-"""Of the epsilon of a job at the party `three`, which only computes."""
+"""The limit that party `three`, which only computes, sets on the epsilon of a job."""
 
 LARGER_EPSILON = 48.0
 """Than that of the jobs that all others are shown, 40."""
@@ -73,7 +73,7 @@ def deployment(tmp_path_factory):
 
 
 def lies_about(variant):
-    """Return a lie for each of what may be shown differently, and to whom: see `TwoFacedAsking`."""
+    """Return a lie for each of what may be shown differently, and to whom: see `TwoFacedProposal`."""
     computing = HELPERS if variant.has_helpers else OWNERS
     privacy = {"epsilon": LARGER_EPSILON, "delta": 1e-6, **variant.privacy}
     only_computing = HELPERS if variant.has_helpers else OWNERS[2:]
