@@ -2,10 +2,10 @@
 
 The steps, each on disk before the next one begins:
 
-1. the owner's policy and declarations allow the question; the record is read;
+1. the owner's policy and declarations allow the question;
 2. the response is *begun* in the store;
 3. its cost is reserved in the ledger, and committed;
-4. it is drawn;
+4. the record is read, for the first time, and the response is drawn;
 5. it is kept in the store;
 6. it is sent until the coordinator says that it has taken it.
 
@@ -19,7 +19,8 @@ not paid for:
 | begun, not committed | the device sits out |
 | committed, not begun | it refuses: the store was lost, and with it perhaps a response that has left |
 
-The record decides none of this. One that cannot be used answers as the empty input.
+The record decides none of this, and is not opened before it is paid for. One that cannot be used answers as the empty
+input.
 """
 
 import asyncio
@@ -160,7 +161,6 @@ class SurveyDevice:
         key = self._key_of(asked)
         if (found := self.store.find(key)) is not None and found.body is not None:
             return found.body
-        answers = self._read(asked)
         state = self.budget.survey_state(key)
         if found is None:
             if state is not None:
@@ -169,6 +169,7 @@ class SurveyDevice:
             self.budget.charge_survey(key, asked.question.analysis, asked.question.plan.cost())
         elif state is not JobState.COMMITTED:
             raise SitsOutError("the device was stopped before the response was paid for")
+        answers = self._read(asked)
         body = asked.body_of(asked.respond(answers.value, self.name, self.entropy))
         self._report(asked, key, answers)
         self.store.keep(key, body)

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from test_demo_sum import moiety
+from commands import moiety
 from typer.testing import CliRunner
 
 from cli.main import app

@@ -4,11 +4,14 @@ import contextlib
 import json
 import time
 
+import numpy as np
 import pytest
 from surveys import HUB, another_session, asked, kept, survey_device
 
 from analyses.job.job import JobError
+from analyses.sums.records import DeclaredRecord, Record
 from device.budget import survey_charge_id
+from device.records import KeptRecord
 from device.report import describe_sum_report, read_sum_report
 from device.survey import SitsOutError
 from dp.cost.views import MEMBER_UNIT
@@ -88,6 +91,21 @@ def test_what_is_charged_and_not_begun_is_refused(tmp_path, state):
 
 
 # The owner's policy
+
+
+def test_a_record_is_not_opened_before_its_response_is_paid_for(tmp_path):
+    states = []
+
+    def read():
+        states.append(device.budget.survey_state(asked().digest))
+        return Record(np.array([40.0]))
+
+    with survey_device(tmp_path, records={"wage": KeptRecord(DeclaredRecord(), read)}) as device:
+        for _ in range(2):
+            device.respond(asked())
+        with pytest.raises(SitsOutError):
+            device.respond(asked(epsilon=8.0))
+    assert states == [JobState.COMMITTED]
 
 
 def test_a_question_of_another_coordinator_is_sat_out_also_where_it_repeats_ours(tmp_path):
