@@ -60,7 +60,7 @@ SUB_ROOMS = {
         "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
-    "coordinator": {"sums": set()},
+    "coordinator": {"sums": set(), "surveys": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
     "cli": {"terminal": set()},
 }
