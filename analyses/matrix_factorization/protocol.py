@@ -100,7 +100,9 @@ async def party(session: Session, plan: FactorJobPlan, table: Table | None) -> L
     part = VerticalPart(session, plan, own) if plan.is_vertical else HorizontalPart(session, plan, own)
     await contribute_to_series(session, plan.series(session), part.contribute)
     released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties)
-    return replace(own.report, kept=await session.compute(part.improved_by_own, released))
+    kept = await session.compute(part.improved_by_own, released)
+    assert table.schema.ratings is not None
+    return replace(own.report, kept=kept | {"items_digest": table.schema.ratings.items_digest})
 
 
 class HorizontalPart:

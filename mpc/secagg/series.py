@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import Entropy
-from mpc.errors import LocalFaultError, PeerViolationError
+from mpc.errors import LocalFaultError, PeerViolationError, TooFewSharesError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import SumCoordinator
@@ -224,7 +224,8 @@ async def host_series(
         What each round came to, in order.
 
     Raises:
-        TooFewMembersError: too few answered in the last attempt of a round: of round 0, with `may_end_early`.
+        TooFewMembersError, TooFewSharesError: too few answered in the last attempt of a round: of round 0, with
+            `may_end_early`.
         ProtocolError: a sum cannot be opened.
     """
     found: list[OpenedSum] = []
@@ -239,6 +240,10 @@ async def host_series(
                 raise
             await link.end_attempt()
             break
+        except TooFewSharesError:
+            if not may_end_early or not found:
+                raise
+            break  # members that have answered the last stage wait for the next announcement already
         found.append(opened)
         public_input = await after_round(config, opened)
     await link.announce(None)
