@@ -230,7 +230,7 @@ def test_a_restarted_member_does_not_enter_the_round_again(stage):
 def test_the_journal_refuses_the_other_kind_even_from_a_restored_member():
     round_ = AdversarialCoordinator().up_to("unmask")
     for owner, kind in ((TARGET, ShareKind.MASK_KEY), (VICTIM, ShareKind.MASK_KEY)):
-        with pytest.raises(ShareKindError, match=f"member {owner}'s seed of its own mask is out"):
+        with pytest.raises(ShareKindError, match=f"a share of the seed of its own mask of member {owner} was released"):
             round_.journals[VICTIM].record_release(round_.config.round_id, {owner: kind})
 
 
@@ -343,14 +343,14 @@ def test_different_configurations_are_named():
 
 def test_different_member_lists_are_named():
     round_ = AdversarialCoordinator().up_to("advertise")
-    with pytest.raises(SplitMembersError, match="party-1 was shown another list of members") as caught:
+    with pytest.raises(SplitMembersError, match="party-1 received a list of members that differs from ours") as caught:
         round_.split_member_lists(left_out=5, deceived={1}, hide_it=False)
     assert caught.value.member == 1
 
 
 def test_different_member_lists_cannot_be_hidden():
     round_ = AdversarialCoordinator().up_to("advertise")
-    with pytest.raises(UnopenableShareError, match="sealed shares of party-1 do not open"):
+    with pytest.raises(UnopenableShareError, match="sealed shares of party-1 cannot be opened"):
         round_.split_member_lists(left_out=5, deceived={1}, hide_it=True)
 
 

@@ -19,6 +19,8 @@ from analyses.registry import ANALYSES
 from demo.local_deployment import LocalTable
 from dp.cost.views import EVENT_UNIT
 
+pytestmark = pytest.mark.real_time  # real services
+
 PARTIES = ("bank", "hospital", "telco")
 N_ROWS = 60
 ROWS = (20, 100)

@@ -76,8 +76,8 @@ def outcome(**changes):
 
 def test_the_text_says_who_vanished_when_and_whether_the_sum_is_right():
     lines = [line.strip() for line in text_of(outcome()).splitlines()]
-    assert lines[2] == "device-03 killed after 1.00 s, dropped out at stage masked input: not in the sum"
-    assert lines[3].startswith("device-02 killed after 2.00 s, dropped out at stage unmask: its vector had arrived")
+    assert lines[2] == "device-03 killed after  1.00 s, dropped out at stage masked input: not in the sum"
+    assert lines[3].startswith("device-02 killed after  2.00 s, dropped out at stage unmask: its vector had arrived")
     assert lines[4] == "device-01 killed after  3.00 s, had sent everything before"
     assert "the check       exact: equal in every entry" in lines
     assert any(line.startswith("privacy") and "no noise" in line for line in lines)
@@ -205,7 +205,7 @@ def test_the_owner_of_a_device_checks_what_its_records_are(tmp_path):
     assert "steps: would count as zeros:" in shown().stdout
     assert "cannot be read" in shown().stdout
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 24, "weight": 5}))
-    assert (shown().exit_code, shown().stdout) == (0, "steps: is what is declared\n")
+    assert (shown().exit_code, shown().stdout) == (0, "steps: matches its declaration\n")
     assert json.loads(shown("--format", "json").stdout) == {"steps": None}
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 23}))
     assert json.loads(shown("--format", "json").stdout) == {"steps": "it has 23 values; 24 are declared"}

@@ -157,7 +157,7 @@ async def test_a_role_that_may_not_deliver_is_told_who_may(federation, role):
     status, text = await refusal_of_stranger(federation, federation.issue(role, "party-2"))
     assert status is grpc.StatusCode.PERMISSION_DENIED
     assert text == (
-        f"/moiety.v1.Mailbox/Deliver may be called by coordinator, party, not by spiffe://acme/{role}/party-2"
+        f"/moiety.v1.Mailbox/Deliver may be called by coordinator, party only, not by spiffe://acme/{role}/party-2"
     )
 
 

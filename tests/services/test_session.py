@@ -218,7 +218,7 @@ async def test_a_sender_killed_in_the_middle_of_an_array_is_lost_at_once(tmp_pat
         waiting = asyncio.create_task(federation.session(1, deadline_s=GENEROUS_S).receive(2, "deal", (1 << 18,)))
         await asyncio.sleep(0.1)
         process.kill()
-        with pytest.raises(PeerLostError, match="party-2 is gone: its connection broke in stage deal"):
+        with pytest.raises(PeerLostError, match="party-2 has dropped out: its connection broke in stage deal"):
             await waiting  # a deadline that passed would be another error
 
 
@@ -306,7 +306,7 @@ async def test_gather_fails_at_once_where_too_many_are_lost(tmp_path):
         await asyncio.sleep(0.05)
         assert not gathering.done()
         hub.mark_lost(1, "it was killed")
-        with pytest.raises(PeerLostError, match=r"party-[13] is gone: it was killed"):
+        with pytest.raises(PeerLostError, match=r"party-[13] has dropped out: it was killed"):
             await asyncio.wait_for(gathering, GENEROUS_S)
 
 
@@ -326,7 +326,9 @@ async def test_wrong_calls_are_our_own_fault(tmp_path):
             await one.send(1, "s", words(3))
         with pytest.raises(LocalFaultError, match="member 7 is not one"):
             await one.receive(7, "s", (3,))
-        with pytest.raises(LocalFaultError, match="stage s: a message is an array of uint8 or uint64, not float64"):
+        with pytest.raises(
+            LocalFaultError, match="stage s: a message must be an array of uint8 or uint64, not of float64"
+        ):
             await one.send(2, "s", np.zeros(3))
         with pytest.raises(LocalFaultError, match="a quorum of 3 is larger than the number of senders, 2"):
             await one.gather([0, 2], "s", (3,), quorum=3)
@@ -429,7 +431,7 @@ async def test_a_send_given_up_half_way_loses_the_connection_for_that_stage_only
             for _ in range(9):
                 await two.receive(1, "s", (MB,))
 
-        with pytest.raises(PeerLostError, match="party-1 is gone: its connection broke in stage s"):
+        with pytest.raises(PeerLostError, match="party-1 has dropped out: its connection broke in stage s"):
             await receive_all()
 
 

@@ -83,7 +83,7 @@ def test_the_command_prints_the_table_without_asking_anybody(tmp_path):
     text = CliRunner().invoke(app, ["job", "plan", str(job)])
     assert text.exit_code == 0
     assert "3 compute parties; 1 may collude" in text.stdout
-    assert "Nobody would notice a wrong share" in text.stdout
+    assert "corrupted share would not be detected" in text.stdout
     table = CliRunner().invoke(app, ["job", "plan", str(job), "--format", "json"])
     assert json.loads(table.stdout)["openings"][0]["n_required"] == 3
     assert CliRunner().invoke(app, ["job", "plan", str(tmp_path / "none.toml")]).exit_code == 2

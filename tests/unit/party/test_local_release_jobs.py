@@ -92,7 +92,7 @@ async def test_local_centres_are_paid_for_before_they_are_drawn(tables, tmp_path
     """How long the draw takes depends on noisy counts: whoever calls the job off meanwhile learns nothing for free."""
     states = []
 
-    def release(local, rows, entropy):
+    def release(local, rows, noise, choices):
         states.append([ledger.balance("people").n_committed for ledger in federation.ledgers.values()])
         raise RuntimeError("the analyst called the job off here")
 

@@ -271,7 +271,7 @@ def test_keys_of_sketches_differ_between_jobs_and_between_pairs():
     ("name", "options", "view", "max_rows", "message"),
     [
         ("fm-sketch", {}, "coordinator", 100, "accept_no_protection_against_parties"),
-        ("fm-sketch", {"accept_no_protection_against_parties": False}, "coordinator", 100, "one colluding party"),
+        ("fm-sketch", {"accept_no_protection_against_parties": False}, "coordinator", 100, "single colluding party"),
         ("fm-sketch", ACCEPTED, "coalition", 100, "privacy.view"),
         ("fm-sketch", {**ACCEPTED, "sketches": 8}, "coordinator", 100, "counting_options.sketches"),
         ("fm-sketch", {**ACCEPTED, "estimator": "guess"}, "coordinator", 100, "counting_options.estimator"),

@@ -197,7 +197,7 @@ def test_less_noise_allows_more_local_clusters():
                 "'owner-1' declares"
             ),
         ),
-        ({"k": 30, "k_local": 3}, r"30 clusters of a grid of k_local\^3 = 27 cells"),
+        ({"k": 30, "k_local": 3}, r"30 clusters are more than the k_local\^3 = 27 cells"),
         ({"k_local": 50}, "at most 65536 cells"),
         ({"counting": "magic"}, "there is no membership estimator 'magic'; available: .*mpc"),
         ({"counting_options": {"depth": 3}}, "counting_options: .* no option 'depth'"),

@@ -115,7 +115,7 @@ def test_a_job_that_says_nothing_of_rows_is_ready_for_the_most_that_are_declared
     schemas = schemas_with((5, 80), (10, 90), (1, 70))
     assert parameters_of(make_job(parameters={}), schemas, JointRowsParams).max_rows == 70
     assert parameters_of(make_job(parameters={"max_rows": 75}), schemas, JointRowsParams).max_rows == 75
-    with pytest.raises(JobError, match=r"max_rows: 69 is below 70, .* party 'telco' declares"):
+    with pytest.raises(JobError, match=r"max_rows: 69 is smaller than 70, .* party 'telco' declares"):
         parameters_of(make_job(parameters={"max_rows": 69}), schemas, JointRowsParams)
 
 

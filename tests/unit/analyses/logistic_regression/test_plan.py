@@ -32,7 +32,7 @@ def planned(parameters=None, schemas=SCHEMAS, **changes):
         ({"iterations": MAX_ITERATIONS + 1}, "parameters.iterations: .*less than or equal to 20000"),
         ({"sampling_rate": 0.0}, "parameters.sampling_rate"),
         ({"sampling_rate": 1.5}, "parameters.sampling_rate"),
-        ({"most_participations": 6}, "parameters.most_participations: a unit takes part 1 to 5 times, not 6"),
+        ({"most_participations": 6}, "parameters.most_participations: most_participations must lie in 1..5, not at 6"),
         ({"sampling_rate": 1, "most_participations": 2}, "parameters.most_participations: at rate 1"),
         ({"weight_norm": 0}, "parameters.weight_norm"),
         (
@@ -50,7 +50,10 @@ def planned(parameters=None, schemas=SCHEMAS, **changes):
         ({"gamma": 2}, "parameters.gamma: with 2 every value of telco would be rounded to zero; choose a larger gamma"),
         ({"weight_gamma": 1, "weight_norm": 0.5}, "every weight would be rounded to zero"),
         ({"norm_bounds": NORMS}, "norm_bounds: they can only be given together with row_norm"),
-        ({"row_norm": 2.0, "norm_bounds": {"bank": 1.0}}, "norm_bounds: must name exactly the parties bank, hospital"),
+        (
+            {"row_norm": 2.0, "norm_bounds": {"bank": 1.0}},
+            "norm_bounds: must have one entry for each of the parties bank, hospital",
+        ),
         ({"row_norm": 1.9, "norm_bounds": NORMS}, "and the intercept's 1 is larger than the square of row_norm"),
         (
             {"row_norm": 1.7, "norm_bounds": NORMS, "intercept": False},
@@ -76,7 +79,7 @@ def test_an_epsilon_too_small_for_any_answer_is_refused_whatever_the_reason():
 
 def test_values_too_large_for_any_field_are_refused():
     with pytest.raises(
-        JobError, match=r"parameters.max_rows, parameters.gamma, parameters.weight_gamma: .*the limit is 126"
+        JobError, match=r"parameters.max_rows, parameters.gamma, parameters.weight_gamma: .*the largest field has 126"
     ):
         planned({"max_rows": 1 << 100})
 

@@ -286,7 +286,7 @@ def test_values_too_large_for_any_noise_are_refused_and_the_text_says_what_to_ch
 
 @pytest.mark.parametrize("upper", [1e60, 1e300])
 def test_values_too_large_for_the_noise_of_any_sketch_are_refused_by_name(upper):
-    with pytest.raises(JobError, match=r"values up to 1e\+\d+ needs noise beyond .*parameters.largest"):
+    with pytest.raises(JobError, match=r"values up to 1e\+\d+ needs more noise than .*parameters.largest"):
         plan_for(tables_of(upper=upper), method="sketch")
 
 

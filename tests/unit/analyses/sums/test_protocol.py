@@ -158,7 +158,9 @@ def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_t
 def test_with_too_few_left_the_sum_fails_and_names_who_is_missing():
     result, _, _, _ = run(make_job(), make_tables(), kills=dict.fromkeys((1, 2, 3), "masked input"))
     assert isinstance(result, TooFewMembersError)
-    assert "4 members answered at the stage masked input, 5 must; missing: party-1, party-2, party-3" in str(result)
+    assert "only 4 members answered at stage masked input, but 5 are needed; missing: party-1, party-2, party-3" in str(
+        result
+    )
 
 
 class Slow:
@@ -220,7 +222,7 @@ def test_parties_that_are_told_different_keys_of_one_sum_nothing():
 
     result, _, _, _ = run(make_job(), make_tables(), fault=fault)
     assert isinstance(result, PeerViolationError)
-    assert "sign with other keys than another party says" in str(result)
+    assert "reports signing keys that differ from those that another party reports" in str(result)
 
 
 def test_attempts_are_bounded(monkeypatch):
@@ -309,7 +311,7 @@ def test_a_table_with_more_rows_than_allowed_is_clipped_and_only_its_owner_hears
     ("changes", "words"),
     [
         ({"parameters": {"units": 10}}, "max_rows"),
-        ({"parameters": {"max_rows": 10}}, "units: sums and means need it"),
+        ({"parameters": {"max_rows": 10}}, "parameters.units: must be given for sums and means"),
         ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "for a histogram"),
         ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "for a mean"),
         ({"parameters": {"max_rows": 10, "units": 10, "unit": "party"}}, "party_norm"),
@@ -348,7 +350,7 @@ def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where
 def test_parties_with_other_numbers_of_columns_are_refused():
     job = make_job()
     schemas = [make_schema(PARTIES[0], ((0.0, 1.0),)), *(make_schema(party) for party in PARTIES[1:])]
-    with pytest.raises(JobError, match="party-2 brings 2 columns and party-1 1"):
+    with pytest.raises(JobError, match="party-2 brings 2 columns and party-1 brings 1"):
         analysis_of(job).plan(job, schemas)
 
 

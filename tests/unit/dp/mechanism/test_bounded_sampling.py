@@ -77,7 +77,7 @@ def test_by_default_one_unit_in_a_hundred_would_exceed_the_bound():
         (1.5, 3, 3, "rate"),
         (0.5, 3, 4, "most_participations must lie in 1..3"),
         (0.5, 3, 0, "most_participations must lie in 1..3"),
-        (1.0, 3, 2, "nobody"),
+        (1.0, 3, 2, "no unit would be left"),
     ],
 )
 def test_a_sampling_that_is_none_is_refused(rate, steps, most, words):

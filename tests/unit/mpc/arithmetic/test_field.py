@@ -8,7 +8,8 @@ import pytest
 from sharings import as_integers, random_words
 
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.arithmetic.field import PRIMES, ResidueField
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
 EVERY_FIELD = [ResidueField(k) for k in range(1, 7)]

@@ -91,7 +91,7 @@ def test_too_few_dealers_end_the_job_with_a_name():
     members = Members(4)
     results = members.agree({1: {1, 2, 3}, 2: {1, 2, 4}, 3: {1, 2, 3, 4}, 4: {1, 2, 3, 4}})
     assert all(isinstance(r, PeerLostError) and r.member == 3 for r in results.values())
-    assert "party-3 did not reach everybody: 2 parties are left, 3 are needed" in str(results[1])
+    assert "party-3 did not reach all parties: 2 parties are left, but 3 are needed" in str(results[1])
 
 
 def test_something_else_than_flags_counts_as_absence():

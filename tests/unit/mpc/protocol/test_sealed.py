@@ -63,7 +63,7 @@ def test_an_altered_message_does_not_open_and_its_sender_is_named(position):
     one, two = channels()
     sealed = bytearray(one.seal("a", b"hello"))
     sealed[position] ^= 1
-    with pytest.raises(PeerViolationError, match="party-1 in stage a does not open") as caught:
+    with pytest.raises(PeerViolationError, match="party-1 in stage a cannot be opened") as caught:
         two.open("a", bytes(sealed))
     assert (caught.value.member, caught.value.stage) == (1, "a")
 

@@ -145,7 +145,7 @@ def test_masked_vectors_of_another_length_are_not_taken(elements):
     round_ = OpenRound().up_to("share")
     masked = round_.members[3].mask_input(round_.deliveries[3], np.zeros(12, dtype=np.int64))
     assert len(masked.elements) == 30
-    with pytest.raises(PeerViolationError, match="party-3 sent no masked vector of this round"):
+    with pytest.raises(PeerViolationError, match="party-3 sent an invalid masked vector"):
         round_.coordinator.receive(replace(masked, elements=elements))
 
 

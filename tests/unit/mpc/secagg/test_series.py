@@ -124,7 +124,11 @@ class _LyingMember(LocalSeriesMember):
         (lambda a: replace(a, number=0), PeerViolationError, "not due"),
         (lambda a: replace(a, number=a.number + 7), PeerViolationError, "not due"),
         (lambda a: replace(a, attempt=9), PeerViolationError, "not due"),
-        (lambda a: replace(a, public_input=b"another model"), DifferentInputError, "another public input"),
+        (
+            lambda a: replace(a, public_input=b"another model"),
+            DifferentInputError,
+            "public input that differs from ours",
+        ),
     ],
     ids=["a round that is over", "a round after the last", "an attempt too many", "another input for one member"],
 )

@@ -157,7 +157,10 @@ def test_tables_do_not_share_a_budget():
             replace(wanted("job-1"), events=dict.fromkeys(VIEWS, REPLACED)),
             ("relation add_or_remove_one, not for replace_one"),
         ),
-        (replace(wanted("job-1"), events={"coalition": REPLACED}), "stated for coordinator and coalition"),
+        (
+            replace(wanted("job-1"), events={"coalition": REPLACED}),
+            "stated for exactly these views: coordinator and coalition",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_charged_is_refused_with_the_reason(job, words):

@@ -344,7 +344,7 @@ def test_entries_that_vanish_under_a_running_process_are_noticed_before_the_next
     reserve(ledger, "job-1")
     ledger.commit("job-1")
     edit(tmp_path, "DELETE FROM entries WHERE sequence > 1")
-    with pytest.raises(LedgerDamagedError, match="this process knows entry 3"):
+    with pytest.raises(LedgerDamagedError, match="this process contains entry 3"):
         reserve(ledger, "job-2")
     with pytest.raises(LedgerDamagedError):
         reserve(ledger, "job-2")

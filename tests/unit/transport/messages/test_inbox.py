@@ -245,7 +245,7 @@ async def test_a_lost_member_s_earlier_arrays_are_still_received():
     await inbox.take(BANK, "a", aiter(Stream(words(4, 5))))
     inbox.mark_lost(BANK, "it was killed")
     assert (await receive(inbox, BANK, "a"))[0] == 5
-    with pytest.raises(PeerLostError, match="bank is gone: it was killed") as caught:
+    with pytest.raises(PeerLostError, match="bank has dropped out: it was killed") as caught:
         await receive(inbox, BANK, "a")
     assert (caught.value.member, caught.value.stage) == (BANK, "a")
 

@@ -132,7 +132,7 @@ def test_sensitivities_are_those_of_any_two_neighbours(cells):
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"sketches": 4096}, "no option 'sketches'"), ({"cells": "all"}, "cells: must be pairs or joint")],
+    [({"sketches": 4096}, "no option 'sketches'"), ({"cells": "all"}, "cells: must be 'pairs' or 'joint'")],
 )
 def test_an_unknown_option_is_refused(options, says):
     with pytest.raises(JobError, match=says):
