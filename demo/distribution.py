@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analyses.distribution import protocol as distribution
-from analyses.distribution.metrics import kolmogorov_smirnov, mean_of, quantiles, wasserstein
+from analyses.distribution.estimates.metrics import kolmogorov_smirnov, mean_of, quantiles, wasserstein
 from cli.terminal.output import say
 from cli.terminal.plot import plot_distribution
 from demo.job import DemoRun, example_job, run_on

@@ -20,9 +20,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.frequencies import Floats, Level
-from analyses.distribution.monotone import isotonic
-from analyses.distribution.tree_estimate import least_squares, total_of
+from analyses.distribution.estimates.frequencies import Floats, Level
+from analyses.distribution.estimates.monotone import isotonic
+from analyses.distribution.estimates.tree_estimate import least_squares, total_of
 from analyses.job.job import PrivacyTarget
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import calibrated, configure, levels_of, ring_for

@@ -101,6 +101,17 @@ class DistributionPlan(Plan):
         """How a slot answers; None where the parties' counts are added up under masks."""
         return None if self.favoured is None else _mechanism(self.params, self.odds)
 
+    @property
+    def response(self) -> Mechanism:
+        """How a slot or a device answers.
+
+        Raises:
+            ValueError: nothing answers, because the parties' counts are added up under masks.
+        """
+        if self.mechanism is None:
+            raise ValueError("nothing answers: the parties' counts are added up under masks")
+        return self.mechanism
+
     @cached_property
     def tree(self) -> MaskedTree:
         """The masked sum of a job in which no row answers."""
@@ -116,10 +127,8 @@ class DistributionPlan(Plan):
     @property
     def n_outputs(self) -> int:
         """Every response is below it."""
-        mechanism = self.mechanism
+        mechanism = self.response
         match mechanism:
-            case None:
-                raise ValueError("nothing answers")
             case Wave():
                 return mechanism.n_outputs
             case DirectResponse() | HashedResponse():

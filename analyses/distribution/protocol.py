@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.estimate import counted, estimated
+from analyses.distribution.estimates.estimate import counted, estimated
 from analyses.distribution.plan import MASKED, SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
 from analyses.distribution.reference import reference
 from analyses.distribution.text import lines_of_distribution
@@ -147,8 +147,8 @@ async def coordinator(session: Session, plan: DistributionPlan) -> dict[str, Any
     """Run the coordinator's part: gather all responses, or host the masked sum, and estimate the distribution.
 
     Returns:
-        JSON-able; see `analyses.distribution.estimate.described`. Of a masked sum also who is in it and who is not, as
-        `analyses.sums.round.participation` says.
+        JSON-able; see `analyses.distribution.estimates.estimate.described`. Of a masked sum also who is in it and who
+        is not, as `analyses.sums.round.participation` says.
 
     Raises:
         PeerError: a party sent too few responses, or one that is no output.

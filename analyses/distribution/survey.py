@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
-from analyses.distribution.estimate import estimated
+from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.plan import DistributionParams, DistributionPlan, Mechanism
 from analyses.job.job import Delta, Epsilon, Finite, JobError, Name, PublicModel, explain
 from dp.cost.accounting import CalibrationError
@@ -132,7 +132,7 @@ class SurveyQuestion(PublicModel):
         except ValidationError as error:
             raise JobError(explain(error)) from error
         try:
-            question.plan.mechanism  # noqa: B018  # checks that there is one
+            question.plan.response  # noqa: B018  # checks that there is one
         except CalibrationError as error:
             raise JobError(f"epsilon, buckets: {error}") from error
         return question
@@ -200,7 +200,7 @@ class AskedQuestion(PublicModel):
         Raises:
             JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
         """
-        if not isinstance(self.question.plan.mechanism, Wave | DirectResponse):
+        if not isinstance(self.question.plan.response, Wave | DirectResponse):
             raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
         names = {"record", "range", "buckets", "method", "bins", "epsilon"}
         tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.plan.favoured}
@@ -214,7 +214,7 @@ class AskedQuestion(PublicModel):
             respondent: the name in its certificate.
             entropy: that of the respondent.
         """
-        mechanism, values = self.question.plan.mechanism, np.array([value], dtype=np.int64)
+        mechanism, values = self.question.plan.response, np.array([value], dtype=np.int64)
         if isinstance(mechanism, Wave):
             return int(mechanism.respond(values, entropy)[0])
         return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
@@ -289,7 +289,7 @@ class SurveyPlan(DistributionPlan):
 
     def cost(self) -> JobCost:
         """Return what one response costs, for a device's ledger; it withstands all other devices together."""
-        return JobCost.of(self.mechanism.events, MEMBER_UNIT, MAX_RESPONSES)
+        return JobCost.of(self.response.events, MEMBER_UNIT, MAX_RESPONSES)
 
     def input_of(self, values: NDArray[np.float64]) -> Input:
         """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
@@ -308,7 +308,7 @@ class SurveyPlan(DistributionPlan):
             n_parties=self.n_responses,
             colluding=max(0, self.n_responses - 1),
             delta=self.delta,
-            events={view: self.mechanism.events(view) for view in VIEWS},
+            events={view: self.response.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
             parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
             unit=RECORDS_UNIT,
@@ -316,7 +316,7 @@ class SurveyPlan(DistributionPlan):
 
 
 def result_of(asked: AskedQuestion, responses: Integers, respondents: "list[str] | None" = None) -> dict[str, Any]:
-    """Return what the responses of devices say; see `analyses.distribution.estimate.estimated`.
+    """Return what the responses of devices say; see `analyses.distribution.estimates.estimate.estimated`.
 
     Args:
         asked: the question.
@@ -324,7 +324,7 @@ def result_of(asked: AskedQuestion, responses: Integers, respondents: "list[str]
         respondents: their names, in this order; needed unless the mechanism is a wave or a direct response.
     """
     plan = SurveyPlan.of(asked.question, len(responses))
-    choices = {} if isinstance(plan.mechanism, Wave) else {1: asked.choices(respondents or [])}
+    choices = {} if isinstance(plan.response, Wave) else {1: asked.choices(respondents or [])}
     found = estimated(plan, {1: responses}, choices)
     return {**found, "record": asked.question.record, "responses": len(responses)}
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.binned import BINS, bins_of, estimate_binned
-from analyses.distribution.frequencies import Floats, estimate_levels, haar_frequencies
-from analyses.distribution.intervals import half_widths
-from analyses.distribution.metrics import (
+from analyses.distribution.estimates.binned import BINS, bins_of, estimate_binned
+from analyses.distribution.estimates.frequencies import Floats, estimate_levels, haar_frequencies
+from analyses.distribution.estimates.intervals import half_widths
+from analyses.distribution.estimates.metrics import (
     kolmogorov_smirnov,
     mean_of,
     quantiles,
@@ -30,11 +30,11 @@ from analyses.distribution.metrics import (
     variance_of,
     wasserstein,
 )
-from analyses.distribution.monotone import isotonic, norm_sub
-from analyses.distribution.tree_estimate import least_squares, non_negative
-from analyses.distribution.wave_estimate import choose_passes, estimate_em, estimate_ems
-from analyses.distribution.wave_moments import moments, sign_mean
-from analyses.distribution.wave_operator import WaveOperator
+from analyses.distribution.estimates.monotone import isotonic, norm_sub
+from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
+from analyses.distribution.estimates.wave_estimate import choose_passes, estimate_em, estimate_ems
+from analyses.distribution.estimates.wave_moments import moments, sign_mean
+from analyses.distribution.estimates.wave_operator import WaveOperator
 from bench.machine import describe_machine
 from dp.local_mechanism.hashed_response import frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse

@@ -122,7 +122,8 @@ class Wave:
         s^2 times higher in a window of length C - 1 than elsewhere. Its window is the part (C - 1) / (2 C) = 1 / (s +
         1) of all outputs, and that of a square wave is 2 b / (1 + 2 b): they agree at b = 1 / (2 s). The centre of the
         window goes linearly from one end of the outputs to the other in both, so the two differ by a linear map of the
-        outputs only. The mean of the responses, mapped back, is its estimate (`analyses.distribution.wave_moments`).
+        outputs only. The mean of the responses, mapped back, is its estimate
+        (`analyses.distribution.estimates.wave_moments`).
         """
         with localcontext(precise_context(_DIGITS)):
             root = (Decimal(odds.other) / Decimal(odds.favoured)).sqrt()

@@ -167,7 +167,7 @@ def test_the_kernels_of_estimates_have_a_library_too(one_library):
     program = """
 import sys
 import numpy as np
-from analyses.distribution import kernels
+from analyses.distribution.estimates import kernels
 out, x = np.empty(5), np.array([0.1, 0.2, 0.3, 0.3, 0.1])
 counts = np.array([3.0, 9.0, 1.0, 8.0, 7.0, 2.0, 5.0])
 kernels.map_once(out, x, counts, np.zeros((2, 10)), 5, 1, 0.1, 0.2, 1)

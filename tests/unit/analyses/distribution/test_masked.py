@@ -5,14 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analyses.distribution import estimate
+from analyses.distribution.estimates import estimate
+from analyses.distribution.estimates.metrics import wasserstein
+from analyses.distribution.estimates.wave_estimate import estimate_ems
+from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.masked import MaskedTree, TreeCounts, estimate_tree
-from analyses.distribution.metrics import wasserstein
 from analyses.distribution.plan import plan
 from analyses.distribution.protocol import ANALYSIS
 from analyses.distribution.reference import reference
-from analyses.distribution.wave_estimate import estimate_ems
-from analyses.distribution.wave_operator import WaveOperator
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analyses.distribution import estimate, protocol
-from analyses.distribution.metrics import wasserstein
+from analyses.distribution import protocol
+from analyses.distribution.estimates import estimate
+from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.plan import WAVES, DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference

@@ -31,7 +31,7 @@ class WaveOperator:
 
     @property
     def is_plain_square(self) -> bool:
-        """Whether the compiled loops of `analyses.distribution.kernels` know this transition."""
+        """Whether the compiled loops of `analyses.distribution.estimates.kernels` know this transition."""
         return self.wave.is_square and self.n_buckets == self.wave.n_inputs
 
     @property

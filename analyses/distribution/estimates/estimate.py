@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.frequencies import Floats, estimate, estimate_levels, haar_frequencies
-from analyses.distribution.intervals import N_REPETITIONS, half_widths, half_widths_of_counts
+from analyses.distribution.estimates.frequencies import Floats, estimate, estimate_levels, haar_frequencies
+from analyses.distribution.estimates.intervals import N_REPETITIONS, half_widths, half_widths_of_counts
+from analyses.distribution.estimates.metrics import mean_of, quantiles, range_probabilities, variance_of
+from analyses.distribution.estimates.monotone import isotonic
+from analyses.distribution.estimates.tree_estimate import least_squares
+from analyses.distribution.estimates.wave_estimate import WaveEstimate, choose_passes, estimate_ems, goodness_of_fit
+from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
+from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.masked import estimate_tree
-from analyses.distribution.metrics import mean_of, quantiles, range_probabilities, variance_of
-from analyses.distribution.monotone import isotonic
 from analyses.distribution.plan import DistributionPlan
 from analyses.distribution.shuffled import analyst_view
-from analyses.distribution.tree_estimate import least_squares
-from analyses.distribution.wave_estimate import WaveEstimate, choose_passes, estimate_ems, goodness_of_fit
-from analyses.distribution.wave_moments import gain_of_a_response, moments
-from analyses.distribution.wave_operator import WaveOperator
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HierarchicalResponse
 from dp.local_mechanism.public_choice import PublicChoices

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from analyses.distribution import kernels
-from analyses.distribution.wave_operator import Floats, WaveOperator
+from analyses.distribution.estimates import kernels
+from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
 from entropy import KeyStream
 
 TOLERANCE = 1e-7
@@ -70,7 +70,7 @@ def smoothed(x: Floats, n_passes: int) -> Floats:
 
 
 def map_once(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> Floats:
-    """Return one map of x: see `analyses.distribution.kernels`, which does the same for the plain square wave."""
+    """Return one map of x. `analyses.distribution.estimates.kernels` does the same for the plain square wave."""
     found = x * operator.transposed(counts / operator.densities(x))
     found /= found.sum()
     n = operator.n_buckets
@@ -213,7 +213,7 @@ def _estimate(operator: WaveOperator, x: Floats, n_maps: int, has_converged: boo
 
 
 def _fixed_point(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> tuple[Floats, int]:
-    """Do as `analyses.distribution.kernels.fixed_point`, for any transition."""
+    """Do as `analyses.distribution.estimates.kernels.fixed_point`, for any transition."""
     n_maps = 0
     while n_maps < MAX_MAPS:
         first = map_once(operator, x, counts, n_passes)

@@ -6,9 +6,9 @@ from scipy.linalg import hadamard
 from scipy.optimize import LinearConstraint, minimize
 from sklearn.isotonic import IsotonicRegression
 
-from analyses.distribution import tree_estimate
-from analyses.distribution.binned import BINS, bins_of, estimate_binned
-from analyses.distribution.frequencies import (
+from analyses.distribution.estimates import tree_estimate
+from analyses.distribution.estimates.binned import BINS, bins_of, estimate_binned
+from analyses.distribution.estimates.frequencies import (
     Level,
     estimate,
     estimate_levels,
@@ -16,7 +16,7 @@ from analyses.distribution.frequencies import (
     haar_frequencies,
     walsh_hadamard,
 )
-from analyses.distribution.metrics import (
+from analyses.distribution.estimates.metrics import (
     kolmogorov_smirnov,
     mean_of,
     quantiles,
@@ -24,8 +24,8 @@ from analyses.distribution.metrics import (
     variance_of,
     wasserstein,
 )
-from analyses.distribution.monotone import isotonic, norm_sub
-from analyses.distribution.tree_estimate import least_squares, non_negative
+from analyses.distribution.estimates.monotone import isotonic, norm_sub
+from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse, level_sizes
@@ -63,7 +63,7 @@ def test_hashes_in_blocks_are_hashes(monkeypatch):
     choices = choices_of(n)
     responses = oracle.respond(np.arange(n) % 12, choices, InsecureTestEntropy("blocks"))
     whole = estimate(oracle, responses, choices).frequencies
-    monkeypatch.setattr("analyses.distribution.frequencies._BLOCK", 100)
+    monkeypatch.setattr("analyses.distribution.estimates.frequencies._BLOCK", 100)
     assert (estimate(oracle, responses, choices).frequencies == whole).all()
 
 

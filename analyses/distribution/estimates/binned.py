@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.frequencies import Floats, estimate
-from analyses.distribution.monotone import isotonic, norm_sub
+from analyses.distribution.estimates.frequencies import Floats, estimate
+from analyses.distribution.estimates.monotone import isotonic, norm_sub
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.public_choice import PublicChoices
 

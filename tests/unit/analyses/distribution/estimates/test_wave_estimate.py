@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from analyses.distribution import kernels, wave_estimate
-from analyses.distribution.intervals import half_widths
-from analyses.distribution.metrics import mean_of, quantiles, wasserstein
-from analyses.distribution.wave_estimate import (
+from analyses.distribution.estimates import kernels, wave_estimate
+from analyses.distribution.estimates.intervals import half_widths
+from analyses.distribution.estimates.metrics import mean_of, quantiles, wasserstein
+from analyses.distribution.estimates.wave_estimate import (
     choose_passes,
     estimate_em,
     estimate_ems,
@@ -17,8 +17,8 @@ from analyses.distribution.wave_estimate import (
     map_once,
     smoothed,
 )
-from analyses.distribution.wave_moments import gain_of_a_response, moments, scores, sign_mean
-from analyses.distribution.wave_operator import WaveOperator
+from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments, scores, sign_mean
+from analyses.distribution.estimates.wave_operator import WaveOperator
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave

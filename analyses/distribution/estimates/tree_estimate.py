@@ -7,7 +7,7 @@ sum of its children, and the root 1.
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.frequencies import Level
+from analyses.distribution.estimates.frequencies import Level
 
 Floats = NDArray[np.float64]
 

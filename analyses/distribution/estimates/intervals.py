@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri, pdtr
 
+from analyses.distribution.estimates.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
+from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
 from analyses.distribution.masked import TreeCounts, estimate_tree
-from analyses.distribution.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
-from analyses.distribution.wave_operator import Floats, WaveOperator
 
 N_REPETITIONS = 200
 """Number of repetitions of the estimation."""

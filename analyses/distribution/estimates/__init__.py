@@ -1,0 +1,1 @@
+"""Estimates of a distribution from randomized responses, with their intervals and distances."""
