@@ -29,7 +29,7 @@ OFFERED = (
 )
 
 ANALYSES: dict[str, Analysis] = {name: analysis for analysis in OFFERED for name in analysis.names}
-"""Each name to its analysis."""
+"""All analyses by name."""
 
 
 def analysis_of(job: Job) -> Analysis:
@@ -39,13 +39,13 @@ def analysis_of(job: Job) -> Analysis:
         JobError: there is none of this name, or its answer is noisy and the job has no privacy target.
     """
     if job.analysis not in ANALYSES:
-        raise JobError(f"analysis: unknown analysis {job.analysis!r}; on offer: {', '.join(sorted(ANALYSES))}")
+        raise JobError(f"analysis: there is no analysis {job.analysis!r}; available: {', '.join(sorted(ANALYSES))}")
     analysis = ANALYSES[job.analysis]
     if job.target is None and not analysis.may_be_exact:
-        raise JobError(f"privacy: missing; the answer of {job.analysis} is noisy, so say epsilon and delta")
+        raise JobError(f"privacy: missing; the answer of {job.analysis} is noisy, so it needs epsilon and delta")
     return analysis
 
 
 def lines_of(name: str) -> Callable[[dict[str, Any]], list[str]]:
-    """Return what makes text for people of a result; field by field where this version has no analysis of the name."""
+    """Return the function that formats a result; results of unknown analyses are printed field by field."""
     return ANALYSES[name].lines if name in ANALYSES else lines_of_result

@@ -1,7 +1,7 @@
-"""Runs a whole job in this process: the real parts of all members over an in-process network.
+"""Runs a whole job in this process: the real code of all members over an in-process network.
 
-For tests, for measurements, and for whoever holds all tables and wants to see what a job would give before asking
-others. Nothing is charged to any ledger.
+It is for tests and measurements, and for users who hold all tables and want to try a job. Nothing is charged to any
+ledger.
 """
 
 import json
@@ -20,7 +20,8 @@ from mpc.local.network import LocalNetwork
 from mpc.protocol.session import COORDINATOR, Session
 
 DEADLINE_S = 3600.0
-"""One process computes for all members, so no member is ever late; the others learn at once when one of them fails."""
+"""Deadline of a local run. One process computes for all members, so no member is late; a failure ends the others at
+once."""
 
 
 Part = Callable[[Session], Awaitable[Any]]
@@ -35,7 +36,7 @@ class LocalRun:
         plan: of the job.
         ends: by member number (0 is the coordinator), what its part returned, or the error with which it failed.
         failures: the errors of members, the first one first.
-        network: over which they talked; it knows what was sent.
+        network: the in-process network, with a record of all messages.
     """
 
     plan: Plan
@@ -45,7 +46,7 @@ class LocalRun:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What an analyst gets from a service: the result after its way through JSON.
+        """The result as an analyst receives it from a service: encoded as JSON and decoded again.
 
         Raises:
             ProtocolError: the job failed; this is the first error of any member.
@@ -57,7 +58,7 @@ class LocalRun:
 
     @property
     def reports(self) -> dict[str, LocalReport]:
-        """What each party that ended well learned about its own table, by its name."""
+        """The private report of each party that succeeded, by its name."""
         return {self.network.names[m]: end for m, end in self.ends.items() if isinstance(end, LocalReport)}
 
 
@@ -104,8 +105,8 @@ async def run_plan(
         plan: computed for these tables.
         tables: by name of the party; a member without one only computes.
         network: of the members of the job; see `local_network`.
-        analysis: another one than that of the plan's job, for tests.
-        absent: members that never say a word.
+        analysis: replaces the analysis of the plan's job, for tests.
+        absent: members that never send a message.
         parts: what members do that do something else than the analysis says, for tests.
     """
     analysis, parts = analysis or analysis_of(plan.job), parts or {}
@@ -135,7 +136,7 @@ def _tables_of(job: Job, tables: Mapping[str, Table]) -> dict[str, Table]:
     wanted = {brought.party: brought.columns for brought in job.inputs}
     strangers = sorted(tables.keys() - wanted.keys())
     if strangers:
-        raise JobError(f"inputs: {strangers[0]} brings nothing to this job")
+        raise JobError(f"inputs: {strangers[0]} has no input in this job")
     return {name: _columns_of(table, wanted[name]) for name, table in tables.items()}
 
 

@@ -1,4 +1,4 @@
-"""FOR AUDITS ONLY: the same mechanism with less noise than it says, as a fault would have it.
+"""FOR AUDITS ONLY: a mechanism with less noise than it claims, as if it had a fault.
 
 `with_noise(mechanism, factor)` scales the noise parameter that the mechanism gives to its sampler; nothing else of the
 mechanism changes, and the sampler is the one that jobs use. An audit keeps the claim of the whole mechanism and must
@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.matrix_factorization.job_plan import OwnItemsNoise, RoundNoise
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
@@ -52,7 +53,7 @@ def with_noise(mechanism: M, factor: Fraction) -> M:
     """Return the mechanism with `factor` times its noise; itself for 1.
 
     Raises:
-        TypeError: nobody has said what less noise is for such a mechanism.
+        TypeError: it is not defined how to reduce the noise of such a mechanism.
     """
     if factor == 1:
         return mechanism
@@ -60,7 +61,7 @@ def with_noise(mechanism: M, factor: Fraction) -> M:
         if isinstance(mechanism, kind):
             scaled: M = scale(mechanism, factor)
             return scaled
-    raise TypeError(f"what less noise is for a {type(mechanism).__name__} is not known")
+    raise TypeError(f"it is not defined how to reduce the noise of a {type(mechanism).__name__}")
 
 
 def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:
@@ -70,6 +71,10 @@ def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:
 
 def _shared(mechanism: SharedSkellam, factor: Fraction) -> SharedSkellam:
     return replace(mechanism, party_mu=round(mechanism.party_mu * factor))
+
+
+def _of_a_round(mechanism: RoundNoise | OwnItemsNoise, factor: Fraction) -> RoundNoise | OwnItemsNoise:
+    return replace(mechanism, noise=with_noise(mechanism.noise, factor))
 
 
 def _gram(mechanism: NoisyGram, factor: Fraction) -> NoisyGram:
@@ -172,6 +177,8 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     NoisySizes: _sizes,
     NoisyColumnSums: _column_sums,
     SumNoise: _sum,
+    RoundNoise: _of_a_round,
+    OwnItemsNoise: _of_a_round,
     NoisySketch: _sketch,
     PartitionTree: _tree,
     NoisyLloyd: _lloyd,

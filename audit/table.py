@@ -339,7 +339,7 @@ TARGETS: dict[str, Entry] = {
 """Name on the command line to what is audited: the audit must not beat it, and must beat it with less noise."""
 
 PUBLISHED: dict[str, Published] = {
-    "faulty-masked-sum": Published("sum of which two noisy views are sent", 2_000_000, TwoViewsOfOneSum),
+    "faulty-masked-sum": Published("sum that is sent in two noisy versions", 2_000_000, TwoViewsOfOneSum),
     "faulty-sketch": Published("cardinality sketches of parties with shared keys", 2_000_000, SketchWithSharedKeys),
     "faulty-float-wave": Published("the square wave in floating point", 20_000, FloatWave),
     "faulty-float-laplace": Published("numpy's floating-point Laplace noise", 20_000, FloatLaplace),

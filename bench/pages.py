@@ -212,7 +212,7 @@ def _owners(reports: Reports) -> str:
 
 
 def _masked_sums(reports: Reports) -> str:
-    head = ("members x elements", "vanish", "ours", "without waiting", "coordinator", "sent by a member")
+    head = ("members x elements", "drop out", "ours", "without waiting", "coordinator", "sent by a member")
     lines = []
     for name, report in reports.items():
         if not name.startswith("secagg_") or name == "secagg_core":
@@ -236,7 +236,7 @@ def _masked_sums(reports: Reports) -> str:
         shares = f"{ring['degree']} neighbours each, {ring['required_shares']} shares required"
         core = (
             f"\nRings of {ring['members']} members, {shares}: failures in {ring['draws']} draws, by the fraction that "
-            "vanishes: " + ", ".join(f"{float(rate):.0%}: {n}" for rate, n in failures.items()) + ".\n"
+            "drops_out: " + ", ".join(f"{float(rate):.0%}: {n}" for rate, n in failures.items()) + ".\n"
         )
     return MASKED_SUMS + "\n" + table + core if table or core else ""
 

@@ -79,7 +79,7 @@ MEASUREMENTS = (
     Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),
     _secagg(10, "--repeats", "5", peer=(*FLOWER, "--flower-services")),
     _secagg(50, "--repeats", "3", peer=FLOWER),
-    # The stage in which members vanish takes its whole deadline, and all members share one process here.
+    # The stage in which members drop out takes its whole deadline, and all members share one process here.
     _secagg(1000, "--vanish", "0.1", "--corrupt", "0.05", "--stage-s", "300", is_long=True),
     Measurement(
         "secagg_50_services",

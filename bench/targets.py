@@ -143,7 +143,7 @@ TARGETS = (
     ),
     Target(
         "secagg_core",
-        "masked sum, 100 members x 1e6, 30 % vanish: processor time of a member",
+        "masked sum, 100 members x 1e6, 30 % drop out: processor time of a member",
         "1 s",
         _most(lambda r: r["round"]["member_cpu_s"]["median"], 1, "{:.2f} s"),
     ),
@@ -165,12 +165,12 @@ TARGETS = (
         "1 ms",
         _most(lambda r: r["expansion"]["ms"]["median"], 1, "{:.2f} ms"),
     ),
-    Target("secagg_core", "rings of 1000 members that fail when 10 % vanish", "none", _no_failures),
+    Target("secagg_core", "rings of 1000 members that fail when 10 % drop out", "none", _no_failures),
     Target("secagg_10", "masked sum, 10 members x 1e5, whole round, times faster than Flower", "5", _flower),
     Target("secagg_50", "masked sum, 50 members x 1e5, whole round, times faster than Flower", "5", _flower),
     Target(
         "secagg_1000",
-        "masked sum, 1000 members x 1e5, 10 % vanish: peak memory of the coordinator",
+        "masked sum, 1000 members x 1e5, 10 % drop out: peak memory of the coordinator",
         "1 GB",
         _most(lambda r: r["run"]["coordinator_peak_resident_bytes"] / 1e9, 1, "{:.2f} GB"),
     ),

@@ -1,4 +1,4 @@
-"""`moiety budget`: what a party's tables may tell, and what they have told. For the owner, beside the ledger."""
+"""`moiety budget`: the privacy budgets of a party's tables and what was spent of them. For the owner."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ Reason = Annotated[str, typer.Option(help="Why; kept in the ledger for ever.")]
 
 @budget_app.command()
 def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
-    """Show every table's budget: against whom it holds, what was spent, what running jobs hold, what remains."""
+    """Show every table's budget: its adversary, what was spent, what running jobs reserve, and what remains."""
     with exit_codes():
         loaded = read_config(config)
         with opened_ledger(loaded) as ledger:
@@ -50,7 +50,7 @@ def history(config: Config, output: OutputFormat = Format.TEXT) -> None:
             return
         for entry in entries:
             at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at_s))
-            print_text(f"{entry.sequence:6}  {at}  {entry.kind:9}  {_told(entry)}")
+            print_text(f"{entry.sequence:6}  {at}  {entry.kind:9}  {_describe(entry)}")
 
 
 @budget_app.command()
@@ -61,7 +61,7 @@ def verify(
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Check that the ledger was neither edited, nor truncated, nor put back from an old copy."""
+    """Check that the ledger was not edited, truncated or restored from an old copy."""
     with exit_codes():
         from party.ledger.counter import Head
 
@@ -115,9 +115,9 @@ def set_budget(
 
 @budget_app.command()
 def adopt(config: Config, reason: Reason, output: OutputFormat = Format.TEXT) -> None:
-    """Take over a ledger that its counter does not vouch for: after a loss of the counter, or of the newest entries.
+    """Accept a ledger that does not match its counter, after the counter or the newest entries were lost.
 
-    What the lost entries had spent is forgotten, so make the budgets smaller by as much. The reason is kept.
+    The spending in lost entries is forgotten, so reduce the budgets by that amount. The reason is kept in the ledger.
     """
     with exit_codes():
         if not reason.strip():
@@ -161,7 +161,7 @@ def _entry_as_dict(entry: "Entry") -> dict[str, Any]:
     return shown | {"digest": entry.digest}
 
 
-def _told(entry: "Entry") -> str:
+def _describe(entry: "Entry") -> str:
     from party.ledger.entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
 
     match entry.what:

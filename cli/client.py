@@ -70,7 +70,7 @@ async def open_coordinator(config: ClientConfig) -> AsyncIterator[tuple[str, Any
     credentials = load_credentials(authority=files.authority, certificate=files.certificate, key=files.key)
     if credentials.identity.federation != config.federation:
         raise SettingsError(
-            f"{files.certificate} is of federation {credentials.identity.federation}, not of {config.federation}"
+            f"{files.certificate} belongs to federation {credentials.identity.federation}, not to {config.federation}"
         )
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
     address = config.coordinator.address

@@ -1,4 +1,4 @@
-"""`moiety party jobs`, `approve`, `refuse` and `report`: the owner's word on jobs, and what was learnt of them."""
+"""`moiety party jobs`, `approve`, `refuse`, `report` and `recommend`: decisions on jobs, and what they leave here."""
 
 import json
 import math
@@ -13,13 +13,13 @@ from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, 
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 COLUMNS = 66
-"""Of a field's text: what a terminal of 80 columns has beside the label."""
+"""Width of a field's text: the columns that an 80-column terminal has left beside the label."""
 
 OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
-    """List the jobs that wait for the owner's word."""
+    """List the jobs that wait for the owner's approval."""
     with exit_codes():
         from party.consent import ConsentBox
 
@@ -95,17 +95,44 @@ def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) ->
             print_text("\n".join(describe_report(found)))
 
 
+def recommend(
+    config: Config,
+    job: Annotated[str, typer.Option(help="Identifier of a matrix factorization that ended here.")],
+    user: Annotated[str, typer.Option(help="As the party's table calls it.")],
+    top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent."""
+    with exit_codes():
+        from analyses.matrix_factorization.serving import UnknownUserError
+        from party.recommend import NoModelError, recommend_for
+        from party.tables.table import UnusableTableError
+
+        try:
+            found = recommend_for(read_config(config), job, user, top=top)
+        except (NoModelError, UnknownUserError) as error:
+            fail(str(error), ExitCode.NOT_FOUND)
+        except UnusableTableError as error:
+            fail(error.detail, ExitCode.FAILED)
+        except ValueError as error:
+            fail(str(error), ExitCode.USAGE)
+        if output is Format.JSON:
+            print_json([{"item": one.item, "rating": one.rating} for one in found])
+        else:
+            print_text("\n".join(f"{one.rating:7.3f}  {one.item}" for one in found))
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the commands to `moiety party`."""
-    for command in (jobs, approve, refuse, report):
+    for command in (jobs, approve, refuse, report, recommend):
         app.command()(command)
 
 
 def _lines_of(question: dict[str, Any]) -> list[str]:
     """Return who asks, what, about which columns, both epsilons, and what would be left.
 
-    What others wrote stands in its own field, and where it is long it goes on under itself: nothing of it ever begins a
-    line, nor is broken by the terminal, so that it cannot pass for a field of ours.
+    Text from others stands in its own field, and long text is continued below itself. It never begins a line, and the
+    terminal never wraps it, so it cannot be mistaken for one of our fields.
     """
     budget = question["budget"]
     asked = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(question["asked_at_s"]))
@@ -154,7 +181,7 @@ def _field(label: str, text: str) -> list[str]:
 
 
 def _up(epsilon: float) -> str:
-    """Return an epsilon in four digits or so that never promise more than it does."""
+    """Return an epsilon with about four digits, rounded up so that it never promises too much."""
     from dp.cost.report import ceil_to_digits
 
     return ceil_to_digits(epsilon)

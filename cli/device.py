@@ -13,7 +13,7 @@ device_app = typer.Typer(name="device", no_args_is_help=True)
 
 @device_app.callback()
 def _device() -> None:
-    """Be a member of masked sums: one person's data, and a connection that only dials out."""
+    """Take part in masked sums with one person's data, over outgoing connections only."""
 
 
 @device_app.command()
@@ -68,7 +68,7 @@ def budget(
     config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Show what masked sums may still learn of this member, and what they have. Also while it runs."""
+    """Show the privacy budget of this member and what masked sums have spent of it, also while the member runs."""
     with exit_codes():
         from device.config import DeviceConfig
 
@@ -85,7 +85,7 @@ def report(
     sum_round: Annotated[str, typer.Argument(metavar="[ROUND]", help="Default: list the rounds.")] = "",
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Show what this member clipped of its own record for a sum. It tells of the record: keep it to yourself."""
+    """Show what this member clipped of its own record for a sum. It reveals facts about the record: keep it private."""
     with exit_codes():
         from device.config import DeviceConfig
         from device.report import describe_sum_report, kept_rounds, read_sum_report
@@ -94,7 +94,7 @@ def report(
         if not sum_round:
             rounds = kept_rounds(data_dir)
             print_json(rounds) if output is Format.JSON else print_text(
-                "\n".join(rounds) or "no round was answered yet"
+                "\n".join(rounds) or "no round has been answered yet"
             )
             return
         found = read_sum_report(data_dir, sum_round)
@@ -105,11 +105,32 @@ def report(
 
 
 @device_app.command()
+def responses(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """List the questions of surveys that this member has met, and its response to each. Also while it runs."""
+    with exit_codes():
+        from device.config import DeviceConfig
+        from device.response_store import read_responses
+
+        found = read_responses(DeviceConfig.load(config).response_path)
+        if output is Format.JSON:
+            print_json(found)
+            return
+        for one in found:
+            given = "no response" if one["response"] is None else f"response {one['response']}"
+            print_text(f"{one['survey']}  {one['record']}, epsilon {one['epsilon']:g}: {given}, {one['outcome']}")
+        if not found:
+            print_text("no question was met yet")
+
+
+@device_app.command()
 def check(
     config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Say which records are what the configuration declares. Others count as zeros, and nobody but you is told so."""
+    """Check which records match the configuration. Others count as zeros, and only you learn about that."""
     with exit_codes():
         from device.config import DeviceConfig
 
@@ -118,13 +139,15 @@ def check(
             print_json(found)
         else:
             for name, why in found.items():
-                print_text(f"{name}: is what is declared" if why is None else f"{name}: would count as zeros: {why}")
+                print_text(
+                    f"{name}: matches its declaration" if why is None else f"{name}: would count as zeros: {why}"
+                )
         if any(found.values()):
             raise typer.Exit(ExitCode.FAILED)
 
 
 def _lines_of(found: dict[str, Any]) -> list[str]:
-    """Return what the owner of a member reads of its budget; epsilons promise no more than is there."""
+    """Return the lines on a member's budget for its owner; epsilons are rounded in the safe direction."""
     from party.ledger.standing import lines_of
 
     standing, lines = found["budget"], []

@@ -1,4 +1,4 @@
-"""Where the command `moiety` begins: a probe of a service's health costs next to nothing, all else goes to `cli.main`.
+"""Entry point of the command `moiety`: health probes are answered without loading `cli.main`, all else goes there.
 
 `moiety health` is run several times a minute beside every service. Its usual form is therefore recognised before the
 command line library is loaded; help, and whatever is not written as expected, is `cli.health`'s.

@@ -22,7 +22,7 @@ def health(
     ] = DEFAULT_TIMEOUT_S,
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Say whether the party or coordinator of this configuration is serving."""
+    """Report whether the party or coordinator of this configuration is serving."""
     try:
         target = target_of(config)
         probe(target, timeout_s)

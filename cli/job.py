@@ -59,7 +59,7 @@ def plan_job(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job to look at; nothing is submitted.")],
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Say, before anything runs, how many parties may vanish and how many may lie. Asks nobody."""
+    """Show, before anything runs, how many parties may drop out or send corrupted shares. Contacts no service."""
     with exit_codes():
         survival = survival_of(_read_job(job_file))
         print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())

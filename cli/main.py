@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
+    "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
     "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
@@ -54,15 +55,15 @@ def load_subcommand(name: str) -> Any:
         target = single
     command = typer.main.get_command(target)
     command.name = name
-    _tell_exit_codes(command)
+    _add_exit_codes(command)
     return command
 
 
-def _tell_exit_codes(command: Any) -> None:
+def _add_exit_codes(command: Any) -> None:
     """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
     command.epilog = command.epilog or EXIT_CODES
     for below in getattr(command, "commands", {}).values():
-        _tell_exit_codes(below)
+        _add_exit_codes(below)
 
 
 app = typer.Typer(

@@ -88,7 +88,8 @@ def write_authority(folder: Path, federation: str, *, days: int) -> list[Path]:
     for path in (certificate, key):
         if path.exists():
             raise PkiError(
-                f"{path} exists already. A new authority would make all its certificates void: choose another folder"
+                f"{path} exists already. A new authority would invalidate all certificates that the old one issued: "
+                "choose another folder"
             )
     try:
         _make_private(folder)
@@ -166,7 +167,7 @@ def _members(texts: Sequence[str], role: str | None, name: str | None) -> list[t
     if role is not None and name is not None:
         pairs.append([role, name])
     if not pairs:
-        raise PkiError("say whom to certify: --member party/bank, or --role party --name bank")
+        raise PkiError("name the member to certify: --member party/bank, or --role party --name bank")
     return [(role_named(role), name) for role, name in pairs]
 
 

@@ -1,4 +1,4 @@
-"""Whether a service serves, asked with the standard library alone: what `moiety health` does.
+"""The health probe of `moiety health`, which needs only the standard library.
 
 A container is probed several times a minute for as long as it lives, so a probe must cost next to nothing: loading gRPC
 alone takes longer than the rest of it. What is asked is the same: the service's own port is dialled with its own
@@ -25,7 +25,7 @@ from service.settings_tree import SettingsError, read_tree
 PARTY_PREFIX = "MOIETY_PARTY"
 COORDINATOR_PREFIX = "MOIETY_COORDINATOR"
 PARTY_LISTENS_AT = "127.0.0.1:7101"
-"""Where a party listens whose file does not say, as in `party.config`. A coordinator's file always says."""
+"""Address at which a party listens by default, as in `party.config`. A coordinator's file always states one."""
 
 HEALTH_PATH = "/grpc.health.v1.Health/Check"
 SERVING = 1
@@ -43,7 +43,7 @@ _MAX_FRAMES = 100
 
 
 class ProbeError(Exception):
-    """The service does not serve; the text says why."""
+    """The service is not serving; the text says why."""
 
 
 class Target(NamedTuple):
@@ -151,7 +151,7 @@ class _Connection:
         self.channel: ssl.SSLSocket
 
     def remaining_s(self) -> float:
-        """Return how much time is left.
+        """Return the remaining seconds.
 
         Raises:
             TimeoutError: none.
@@ -200,7 +200,7 @@ class _Connection:
             elif kind == _PING and not flags & _ACK:
                 self.channel.sendall(_frame(_PING, _ACK, 0, payload))
             elif kind in (_GOAWAY, _RST_STREAM):
-                raise ValueError("it is shutting down, or refuses the call")
+                raise ValueError("it is shutting down, or it refuses the call")
             elif kind == _DATA and stream == _STREAM:
                 yield payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
             if kind in (_DATA, _HEADERS) and stream == _STREAM and flags & _END_STREAM:
@@ -243,7 +243,7 @@ def _status_of(answer: bytes) -> int:
         ValueError: there is no whole message, which is how a refusal looks.
     """
     if len(answer) < 5 or answer[0] or len(answer) != 5 + int.from_bytes(answer[1:5], "big"):
-        raise ValueError("it refuses to say how it is")
+        raise ValueError("it refuses to report its health")
     message = answer[5:]
     if not message:
         return 0

@@ -48,12 +48,12 @@ def ask(
 async def run_sum(
     config: "ClientConfig", params: "SumParams", on_stage: "Callable[[StageReport], None] | None" = None
 ) -> dict[str, Any]:
-    """Ask, say how each stage went, and return the answer; a failure ends the command with its reason.
+    """Send a question, print how each stage went, and return the answer; a failure ends the command with its reason.
 
     Args:
         config: of the analyst.
         params: the question.
-        on_stage: told of each stage that is over.
+        on_stage: called for each stage that is over.
 
     Raises:
         ServiceError: the coordinator cannot be reached, or refuses.
@@ -97,5 +97,5 @@ def text_of(answer: dict[str, Any]) -> str:
         lines.append("not in it: " + ", ".join(f"{name} ({stage})" for name, stage in answer["vanished"].items()))
     if answer["silent_after"]:
         told = ", ".join(f"{name} ({stage})" for name, stage in answer["silent_after"].items())
-        lines.append(f"in it, though they vanished later: {told}")
+        lines.append(f"in it, although they dropped out later: {told}")
     return "\n".join([*lines, *describe(answer["privacy"], "members")])

@@ -1,4 +1,4 @@
-"""What a job's roster survives, told before anything runs."""
+"""How many parties of a job may drop out or send corrupted shares, known before anything runs."""
 
 from analyses.job.job import Job
 from analyses.job.plan import check_roster

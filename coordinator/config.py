@@ -27,11 +27,11 @@ class RosterEntry(Settings):
 
 
 class SumMember(Settings):
-    """Somebody who may take part in masked sums: a device, or a party.
+    """A member that may take part in masked sums: a device or a party.
 
     Attributes:
         name: as in its certificate.
-        role: as in its certificate; another member of the same name is a stranger.
+        role: as in its certificate; a member with the same name and another role is refused.
         identity: its Ed25519 key, 64 hexadecimal digits: what `moiety device key` prints. Members pin each other's.
     """
 
@@ -44,7 +44,7 @@ class Analysts(Settings):
     """Who may submit jobs.
 
     Attributes:
-        allowed: names as in their certificates; nobody else gets past the door.
+        allowed: names as in their certificates; other analysts are refused.
     """
 
     allowed: tuple[Name, ...] = ()
@@ -58,11 +58,12 @@ class CoordinatorConfig(Settings):
         federation: the federation whose members it trusts.
         listen: address to serve on; port 0 lets the system choose.
         store: the SQLite file of jobs and their events.
+        survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         max_running_jobs: more than these wait. Analysts take turns.
         max_job_s: a job that runs for longer is broken off.
-        turn_s: a job that has run for so long keeps its place only as long as no other wants it: see `Scheduler`.
+        turn_s: a job that has run longer than this may have to make room for others; see `Scheduler`.
         tls: this coordinator's certificate, its key, the authority.
         parties: the roster of jobs.
         sum_members: who may take part in masked sums.
@@ -73,6 +74,7 @@ class CoordinatorConfig(Settings):
     federation: Name
     listen: Address
     store: FilePath
+    survey_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
     max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
@@ -102,6 +104,11 @@ class CoordinatorConfig(Settings):
             SettingsError: it cannot be used; the text names each wrong field.
         """
         return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX, flags=flags)
+
+    @property
+    def survey_path(self) -> Path:
+        """Where surveys and their responses lie."""
+        return self.survey_store or self.store.with_name("surveys.sqlite")
 
     @property
     def roster(self) -> dict[str, str]:

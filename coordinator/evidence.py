@@ -1,4 +1,4 @@
-"""Who is at fault when a job fails: what the coordinator heard of every party, and the judgement from it."""
+"""Attribution of failures: what the coordinator received from every party, and which party it holds responsible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ NO_FAULT = Verdict("")
 @dataclass
 class _Party:
     stage: str = ""
-    heard_at_s: float = 0.0
+    received_at_s: float = 0.0
     waits_for: str = ""
     has_finished: bool = False
     own_failure: str | None = None
@@ -52,13 +52,13 @@ class _Blame:
 
 @dataclass
 class Evidence:
-    """What was heard of each party during one run.
+    """What each party reported during one run, and which party is at fault if the run fails.
 
-    When one party dies, the others fail as well, each telling whom it waited for, and some of them wait for one that
-    itself waits for the dead one. So first-hand signs count before accusations (a broken connection first: it has no
-    other cause), what a party was caught at counts before its absence (who aborts is missed by the others), and the
-    remaining accusations are followed to their end. A party that is accused, accuses nobody, but has said that it waits
-    for a third is a victim of that one: who is kept waiting by a slow party keeps others waiting.
+    When one party fails, the others fail as well. Each of them reports the party that it waited for, and some of them
+    wait for one that itself waits for the failed one. So first-hand signs count before accusations (a broken connection
+    first: it has no other cause), what a party was caught at counts before its absence (who aborts is missed by the
+    others), and the remaining accusations are followed to their end. A party that is accused, accuses nobody, but has
+    said that it waits for a third is a victim of that one: who is kept waiting by a slow party keeps others waiting.
 
     Args:
         names: of the parties.
@@ -70,25 +70,25 @@ class Evidence:
     _parties: Mapping[str, _Party] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._parties = {name: _Party(heard_at_s=self.now_s) for name in self.names}
+        self._parties = {name: _Party(received_at_s=self.now_s) for name in self.names}
 
-    def heard(self, name: str, stage: str, now_s: float, waits_for: str = "") -> None:
-        """The party told how far it is: it lives. It may also tell for whom it has waited long."""
+    def reported(self, name: str, stage: str, now_s: float, waits_for: str = "") -> None:
+        """The party reported progress, so it is alive. It may also report a party that it has waited for."""
         party = self._parties[name]
         party.stage = stage
-        party.heard_at_s = now_s
+        party.received_at_s = now_s
         party.waits_for = waits_for if waits_for in self._parties and waits_for != name else ""
 
     def finished(self, name: str, now_s: float) -> None:
         """The party did its part."""
         self._parties[name].has_finished = True
-        self._parties[name].heard_at_s = now_s
+        self._parties[name].received_at_s = now_s
 
     def failed(self, name: str, stage: str, reason: str, culprit: str, *, is_finding: bool = False) -> None:
-        """The party gave up, because of itself (no or unknown culprit) or of another, caught or missed.
+        """The party gave up by its own fault (no or unknown culprit) or because of another party, caught or missed.
 
-        A party that was caught, as it says, and is none of those in this job is the coordinator itself, which is no
-        judge of that: the accusation is told as it stands, with nobody as the culprit.
+        If a party accuses a member that is not a party of this job, it accuses the coordinator, which cannot judge
+        itself: the accusation is published as it is, without a culprit.
         """
         party = self._parties[name]
         party.stage = stage or party.stage
@@ -100,7 +100,7 @@ class Evidence:
             party.own_failure = reason
 
     def broke(self, name: str, cause: str) -> None:
-        """The connection over which the party told of its run is gone."""
+        """The connection over which the party reported its progress broke."""
         self._parties[name].broken = cause
 
     def fell_silent(self, name: str, deadline_s: float) -> None:
@@ -109,7 +109,7 @@ class Evidence:
 
     def silent_since(self, before_s: float) -> list[str]:
         """Return the parties that were last heard before a time and have not ended."""
-        return [name for name, p in self._parties.items() if not p.has_ended and p.heard_at_s < before_s]
+        return [name for name, p in self._parties.items() if not p.has_ended and p.received_at_s < before_s]
 
     @property
     def running(self) -> list[str]:
@@ -122,7 +122,7 @@ class Evidence:
 
     def all_ended_before(self, before_s: float) -> bool:
         """Whether every party ended, the last one before a time."""
-        return all(p.has_ended and p.heard_at_s < before_s for p in self._parties.values())
+        return all(p.has_ended and p.received_at_s < before_s for p in self._parties.values())
 
     @property
     def is_first_hand(self) -> bool:
@@ -147,7 +147,7 @@ class Evidence:
         return None if accuser is None else self._last_accusation(accuser)
 
     def slow_party(self) -> str:
-        """Return the party for whom another waits now, and which itself waits for nobody; empty where there is none."""
+        """Return a party that another one waits for and that itself waits for nobody; empty if there is none."""
         waiting = next((name for name, party in self._parties.items() if party.waits_for), None)
         if waiting is None:
             return ""

@@ -1,4 +1,4 @@
-"""What happens to jobs, written to the store and told to whoever watches."""
+"""The journal of jobs: each change is written to the store, and watchers are notified."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,10 +30,10 @@ class Journal:
         self.store.advance(job_id, state, **what)
         self._wake(job_id)
 
-    def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
-        """Record progress of a member; see `JobStore.note`. What cannot be written is lost: no job fails for it."""
+    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+        """Record a member's progress; see `JobStore.record_progress`. Write errors are ignored and fail no job."""
         try:
-            self.store.note(job_id, stage=stage, member=member, percent=percent, text=text)
+            self.store.record_progress(job_id, stage=stage, member=member, percent=percent, text=text)
         except StoreWriteError as error:
             _log.error("progress cannot be written", job=job_id, member=member, cause=str(error))
         self._wake(job_id)

@@ -1,4 +1,4 @@
-"""One job from proposal to end: has the parties asked, plans, runs the coordinator's part, finds out who failed."""
+"""One job from proposal to end: proposes it, plans it, runs the coordinator's part, and attributes failures."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, Plan
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
-from coordinator.asking import Asking, JobFailedError, RosterParty
 from coordinator.evidence import NO_FAULT, Evidence, Verdict
 from coordinator.journal import Journal
+from coordinator.proposal import JobFailedError, Proposal, RosterParty
 from coordinator.said import Allowance, Pace
 from coordinator.state import State
 from coordinator.store import StoreWriteError
@@ -30,13 +30,13 @@ from transport.messages.mailbox import Mailboxes
 from transport.messages.session import GrpcSession
 
 CANCEL_S = 3.0
-"""How long to try to tell a party that a job has ended."""
+"""Seconds to try to notify a party that a job has ended."""
 
 FINISH_S = 10.0
-"""How long parties may take to finish once the result is there."""
+"""Seconds that parties have to finish once the result is complete."""
 
 SETTLE_S = 2.0
-"""After a failure, how long to wait for what the parties say of it."""
+"""Seconds to wait for the parties' reports after a failure."""
 
 WRITE_PAUSE_S = 1.0
 MAX_WRITE_PAUSE_S = 30.0
@@ -89,7 +89,7 @@ class JobRunner:
         self.job_id = job_id
         self._job = job
         self._analyst = analyst
-        self._asking = Asking(job_id, job, analyst=analyst, parties=parties, on_waiting=self._wait_for_owner)
+        self._proposal = Proposal(job_id, job, analyst=analyst, parties=parties, on_waiting=self._wait_for_owner)
         self._parties = dict(parties)
         self._names = {COORDINATOR: identity.name, **{number: p.identity.name for number, p in parties.items()}}
         self._journal = journal
@@ -97,7 +97,7 @@ class JobRunner:
         self._entropy = entropy
         self._max_job_s = max_job_s
         self._running_since_s: float | None = None
-        self._slow = ("", float("-inf"))  # a party that is slow, and when it was last said to be
+        self._slow = ("", float("-inf"))  # a party that is slow, and when this was last reported
         self._state = State.SUBMITTED
         self._stopped: asyncio.Future[_Ending] = asyncio.get_running_loop().create_future()
         self._session: GrpcSession | None = None
@@ -105,14 +105,14 @@ class JobRunner:
         self._said = {name: Allowance() for name in self._names.values()}
         self._log = _log.bind(job=job_id)
         self.unwritten = asyncio.Event()
-        """Set when the job has ended and `run` goes on only because that cannot be written yet."""
+        """Set when the job has ended, but its end cannot be written to the store yet."""
         self.on_waiting: Callable[[], None] = lambda: None
         """Called when the job begins to wait for owners of data."""
 
     @property
     def waits_for_owners(self) -> bool:
-        """Whether all that the job needs is the word of people: nothing computes."""
-        return self._asking.waits_for_owners
+        """Whether the job only waits for owners' approvals, so that nothing computes."""
+        return self._proposal.waits_for_owners
 
     @property
     def members(self) -> frozenset[str]:
@@ -122,11 +122,11 @@ class JobRunner:
     @property
     def asked_parties(self) -> frozenset[str]:
         """Names of the parties whose owners are being asked."""
-        return self._asking.waiting_parties
+        return self._proposal.waiting_parties
 
     @property
     def slow_party(self) -> str:
-        """Name of the party for which the others have waited lately; empty where there is none."""
+        """Name of the party that the others have recently waited for; empty if there is none."""
         name, seen_at_s = self._slow
         return name if self._now_s() - seen_at_s <= 2 * self._job.deadline_s else ""
 
@@ -136,7 +136,7 @@ class JobRunner:
         return 0.0 if self._running_since_s is None else self._now_s() - self._running_since_s
 
     def stop(self, state: State, reason: str) -> None:
-        """Break the job off; `run` returns soon after.
+        """Abort the job; `run` returns soon after.
 
         Args:
             state: FAILED or CANCELLED.
@@ -146,7 +146,7 @@ class JobRunner:
             self._stopped.set_result(_Ending(state, Verdict(reason)))
 
     async def run(self) -> None:
-        """Take the job to its end. Raises nothing but bugs of the store: failures are the job's end."""
+        """Run the job to its end. Failures end the job and are not raised, except errors of the store."""
         work = asyncio.create_task(self._work())
         await asyncio.wait((work, self._stopped), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
@@ -158,8 +158,8 @@ class JobRunner:
     async def _work(self) -> _Ending:
         try:
             self._step(State.PROPOSED)
-            plan = await self._plan(await self._asking.propose())
-            await self._asking.reserve(plan)
+            plan = await self._plan(await self._proposal.propose())
+            await self._proposal.reserve(plan)
             result_json = await self._compute(plan)
         except JobFailedError as error:
             return _Ending(State.FAILED, error.verdict)
@@ -175,7 +175,7 @@ class JobRunner:
             raise JobFailedError(Verdict(str(error), stage="plan")) from error
 
     def _wait_for_owner(self, name: str, text: str) -> None:
-        self._note(name, "approval", text=text)
+        self._record_progress(name, "approval", text=text)
         self.on_waiting()
 
     async def _compute(self, plan: Plan) -> str:
@@ -211,17 +211,17 @@ class JobRunner:
         return json.dumps(result, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def _overtime(self, evidence: Evidence) -> Verdict:
-        """Judge a job that ran too long: by for whom parties wait, or by who alone has not ended."""
+        """Attribute the failure of a job that ran too long, to the party that others wait for or that has not ended."""
         running = evidence.running
         culprit = evidence.slow_party() or (running[0] if len(running) == 1 else "")
         what = f"the job ran longer than this coordinator allows ({self._max_job_s:g} s, max_job_s)"
         return Verdict(f"{what}; the others waited for party {culprit}" if culprit else what, culprit)
 
     def _name_liars(self, names: Sequence[str]) -> None:
-        """Write down whose shares were corrected: the job goes on, but its people should know."""
+        """Record whose shares were corrected: the job continues, but its participants should know."""
         for name in names:
-            self._log.warning("party sent wrong shares, which were corrected", party=name, stage=OPENING_STAGE)
-            self._note(name, OPENING_STAGE, text=f"party {name} sent wrong shares, which were corrected")
+            self._log.warning("party sent corrupted shares, which were corrected", party=name, stage=OPENING_STAGE)
+            self._record_progress(name, OPENING_STAGE, text=f"party {name} sent corrupted shares, which were corrected")
 
     def _open_session(self, inbox: Inbox, terms: bytes) -> GrpcSession:
         return GrpcSession(
@@ -234,7 +234,7 @@ class JobRunner:
             transfer_s=self._job.deadline_s,
             inbox=inbox,
             channels={number: party.channel for number, party in self._parties.items()},
-            on_progress=lambda stage, done, total: self._note(
+            on_progress=lambda stage, done, total: self._record_progress(
                 self._names[COORDINATOR], stage, 100 * done // max(total, 1) // 25 * 25
             ),
         )
@@ -244,19 +244,19 @@ class JobRunner:
         name, pace = self._names[number], Pace(self._now_s())
         try:
             async for event in self._parties[number].client.run(self.job_id):
-                self._hear(name, event, evidence)
+                self._receive_event(name, event, evidence)
                 if pause_s := pace.pause_s(self._now_s()):
                     await asyncio.sleep(pause_s)
                 if isinstance(event, Failed):
                     self._lose(name, event.reason, session, evidence)
         except ServiceError as error:
             evidence.broke(name, str(error))
-            self._note(name, "", text=f"party {name} went away: {error}")
+            self._record_progress(name, "", text=f"party {name} went away: {error}")
             self._log.warning("party went away", party=name, cause=str(error))
             self._lose(name, str(error), session, evidence)
 
     def _lose(self, name: str, reason: str, session: GrpcSession, evidence: Evidence) -> None:
-        """Go on without a party; without any, once t parties or fewer are left: they cannot open anything."""
+        """Continue without a party. End the run once t or fewer parties are left, because they cannot open anything."""
         numbers = {name: number for number, name in self._names.items()}
         session.mark_lost(numbers[name], reason)
         left = [other for other in self._job.compute_parties if not evidence.is_out(other)]
@@ -264,25 +264,25 @@ class JobRunner:
             for other in left:
                 session.mark_lost(numbers[other], "too few parties are left")
 
-    def _hear(self, name: str, event: PartyEvent, evidence: Evidence) -> None:
+    def _receive_event(self, name: str, event: PartyEvent, evidence: Evidence) -> None:
         match event:
             case Progressed(stage, percent, waits_for):
-                evidence.heard(name, stage, self._now_s(), waits_for)
+                evidence.reported(name, stage, self._now_s(), waits_for)
                 if waits_for and (slow := evidence.slow_party()):
                     self._slow = (slow, self._now_s())
                 if stage == OPENING_STAGE:
-                    with suppress(StoreWriteError):  # it is told again with the end
+                    with suppress(StoreWriteError):  # it is reported again at the end
                         self._open()
-                self._note(name, stage, percent)
+                self._record_progress(name, stage, percent)
             case Finished():
                 evidence.finished(name, self._now_s())
             case Failed(stage, reason, culprit, is_finding):
                 evidence.failed(name, stage, reason, culprit, is_finding=is_finding)
-                self._note(name, stage, text=f"party {name} failed: {reason}")
+                self._record_progress(name, stage, text=f"party {name} failed: {reason}")
                 self._log.warning("party failed", party=name, stage=stage, reason=reason, culprit=culprit)
 
     async def _watch_silence(self, session: GrpcSession, evidence: Evidence) -> None:
-        """Give up parties that show no sign of life for the job's deadline.
+        """Treat parties as failed if they show no sign of life for the job's deadline.
 
         A party repeats its progress while it works, so a long computation is no silence. Where all have finished and
         the result still waits for a message, that message will not come.
@@ -294,24 +294,24 @@ class JobRunner:
                 evidence.fell_silent(name, deadline_s)
                 self._log.warning("party stalled", party=name, deadline_s=deadline_s)
                 self._lose(name, f"no sign of life for {deadline_s:g} s", session, evidence)
-                self._note(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
+                self._record_progress(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
             if evidence.all_ended_before(self._now_s() - deadline_s):
                 for number in self._parties:
                     session.mark_lost(number, "it has finished, but what it had to send did not arrive")
 
     def _stop_if_broken(self, task: "asyncio.Task[None]") -> None:
-        """Nothing else would notice: the job would wait for ever."""
+        """A pending message that can no longer arrive, so that the job would wait for ever."""
         if not task.cancelled() and (bug := task.exception()) is not None:
             self._log.error("job failed by a bug", exc_info=bug)
             self.stop(State.FAILED, _BUG)
 
     async def _settle(self, evidence: Evidence) -> None:
-        """After a failure, hear what the parties say of it before judging."""
+        """After a failure, wait for the parties' reports before attributing it."""
         if not evidence.is_first_hand:
             await asyncio.wait(self._followers, timeout=SETTLE_S)
 
     def _verdict_of(self, error: Exception) -> Verdict:
-        """Judge by the coordinator's own part, where no party said anything."""
+        """Attribute a failure by the coordinator's own part, if no party reported one."""
         member = getattr(error, "member", None)
         return Verdict(str(error), self._names.get(member, "") if member else "", getattr(error, "stage", ""))
 
@@ -323,20 +323,20 @@ class JobRunner:
         else:
             if self._session is not None:
                 await self._session.abort(reason)
-            await asyncio.gather(*(self._tell_end(party, reason) for party in self._parties.values()))
+            await asyncio.gather(*(self._report_end(party, reason) for party in self._parties.values()))
         self._mailboxes.close(self.job_id, reason or None)
         for follower in self._followers:
             follower.cancel()
         await asyncio.gather(*self._followers, return_exceptions=True)
         pause_s = WRITE_PAUSE_S
-        while not is_written:  # a result has been paid for, and people wait for the end
+        while not is_written:  # the cost of the result is committed, and people wait for the end
             self.unwritten.set()
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_WRITE_PAUSE_S)
             is_written = self._write_end(ending)
 
     def _write_end(self, ending: _Ending) -> bool:
-        """Write how the job ended; return whether that was possible."""
+        """Record how the job ended; return whether the store could be written."""
         verdict = ending.verdict
         what = {"reason": verdict.reason, "culprit": verdict.culprit, "stage": verdict.stage}
         try:
@@ -357,7 +357,7 @@ class JobRunner:
         except (TimeoutError, ProtocolError) as error:
             self._log.warning("not all parties finished with the job", cause=str(error))
 
-    async def _tell_end(self, party: RosterParty, reason: str) -> None:
+    async def _report_end(self, party: RosterParty, reason: str) -> None:
         try:
             await party.client.cancel(self.job_id, reason, timeout_s=CANCEL_S)
         except ServiceError as error:
@@ -374,10 +374,10 @@ class JobRunner:
             "job is " + state, reason=what.get("reason"), culprit=what.get("culprit"), stage=what.get("stage")
         )
 
-    def _note(self, name: str, stage: str, percent: int = 0, *, text: str = "") -> None:
+    def _record_progress(self, name: str, stage: str, percent: int = 0, *, text: str = "") -> None:
         if self._state.has_ended or not self._said[name].admits(stage, percent, text):
             return
-        self._journal.note(self.job_id, stage=stage, member=name, percent=percent, text=text)
+        self._journal.record_progress(self.job_id, stage=stage, member=name, percent=percent, text=text)
 
     @staticmethod
     def _now_s() -> float:

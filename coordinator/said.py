@@ -1,25 +1,26 @@
-"""How much a party may have the coordinator write down about one job, and how fast it may talk.
+"""Limits on how much of a party's reports on one job the coordinator stores, and on how fast it reads them.
 
-Everything that a party says of a job and that is stored counts: names of stages, progress, texts of waiting, reasons of
-failures. A repetition is not stored again. What goes beyond the limit is not stored; the job goes on. A party's schema,
+Everything that a party reports and that is stored counts: names of stages, progress, texts on waiting, reasons of
+    failures. Repetitions are not stored again. Reports beyond the limit are not stored, and the job continues. A
+    party's schema,
 which becomes part of the plan, has a limit of its own, MAX_SCHEMA_BYTES.
 """
 
 MAX_SAID_BYTES = 64 << 10
-"""Of one party about one job, in the store."""
+"""Largest number of bytes that the store keeps of what one party reports about one job."""
 NOTE_BYTES = 128
-"""Each note counts as this much more than its texts: more than the rest of its row."""
+"""Bytes that are counted for each note beside its texts: more than the rest of its row takes."""
 MAX_SCHEMA_BYTES = 4 << 20
-"""Of one party's schema, and of all schemas of a job together: parties are sent them in one request."""
+"""Largest size of one party's schema, and of all schemas of a job together: parties receive them in one request."""
 MAX_RESERVE_MESSAGES = 1000
-"""A party that sends more before it reserves or refuses is given up."""
+"""A party that sends more messages than this before it reserves or refuses is treated as failed."""
 EVENTS_PER_S = 1000.0
 MAX_EVENTS_AT_ONCE = 5000
-"""What a party tells of its run faster than that is read later: the network holds it up."""
+"""Events that a party sends faster than this are read later: flow control slows the party down."""
 
 
 class Allowance:
-    """What one party may still have written down about one job.
+    """The number of bytes that may still be stored of one party's reports on one job.
 
     Args:
         n_bytes: of all notes.
@@ -30,7 +31,7 @@ class Allowance:
         self._noted: set[tuple[str, int, str]] = set()
 
     def admits(self, stage: str, percent: int, text: str) -> bool:
-        """Say whether a note is to be written; if so, it is counted."""
+        """Return whether a note should be stored, and count it if so."""
         note = (stage, percent, text)
         n_bytes = len(stage.encode(errors="replace")) + len(text.encode(errors="replace")) + NOTE_BYTES
         if note in self._noted or n_bytes > self._left_bytes:
@@ -41,7 +42,7 @@ class Allowance:
 
 
 class Pace:
-    """Says how long to wait before the next event of a party is read.
+    """Rate limit of a party's events: returns the pause before the next one is read.
 
     Args:
         now_s: the time.

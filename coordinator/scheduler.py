@@ -1,4 +1,4 @@
-"""Which jobs run now and which wait: analysts take turns, so many at a time, and nobody slow stops the rest."""
+"""Scheduling of jobs: analysts take turns, running jobs are limited in number, and slow parties block no others."""
 
 import asyncio
 from collections import Counter
@@ -19,26 +19,26 @@ from coordinator.state import State
 from coordinator.store import JobRecord, StoreWriteError
 from service.errors import InvalidRequestError, TooMuchError, WrongStateError
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 
 MAX_WAITING_EACH = 200
-"""Of one analyst."""
+"""Largest number of jobs of one analyst that may wait."""
 
 MAX_HELD = 8
-"""A party holds so many jobs at a time (`party.jobs.MAX_JOBS`); a job that names one which does is not started."""
+"""Number of jobs that a party holds at a time (`party.jobs.MAX_JOBS`); no further job that names it is started."""
 
 MAX_ASKING = 6
-"""While so many jobs wait for a party's owner no other that names it is started."""
+"""Number of jobs waiting for one party's owner at which no further job that names the party is started."""
 
 MAX_SLOW = 2
-"""While so many jobs have had their turn and wait for one slow party, no other that names it is started."""
+"""Number of jobs past their turn that wait for one slow party at which no further job that names it is started."""
 
 TICK_S = 1.0
 """How often to look whether a job has had its turn, while others wait."""
 
 MAX_KEY_CHARACTERS = 100
 MAX_JOB_BYTES = 3 << 20
-"""Of a job's canonical JSON: parties are sent it in one request, which has 4 MiB at most."""
+"""Largest size of a job's canonical JSON: parties receive it in one request, which is limited to 4 MiB."""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,10 +51,11 @@ class _Waiting:
 
 
 class Scheduler:
-    """Takes jobs from analysts and runs them.
+    """Accepts jobs from analysts and runs them.
 
-    Of the jobs that wait the next is one of the analyst who has the fewest running, and of those the one who was served
-    longest ago; an analyst's own jobs keep their order, but one whose parties have no room lets the next pass.
+    The next job is one of the analyst with the fewest running jobs, and among several such analysts, of the one who was
+    served least recently; an analyst's own jobs keep their order, but one whose parties have no room lets the next
+    pass.
 
     A job that has run for `turn_s` has had its turn. If the others wait for a slow party in it, it keeps nobody else
     waiting any more: it computes nothing. Up to `most_running` other such jobs go on beside those that take their
@@ -98,8 +99,8 @@ class Scheduler:
             Its identifier; that of the earlier job where the key came before.
 
         Raises:
-            InvalidRequestError: the job cannot be run as written, whoever answers, or has more than MAX_JOB_BYTES; or
-                the key is missing or too long.
+            InvalidRequestError: the job cannot be run as written, or is larger than MAX_JOB_BYTES; or the key is
+                missing or too long.
             KeyReusedError: the key came before with another job.
             TooMuchError: too many jobs wait.
             WrongStateError: the coordinator is stopping.
@@ -107,10 +108,10 @@ class Scheduler:
         if self._stopping:
             raise WrongStateError("the coordinator is stopping")
         if not 1 <= len(idempotency_key) <= MAX_KEY_CHARACTERS:
-            raise InvalidRequestError(f"idempotency_key: must have 1 to {MAX_KEY_CHARACTERS} characters")
+            raise InvalidRequestError(f"idempotency_key: must be 1 to {MAX_KEY_CHARACTERS} characters long")
         job = self._checked(job_json)
-        if len(self._waiting) >= MOST_WAITING:
-            raise TooMuchError(f"{MOST_WAITING} jobs are waiting; try again later")
+        if len(self._waiting) >= MAX_WAITING:
+            raise TooMuchError(f"{MAX_WAITING} jobs are waiting; try again later")
         if sum(waiting.analyst == analyst for waiting in self._waiting) >= MAX_WAITING_EACH:
             raise TooMuchError(f"{MAX_WAITING_EACH} jobs of {analyst} are waiting; try again later")
         job_id, is_new = self._journal.store.submit(analyst, idempotency_key, job)
@@ -128,12 +129,12 @@ class Scheduler:
             raise InvalidRequestError(str(error)) from error
         if (n_bytes := len(job.canonical_json())) > MAX_JOB_BYTES:  # of ASCII
             raise InvalidRequestError(
-                f"the job has {n_bytes} bytes as JSON; at most {MAX_JOB_BYTES} can be sent to parties"
+                f"the job is {n_bytes} bytes long as JSON; at most {MAX_JOB_BYTES} bytes can be sent to parties"
             )
         for name in job.members:
             if name not in self._roster:
                 known = ", ".join(sorted(self._roster))
-                raise InvalidRequestError(f"inputs: there is no party {name!r} in the roster; there are {known}")
+                raise InvalidRequestError(f"inputs: there is no party {name!r} in the roster; the roster has {known}")
         try:
             check_roster(job)
         except JobError as error:
@@ -164,7 +165,9 @@ class Scheduler:
             self._waiting = [waiting for waiting in self._waiting if waiting.job_id != job_id]
         record = self._journal.store.record(job_id)
         if not record.state.has_ended:
-            raise StoreWriteError(f"the job has ended, but stays {record.state} until that can be written")
+            raise StoreWriteError(
+                f"the job has ended, but its state stays {record.state} until the end can be written to the store"
+            )
         return record
 
     async def _ended(self, job_id: str) -> None:
@@ -208,7 +211,7 @@ class Scheduler:
             self._tick = asyncio.get_running_loop().call_later(min(TICK_S, self._turn_s), self._start_waiting)
 
     def _next(self) -> "_Waiting | None":
-        """Return the job that may start now; None where none may."""
+        """Return the job that may start now; None if none may."""
         if not self._waiting or not self._has_room():
             return None
         full = self._full_parties()
@@ -244,7 +247,7 @@ class Scheduler:
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait until one is over, and give up the others."""
+    """Wait until one of the awaitables is done, and cancel the others."""
     tasks = [asyncio.create_task(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -143,7 +143,7 @@ class SqliteJobStore:
             ).fetchone()
             if found is not None:
                 if found[1] != job_json:
-                    raise KeyReusedError(f"the idempotency key of job {found[0]} was sent again with a different job")
+                    raise KeyReusedError(f"the idempotency key of job {found[0]} was used again for a different job")
                 return str(found[0]), False
             job_id = secrets.token_hex(8)
             now_s = self._clock()
@@ -190,7 +190,7 @@ class SqliteJobStore:
             )
             self._append(job_id, state, now_s, stage=stage, member=culprit, text=text or reason)
 
-    def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
         """See `JobStore`."""
         with self._writing():
             state = self._state(job_id)

@@ -7,9 +7,9 @@ class State(StrEnum):
     """Where a job stands."""
 
     SUBMITTED = "SUBMITTED"
-    """Valid and stored; waits for its turn."""
+    """The job is valid and stored; it waits for its turn."""
     PROPOSED = "PROPOSED"
-    """The parties are being asked."""
+    """The job was proposed to the parties."""
     RUNNING = "RUNNING"
     """All parties accepted the same plan."""
     OPENING = "OPENING"
@@ -35,11 +35,11 @@ NEXT: dict[State, frozenset[State]] = {
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),
 }
-"""Every legal step. Anything else is a bug of the coordinator and raises."""
+"""All allowed transitions. Any other one is a bug of the coordinator and raises an error."""
 
 
 class IllegalStepError(RuntimeError):
-    """A step that `NEXT` does not have."""
+    """A transition that is not in `NEXT`."""
 
     def __init__(self, job_id: str, before: State, after: State) -> None:
         super().__init__(f"job {job_id} cannot go from {before} to {after}")

@@ -13,40 +13,41 @@ from coordinator.state import State
 from service.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError
 
 TEXTS = ("job_json", "plan_json", "result_json")
-"""What a job has of text without a limit: JSON of the job, of its plan, of its result."""
+"""The texts of a job that have no length limit: the JSON of the job, of its plan and of its result."""
 
 PIECE_BYTES = 1 << 20
-"""A text is read in pieces of so many: a quarter of what gRPC takes in one message."""
+"""Size of the pieces in which a text is read: a quarter of what gRPC accepts in one message."""
 
 MAX_CHARACTERS = 10_000
-"""Of a reason or of an event's text; what is longer is cut. They are told together with other jobs and events."""
+"""Longest reason or event text; longer ones are truncated, because they are listed together with other jobs and
+events."""
 
 
 class StoreError(ServiceError):
-    """The file cannot be used: not ours, of another version, or held by another process."""
+    """The file cannot be used: it is not a job store, has another version, or is locked by another process."""
 
 
 class StoreWriteError(RemoteFailureError):
-    """Nothing can be written now: the disk is full, or fails. What was written before stands."""
+    """The store cannot be written now: the disk is full or fails. Earlier writes are intact."""
 
     def __init__(self, cause: object) -> None:
         super().__init__(f"the job store cannot be written: {cause}")
 
 
 class JobNotFoundError(NotFoundError):
-    """No such job, or it belongs to another analyst: the two are not told apart."""
+    """There is no such job, or it belongs to another analyst; the two cases are not distinguished."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id!r} of yours")
 
 
 class KeyReusedError(AlreadyExistsError):
-    """The idempotency key came before with another job."""
+    """The idempotency key was used before for another job."""
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What is known of one job but for its TEXTS. Times are Unix seconds; `ended_at_s` is 0 while it has not ended."""
+    """The stored facts of a job except its TEXTS. Times are Unix seconds; `ended_at_s` is 0 while it has not ended."""
 
     job_id: str
     analyst: str
@@ -118,11 +119,11 @@ class JobStore(Protocol):
         Raises:
             IllegalStepError: `coordinator.state.NEXT` does not have this step.
             JobNotFoundError: no such job.
-            StoreWriteError: the job is where it was.
+            StoreWriteError: the state of the job is unchanged.
         """
 
-    def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
-        """Record that a member got on within a stage, or what befell it; the job's state stays.
+    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+        """Record a member's progress within a stage, or an event at it; the job's state does not change.
 
         Raises:
             JobNotFoundError: no such job.

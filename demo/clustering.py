@@ -17,7 +17,7 @@ from entropy import InsecureTestEntropy, SystemEntropy
 COMPARISON_RUNS = 5
 COMPARISON_SEED = "demo clustering"
 COMPARISON_ROWS = 10_000
-"""So many rows, spread evenly, stand for all where k-means without privacy looks for centres."""
+"""Number of rows, spread evenly, on which k-means without privacy is run in place of all rows."""
 
 
 @dataclass(frozen=True)

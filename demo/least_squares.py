@@ -15,8 +15,8 @@ from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_RUNS = 10
 COMPARISON_SEED = 20260103
-LARGEST_COEFFICIENTS = 6
-"""So many are printed, by their effect over the range of the feature; JSON has them all."""
+MAX_COEFFICIENTS_SHOWN = 6
+"""Number of coefficients that are printed, by their effect over the range of the feature; the JSON output has all."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def text_of(outcome: LeastSquaresOutcome) -> str:
     """Return what the demo prints."""
     epsilon = epsilon_against(outcome.privacy, "coordinator")
     shares = {n: "no answer" if s is None else f"{s:9.4f}" for n, s in outcome.r_squared.items()}
-    largest = sorted(outcome.effects.items(), key=lambda item: -abs(item[1]))[:LARGEST_COEFFICIENTS]
+    largest = sorted(outcome.effects.items(), key=lambda item: -abs(item[1]))[:MAX_COEFFICIENTS_SHOWN]
     effects = "\n".join(f"    {value:+10.1f}  {name}" for name, value in largest) or "    none"
     note = f"\n  note      {outcome.note}" if outcome.note else ""
     return f"""

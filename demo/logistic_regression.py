@@ -14,10 +14,10 @@ from demo.text import epsilon_against, job_line, next_line, privacy_lines
 
 COMPARISON_SEED = 20260104
 COMPARISON_ROWS = 20_000
-"""Local noise leaves little to learn; so many rows show it as well as all."""
+"""Number of rows for the baseline with local noise, of which little can be learned even with all rows."""
 
-LARGEST_WEIGHTS = 6
-"""So many are printed, by their effect over the range of the column; JSON has them all."""
+MAX_WEIGHTS_SHOWN = 6
+"""Number of weights that are printed, by their effect over the range of the column; the JSON output has all."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _features(
 def text_of(outcome: LogisticRegressionOutcome) -> str:
     """Return what the demo prints."""
     found, epsilon = outcome.accuracy, epsilon_against(outcome.privacy, "coordinator")
-    largest = sorted(outcome.effects.items(), key=lambda item: -abs(item[1]))[:LARGEST_WEIGHTS]
+    largest = sorted(outcome.effects.items(), key=lambda item: -abs(item[1]))[:MAX_WEIGHTS_SHOWN]
     effects = "\n".join(f"    {value:+10.2f}  {name}" for name, value in largest)
     return f"""
 Private logistic regression: {outcome.label} from {len(outcome.weights)} columns, {outcome.n_rows:,} rows

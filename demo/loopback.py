@@ -50,7 +50,7 @@ def _free_port(stack: contextlib.ExitStack) -> int:
         with contextlib.suppress(OSError):
             one.bind(("127.0.0.1", port))
             return port
-    raise OSError(f"of the ports {PORTS.start} to {PORTS.stop - 1}, a hundred drawn at random are all taken")
+    raise OSError(f"a hundred ports between {PORTS.start} and {PORTS.stop - 1}, drawn at random, were all taken")
 
 
 def toml(fields: Mapping[str, Any], sections: Mapping[str, Mapping[str, Any]] | None = None) -> str:

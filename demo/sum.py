@@ -199,9 +199,9 @@ def text_of(outcome: SumOutcome) -> str:
     lines = [f"Sum of {len(answer['survivors'])} devices, {N_HOURS} numbers each, in {outcome.seconds:.1f} s", ""]
     for name, moment_s in sorted(outcome.killed_after_s.items(), key=lambda item: item[1]):
         if name in answer["vanished"]:
-            what = f"gone at stage {answer['vanished'][name]}: not in the sum"
+            what = f"dropped out at stage {answer['vanished'][name]}: not in the sum"
         elif name in answer["silent_after"]:
-            what = f"gone at stage {answer['silent_after'][name]}: its vector had arrived and is in the sum"
+            what = f"dropped out at stage {answer['silent_after'][name]}: its vector had arrived and is in the sum"
         else:
             what = "had sent everything before"
         lines.append(f"  {name} killed after {moment_s:5.2f} s, {what}")

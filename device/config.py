@@ -1,4 +1,4 @@
-"""The configuration of a member of masked sums, `device.toml`: who it is, whom it trusts, what it contributes.
+"""The configuration of a member of masked sums, `device.toml`: its identity, whom it trusts and what it contributes.
 
 Everything here is the owner's decision. Nothing that the coordinator sends changes it.
 """
@@ -14,7 +14,7 @@ from pydantic import Field, StrictFloat, model_validator
 
 from analyses.job.job import Epsilon, Finite, Name
 from analyses.sums.records import DeclaredRecord
-from analyses.sums.secure_sum import LARGEST_LENGTH, LARGEST_WEIGHT
+from analyses.sums.secure_sum import MAX_LENGTH, MAX_WEIGHT
 from device.budget import DeviceBudget, read_device_ledger
 from device.records import KeptRecord, read_record
 from dp.cost.views import MEMBER_UNIT
@@ -43,8 +43,8 @@ class CoordinatorPin(Settings):
 class RecordConfig(Settings):
     """Section `[[records]]`: what this member contributes where a sum asks for it by name.
 
-    Name, length and largest weight are public: whoever may ask a question can find them out, as they decide whether it
-    is answered. They are declared from what the record is about, and nothing that the file holds decides about an
+    Name, length and largest weight are public: they decide whether a question is answered, so analysts can find them
+        out. They are declared from what the record is about, and nothing that the file holds decides about an
     answer: a file that is not what is declared contributes zeros.
 
     Attributes:
@@ -55,12 +55,15 @@ class RecordConfig(Settings):
             whose number of values varies has none, and is in histograms only.
         largest_weight: of its weight, which is 0 or more. Means need it, and answer questions that allow for at least
             as much.
+        fixed: whether surveys get one response per mechanism for ever, even if the value changes: then nobody can tell
+            from several responses that it has changed, and no more is ever told of it than by the first one.
     """
 
     name: Name
     path: FilePath
-    length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] | None = None
-    largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] | None = None
+    largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
+    fixed: bool = False
 
     @model_validator(mode="after")
     def _a_mean_has_a_length(self) -> Self:
@@ -75,7 +78,7 @@ class RecordConfig(Settings):
 
 
 class SumBudgetConfig(Settings):
-    """Section `[policy.budget]`: what all sums of a period together may tell; see `device.budget`.
+    """Section `[policy.budget]`: what all sums and surveys of a period together may tell; see `device.budget`.
 
     Attributes:
         period: a name: another one starts with nothing spent.
@@ -104,6 +107,16 @@ class SumBudgetConfig(Settings):
         return Budget(MEMBER_UNIT, self.period, self.epsilon, self.delta)
 
 
+class SurveyPolicy(Settings):
+    """Section `[policy.surveys]`: which questions of surveys are answered; without it, none.
+
+    Attributes:
+        max_epsilon: of one response, at delta 0; a question that asks for more is not answered.
+    """
+
+    max_epsilon: Epsilon
+
+
 class SumPolicy(Settings):
     """Section `[policy]`: the floor of this member; a round below it is refused. See `mpc.secagg.policy`.
 
@@ -122,6 +135,7 @@ class SumPolicy(Settings):
             budget's delta; a round with less noise is refused.
         budget: of all noisy sums of a period together; without, none is answered.
         exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
+        surveys: see `SurveyPolicy`; it needs a budget.
     """
 
     smallest_cohort: Annotated[int, Field(ge=2)] = 3
@@ -135,11 +149,18 @@ class SumPolicy(Settings):
     largest_epsilon: Epsilon | None = None
     budget: SumBudgetConfig | None = None
     exact_sums: bool = False
+    surveys: SurveyPolicy | None = None
+
+    @model_validator(mode="after")
+    def _surveys_have_a_budget(self) -> Self:
+        if self.surveys is not None and self.budget is None:
+            raise ValueError("surveys: responses are charged to a budget (policy.budget), and there is none")
+        return self
 
     @model_validator(mode="after")
     def _encodings_exist(self) -> Self:
         if unknown := sorted(self.allowed_encodings - ENCODING_KINDS):
-            raise ValueError(f"allowed_encodings: {unknown[0]!r} is none of {', '.join(sorted(ENCODING_KINDS))}")
+            raise ValueError(f"allowed_encodings: {unknown[0]!r} is not one of {', '.join(sorted(ENCODING_KINDS))}")
         return self
 
 
@@ -218,7 +239,7 @@ class DeviceConfig(Settings):
         budget, n_members = self.policy.budget, len(roster.members)
         if budget is not None and budget.delta * n_members >= 1:
             raise SettingsError(
-                f"policy.budget.delta: must be below 1 / {n_members}, one over the members of the roster"
+                f"policy.budget.delta: must be smaller than 1 / {n_members}, because the roster has {n_members} members"
             )
         return MemberPolicy(
             pinned={member.name: bytes.fromhex(member.identity) for member in roster.members},
@@ -256,6 +277,16 @@ class DeviceConfig(Settings):
             LedgerError: it cannot be used, or was tampered with.
         """
         return read_device_ledger(self.data_dir, self.name)
+
+    @property
+    def fixed_records(self) -> frozenset[str]:
+        """Names of the records with one response for ever."""
+        return frozenset(record.name for record in self.records if record.fixed)
+
+    @property
+    def response_path(self) -> Path:
+        """Where responses to surveys lie."""
+        return self.data_dir / "responses.sqlite"
 
     def kept_records(self) -> dict[str, KeptRecord]:
         """Return what this member keeps, by name. Nothing is read yet."""
@@ -296,7 +327,7 @@ def write_identity_key(path: Path, entropy: Entropy) -> bytes:
 
 
 class _Stored:
-    """Hands out a key that was drawn earlier, once."""
+    """An entropy source that returns a stored key, once."""
 
     is_secure = True
 

@@ -1,4 +1,4 @@
-"""A member of masked sums that only dials out: waits for invitations, takes part, distrusts the coordinator.
+"""A member of masked sums over outgoing connections only: it waits for invitations and does not trust the coordinator.
 
 Whether it takes part is decided by what its owner configured, by its ledger and by the question. Its records are opened
 for the first time once the cost of the round is committed, so nothing that others see of it before depends on them; and
@@ -25,8 +25,11 @@ from device.config import DeviceConfig, read_identity_key
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from device.report import write_sum_report
+from device.response_store import ResponseStore
+from device.survey import SurveyDevice
 from entropy import Entropy, SystemEntropy
 from mpc.errors import PeerViolationError, ProtocolError
+from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
@@ -50,12 +53,14 @@ from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
+from transport.survey_client import SurveyClient
 
 PAUSE_S = 2.0
-"""After a coordinator that cannot be reached or repeats itself, before the next attempt."""
+"""Seconds to wait before the next attempt if the coordinator cannot be reached or repeats an invitation."""
 
-MOST_REMEMBERED = 1024
-"""Rounds that a device knows again; more than a coordinator runs at once. Older ones are known to the journal."""
+MAX_ROUNDS_REMEMBERED = 1024
+"""Number of past rounds that a device keeps in memory, more than a coordinator runs at once. The journal has older
+ones."""
 
 Integers = NDArray[np.int64]
 
@@ -66,7 +71,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RoundEndedError(Exception):
-    """The coordinator says that the round has ended, or goes on without us; the text is its reason."""
+    """The coordinator reports that the round has ended or continues without us; the text is its reason."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +114,11 @@ class Device:
     async def run(self) -> None:
         """Take part in every round that this member is invited to and agrees with, until cancelled.
 
-        A round is answered once, whatever became of it: a coordinator that offers it again is asked again after a
-        pause, and no ledger or journal hears of it.
+        A round is answered only once, whatever its outcome. If a coordinator offers it again, the device polls again
+        after a pause, and neither ledger nor journal changes.
         """
         last = RoundId("", 0, 0)
-        answered: deque[RoundId] = deque(maxlen=MOST_REMEMBERED)
+        answered: deque[RoundId] = deque(maxlen=MAX_ROUNDS_REMEMBERED)
         while True:
             try:
                 invitation = await self.client.fetch(RoundStep.INVITATION, last)
@@ -148,7 +153,7 @@ class Device:
         except LedgerError as error:
             log.error("the sum is open; the budget cannot be read", reason=str(error))
         else:
-            log.info("the sum is open", **told_of(standing))
+            log.info("the sum is open", **describe_standing(standing))
         return True
 
     async def _give_back(self, round_id: RoundId) -> None:
@@ -191,16 +196,16 @@ class Device:
         return next((entry.number for entry in config.roster if entry.name == self.name), 0)
 
     def _admit(self, params: SumParams, config: RoundConfig) -> None:
-        """Refuse a round that is not what its question asks for, or that the owner rules out; hold budget for it.
+        """Refuse a round that does not match its question or that the owner rules out; otherwise reserve budget for it.
 
         The records are not looked at: what decides about them is what their owner declares.
         """
         if params.record not in self.records:
-            raise JobError(f"record: {self.name} declares none called {params.record}")
+            raise JobError(f"record: {self.name} declares no record {params.record}")
         self.records[params.record].declared.check(params)
         identities = {entry.name: entry.identity_public for entry in config.roster}
         if round_config(params, config.round_id.session, identities, config.round_id.attempt).digest != config.digest:
-            what = "the round is not the one that its question asks for: do both run the same version?"
+            what = "the round does not match its question: do both sides run the same version?"
             raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
         noise = params.noise(config.topology)
         if noise is None or params.privacy is None:
@@ -231,7 +236,7 @@ class Device:
     def _report(
         self, params: SumParams, config: RoundConfig, contributed: Contribution, encoded: EncodedVector
     ) -> None:
-        """Keep the private report. A round does not fail for want of it, which would tell others of this device."""
+        """Store the private report. An error does not fail the round, because others would learn about this device."""
         if self.data_dir is None:
             return
         try:
@@ -274,7 +279,7 @@ class _Link:
         if isinstance(message, Ended):
             raise RoundEndedError(message.reason or "its sum was opened without us")
         if not isinstance(message, kind):
-            what = f"the coordinator sent something else than a {kind.__name__}"
+            what = f"the coordinator did not send a {kind.__name__}"
             raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
         return message
 
@@ -283,7 +288,7 @@ class _Link:
         return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def told_of(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+def describe_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what a device's log says of its budget; nothing where it has none."""
     if standing is None:
         return {}
@@ -304,12 +309,17 @@ async def run_device(config: DeviceConfig) -> None:
         CredentialsError: the certificate files cannot be used.
         InstallationError: another process is this member already.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
+        ResponseStoreError: the store of responses cannot be used.
     """
     tls = config.tls
     credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
     allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
     if credentials.identity not in allowed:
-        raise SettingsError(f"{tls.certificate} states {credentials.identity}, the configuration says {allowed[0]}")
+        raise SettingsError(
+            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
+        )
+    if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
+        raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
     identity, policy = read_identity_key(config.identity_file), config.member_policy()
     if policy.pinned.get(config.name) != identity.public_bytes:
         raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
@@ -324,18 +334,37 @@ async def run_device(config: DeviceConfig) -> None:
         channel = await stack.enter_async_context(open_channel(config.coordinator.address, coordinator, credentials))
         at = f"{coordinator.name} ({config.coordinator.address})"
         client = AggregationClient(at, channel, policy=policy)
-        told = told_of(budget.standing())
+        told = describe_standing(budget.standing())
         _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
-        await Device(
+        records = config.kept_records()
+        device = Device(
             name=config.name,
             client=client,
             identity=identity,
             policy=policy,
             journal=journal,
-            records=config.kept_records(),
+            records=records,
             entropy=SystemEntropy(),
             budget=budget,
             data_dir=config.data_dir,
             largest_epsilon=config.policy.largest_epsilon,
             exact_sums=config.policy.exact_sums,
-        ).run()
+        )
+        if config.policy.surveys is None:
+            await device.run()
+            return
+        store = ResponseStore(config.response_path)
+        stack.callback(store.close)
+        surveys = SurveyDevice(
+            name=config.name,
+            coordinator=coordinator.uri,
+            client=SurveyClient(at, channel),
+            store=store,
+            records=records,
+            fixed=config.fixed_records,
+            budget=budget,
+            max_epsilon=config.policy.surveys.max_epsilon,
+            entropy=SystemEntropy(),
+            data_dir=config.data_dir,
+        )
+        await run_together(device.run(), surveys.run())

@@ -1,4 +1,4 @@
-"""A member's lasting memory of the masked sums that it took part in: one SQLite file, written before it answers."""
+"""A member's persistent journal of the masked sums that it took part in: one SQLite file, written before it answers."""
 
 import json
 import os
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS rounds (
 
 
 class SumJournalError(ServiceError):
-    """The journal cannot be used; for its owner. Nothing may leave the member."""
+    """The journal cannot be used, so nothing may leave the member. The text is for the owner."""
 
 
 class SqliteSumJournal:
@@ -93,7 +93,9 @@ class SqliteSumJournal:
         row = self._db.execute(query, (round_id.session, round_id.number)).fetchone()
         if row is not None:
             other = RoundId(round_id.session, round_id.number, row[0])
-            raise RoundReusedError(f"this member has released shares in {other}, so its sum may have been opened")
+            raise RoundReusedError(
+                f"this member has already released shares in {other}, so the sum of that attempt may have been opened"
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """The records of a device: what their owner declares of them, and how their files are read.
 
-Reading never fails in the eyes of anybody else. A file that is missing, is no record, or makes reading fail in any
+No other participant can observe that reading failed. A file that is missing, is no record, or makes reading fail in any
 other way counts as zeros, and the reason is for the device's private report alone.
 """
 
@@ -17,13 +17,13 @@ from analyses.sums.records import Contribution, DeclaredRecord, Record, contribu
 from analyses.sums.secure_sum import SumParams
 
 BYTES_PER_VALUE = 64
-"""More than a number of any precision and what separates it from the next one take in a file."""
+"""Bytes that one number in a file may take, including its separator; more than any precision needs."""
 
 BYTES_BESIDE = 1 << 16
-"""For all else in a file."""
+"""Bytes that everything else in a file may take."""
 
-MOST_VALUES = 1 << 20
-"""So many values are read of a record whose length is not declared."""
+MAX_VALUES = 1 << 20
+"""Largest number of values that are read of a record whose length is not declared."""
 
 NOT_A_RECORD = 'not of the form {"values": [numbers], "weight": 1}, with a whole number as weight'
 
@@ -62,7 +62,7 @@ class KeptRecord:
             return no_contribution(params, f"reading it failed: {type(error).__name__}")
 
     def why_unusable(self) -> str:
-        """Return why the record counts as zeros now, or an empty text. Private: for the owner's eyes only."""
+        """Return why the record would count as zeros now, or an empty text. Private to the owner."""
         try:
             return self.declared.why_unusable(self.read())
         except UnusableRecordError as error:
@@ -73,7 +73,7 @@ class KeptRecord:
 
 def largest_file_bytes(declared: DeclaredRecord) -> int:
     """Return the size of the largest file that is read: by its declaration, so that none costs more memory or time."""
-    return BYTES_BESIDE + BYTES_PER_VALUE * (MOST_VALUES if declared.length is None else declared.length)
+    return BYTES_BESIDE + BYTES_PER_VALUE * (MAX_VALUES if declared.length is None else declared.length)
 
 
 def read_record(path: Path, declared: DeclaredRecord) -> Record:
@@ -93,12 +93,12 @@ def read_record(path: Path, declared: DeclaredRecord) -> Record:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnusableRecordError(f"{path}: is not a regular file")
+                raise UnusableRecordError(f"{path}: this is not a regular file")
             data = file.read(most_bytes + 1)
     except OSError as error:
         raise UnusableRecordError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > most_bytes:
-        raise UnusableRecordError(f"{path}: is longer than {most_bytes} bytes")
+        raise UnusableRecordError(f"{path}: the file is longer than {most_bytes} bytes")
     try:
         tree = json.loads(data.decode("utf-8"))
         values, weight = tree["values"], tree.get("weight", 1)

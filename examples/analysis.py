@@ -54,7 +54,7 @@ class BothFlaggedPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return UNIT
 
 

@@ -96,7 +96,7 @@ class LineJobStore:
         told = shortened(reason, MAX_CHARACTERS)
         self._write(job_id, state, texts=texts, reason=told, stage=stage, member=culprit, text=text or told)
 
-    def note(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
         """See `JobStore`."""
         state = self.record(job_id).state
         self._write(job_id, state, is_note=True, stage=stage, member=member, percent=percent, text=text)

@@ -1,6 +1,7 @@
-"""What can go wrong in a protocol, and who is at fault.
+"""The errors of protocols, and which member is at fault.
 
-`LocalFaultError` and its kin mean that we called the protocol wrongly. `PeerError` and its kin name another member.
+`LocalFaultError` and its subclasses mean that we called the protocol incorrectly. `PeerError` and its subclasses name
+another member.
 """
 
 
@@ -9,7 +10,7 @@ class ProtocolError(Exception):
 
 
 class LocalFaultError(ProtocolError):
-    """We are at fault: wrong shapes, wrong field, wrong order of calls."""
+    """The caller is at fault: wrong shapes, a wrong field or a wrong order of calls."""
 
 
 class ShapeError(LocalFaultError):
@@ -17,7 +18,7 @@ class ShapeError(LocalFaultError):
 
 
 class FieldMismatchError(LocalFaultError):
-    """Two operands live in different fields."""
+    """Two operands are in different fields."""
 
 
 class FieldTooSmallError(LocalFaultError):
@@ -33,7 +34,7 @@ class TooFewSharesError(ProtocolError):
 
 
 class PeerError(ProtocolError):
-    """Another member is the cause.
+    """Another member caused the error.
 
     Attributes:
         member: its number in the session.
@@ -56,7 +57,7 @@ class PeerSilentError(PeerError):
 
 
 class PeerSlowError(PeerSilentError):
-    """A member began to send an array, and did not end it at the least rate."""
+    """A member began to send an array and then sent it more slowly than the minimum rate."""
 
 
 class PeerViolationError(PeerError):
@@ -64,8 +65,8 @@ class PeerViolationError(PeerError):
 
 
 class OutOfRangeError(ProtocolError):
-    """A word that came from outside is not a packed field element."""
+    """A received word is not a packed field element."""
 
 
 class InconsistentSharesError(ProtocolError):
-    """Surplus shares contradict each other, and not enough of them are there to tell which are wrong."""
+    """Surplus shares contradict each other, and they are too few to find out which shares are corrupted."""

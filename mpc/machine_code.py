@@ -59,7 +59,7 @@ class Signature:
 
 
 SIGNATURES: dict[str, dict[str, Signature]] = {}
-"""Of all kernels, by module and name."""
+"""The signatures of all kernels, by module and name."""
 
 
 def library_name(module: str) -> str:
@@ -122,7 +122,9 @@ def _library(module: str) -> Any:
     """Return a module's open library and what opened it, or None where the loader finds none; asked once each."""
     if module not in _loaded:
         try:
-            ctypes.CDLL(library_name(module))  # by name: the loader chooses what fits this processor (glibc-hwcaps)
+            ctypes.CDLL(
+                library_name(module)
+            )  # by name: the loader chooses the variant that fits this processor (glibc-hwcaps)
         except OSError:
             _loaded[module] = None
         else:
@@ -139,7 +141,7 @@ _ARRAYS: dict[Array, Array] = {}
 """One object for equal ones, so that comparing them is quick."""
 
 _SMALL = 4
-_MOST_REMEMBERED = 256
+_MAX_ARRAYS_REMEMBERED = 256
 _remembered: dict[int, tuple[Any, Array, Any]] = {}
 """Addresses of small arrays that are only read: primes, inverses and weights come with every call. The arrays are kept,
 so nobody else can have their numbers."""
@@ -169,7 +171,7 @@ class _Prepared:
             if remembered is None or remembered[0] is not argument or remembered[1] is not expected:
                 remembered = (argument, expected, self._checked(argument, expected))
                 if argument.size <= _SMALL and not expected.is_written:
-                    if len(_remembered) >= _MOST_REMEMBERED:
+                    if len(_remembered) >= _MAX_ARRAYS_REMEMBERED:
                         _remembered.clear()
                     _remembered[id(argument)] = remembered
             passed.append(remembered[2])

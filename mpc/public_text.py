@@ -1,4 +1,4 @@
-"""What a text may hold that another member wrote: one rule, for everything that a person will see or a log will keep.
+"""The rule for texts that other members wrote, for everything that a person may see or a log may store.
 
 A text from outside is shown beside our own words: in a question to an owner, in a log, in a terminal. Characters that
 move the cursor, break the line, reverse the direction of writing or show nothing let it pass for our own words. The
@@ -6,7 +6,7 @@ rule: a public text holds printable characters only, which excludes the Unicode 
 with the bidirectional controls), Cs, Co, Cn, Zl and Zp and every space but U+0020 (`str.isprintable`); no character
 that shows nothing though its category is another one; and not more than a given number of characters.
 
-It is applied on the way in, once, and nowhere else. `check_public` refuses: for the fields of jobs, questions and
+The rule is applied once, when a text is received. `check_public` refuses: for the fields of jobs, questions and
 schemas, whose authors can mend them. `made_public` escapes: for reasons and errors, which must arrive in any case.
 """
 
@@ -14,8 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-MOST_CHARACTERS = 1000
-"""Of any one text."""
+MAX_CHARACTERS = 1000
+"""Longest public text, in characters."""
 
 _SHOW_NOTHING = frozenset(
     map(
@@ -35,11 +35,11 @@ _SHOW_NOTHING = frozenset(
 
 
 def is_public(text: str) -> bool:
-    """Return whether a text holds only characters that show what is there."""
+    """Return whether a text consists of visible characters only."""
     return text.isprintable() and (text.isascii() or _SHOW_NOTHING.isdisjoint(text))
 
 
-def check_public(value: object, what: str, *, most_characters: int = MOST_CHARACTERS) -> None:
+def check_public(value: object, what: str, *, most_characters: int = MAX_CHARACTERS) -> None:
     """Refuse a text that breaks the rule, or anything with such a text in it.
 
     Args:
@@ -55,7 +55,7 @@ def check_public(value: object, what: str, *, most_characters: int = MOST_CHARAC
             raise ValueError(f"{what}: longer than {most_characters} characters")
         if not is_public(value):
             number = ord(next(c for c in value if not is_public(c)))
-            raise ValueError(f"{what}: the character U+{number:04X} does not show what it is, so it is not allowed")
+            raise ValueError(f"{what}: the character U+{number:04X} is not allowed, because it is not printable")
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             check_public(key, f"a name in {what}", most_characters=most_characters)
@@ -65,8 +65,8 @@ def check_public(value: object, what: str, *, most_characters: int = MOST_CHARAC
             check_public(inner, what, most_characters=most_characters)
 
 
-def made_public(text: str, most_characters: int = MOST_CHARACTERS) -> str:
-    r"""Return a text in one line that keeps the rule; one that keeps it already is returned as it is.
+def made_public(text: str, most_characters: int = MAX_CHARACTERS) -> str:
+    r"""Return a text as one line that obeys the rule; a text that already obeys it is returned unchanged.
 
     Line breaks, tabs and other blanks become a space, and several of them one; other characters that are not allowed
     are written as escapes, U+202E as `\u202e`. A text that is cut ends in dots.
@@ -82,7 +82,7 @@ def made_public(text: str, most_characters: int = MOST_CHARACTERS) -> str:
 def public_tree(value: Any) -> Any:
     """Return a JSON value in which every text, keys included, is as `made_public` makes it, of any length."""
     if isinstance(value, str):
-        return value if is_public(value) else made_public(value, max(MOST_CHARACTERS, len(value)))
+        return value if is_public(value) else made_public(value, max(MAX_CHARACTERS, len(value)))
     if isinstance(value, dict):
         return {public_tree(key): public_tree(inner) for key, inner in value.items()}
     if isinstance(value, list):

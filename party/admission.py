@@ -1,4 +1,4 @@
-"""From a planned job to a reservation: the policy, if need be the owner, and the budget."""
+"""Admission of a planned job: the policy, the owner's approval if needed, and the reservation of budget."""
 
 import asyncio
 import time
@@ -28,12 +28,12 @@ log = structlog.get_logger()
 
 
 class RefusalError(Exception):
-    """We do not take part; the text is public and goes to the analyst."""
+    """The party refuses the job; the text is public and goes to the analyst."""
 
 
 @dataclass(frozen=True)
 class Applicant:
-    """A job and who brings it.
+    """A job and the analyst who submitted it.
 
     Attributes:
         job_id: of the job.
@@ -49,7 +49,7 @@ class Applicant:
 
 
 class Admission:
-    """Decides about jobs for one party, and keeps its ledger's side of them.
+    """Admits or refuses jobs for one party, and charges them to its ledger.
 
     Args:
         config: the owner's file.
@@ -73,23 +73,25 @@ class Admission:
         self._exact: dict[str, str] = {}  # job that may open an exact result, to who agreed
 
     def check_proposal(self, job: Job, analyst: str, schema: BlockSchema) -> None:
-        """Refuse what the limits exclude already before the job is planned.
+        """Refuse jobs that violate the limits, before they are planned.
 
-        A deadline that is shorter than it takes to read a table would tell, by whether the job fails, how long that
-        takes. Such jobs cost nothing, so it could be found by bisection.
+        If the deadline could be shorter than the time to read a table, a failure would reveal that time. Such jobs cost
+        nothing, so an analyst could find it by bisection.
 
         Raises:
             RefusalError: names the rules.
         """
         least_s, me = self._config.least_deadline_s, self._config.name
         if job.deadline_s < least_s and any(brought.party == me for brought in job.inputs):
-            raise RefusalError(f"deadline_s: {job.deadline_s:g} is below {least_s:g}, the least of {me}")
+            raise RefusalError(
+                f"deadline_s: {job.deadline_s:g} is below {least_s:g}, the shortest deadline that {me} accepts"
+            )
         decision = self._config.policy.decide(self._request(job, analyst, schema, (COORDINATOR,)))
         if decision.answer is Answer.REFUSE:
             raise RefusalError(_policy_text(decision))
 
     async def admit(self, applicant: Applicant, plan: Plan) -> AsyncGenerator[str, None]:
-        """Decide about a planned job. It is reserved when this ends well; nothing was opened by then.
+        """Admit or refuse a planned job. If this succeeds, budget is reserved; nothing has been opened by then.
 
         Yields:
             Public text, once, when the owner is asked.
@@ -99,7 +101,7 @@ class Admission:
         """
         schema = plan.schema_of(self._number_in(applicant.job))
         if plan.is_exact != (applicant.job.target is None):
-            raise RefusalError("privacy: the analysis adds no noise though the job asks for some, or the other way")
+            raise RefusalError("privacy: the plan must add noise if and only if the job has a privacy target")
         try:
             quote = await self._quote(applicant, plan)
             epsilon: float | None = None
@@ -125,7 +127,7 @@ class Admission:
             consent = "policy"
             if decision.answer is Answer.ASK:
                 if quote is not None:
-                    quote.check_covered()  # the owner is not asked about what the ledger would refuse
+                    quote.check_covered()  # the owner is not asked about jobs that the ledger would refuse
                 deadline_s = self._config.policy.approval_deadline_s
                 yield f"{self._config.name} waits for its owner's approval, for at most {deadline_s:g} s"
                 await self._ask(applicant, plan, schema, quote, decision)
@@ -134,7 +136,7 @@ class Admission:
                 await asyncio.to_thread(self._ledger.check_unused, applicant.job_id)
                 self._exact[applicant.job_id] = consent
             elif quote is not None:
-                await run_to_its_end(  # whoever calls the job off gives back what is reserved by then
+                await run_to_its_end(  # whoever cancels the job releases its reservation
                     self._ledger.reserve,
                     applicant.job_id,
                     dataset=quote.balance.dataset,
@@ -150,7 +152,7 @@ class Admission:
             raise RefusalError(self.explain(error)) from error
 
     def commit(self, applicant: Applicant) -> None:
-        """Make the cost of an admitted job spent; an exact result, which costs nothing that adds up, is noted.
+        """Commit the cost of an admitted job; an exact result, which has no finite cost, is recorded.
 
         A party that only computes has no cost: its peers charge their own.
 
@@ -165,8 +167,10 @@ class Admission:
             return
         consent = self._exact.pop(applicant.job_id, None)
         if consent is None:
-            raise ChargeError(f"job {applicant.job_id} was not allowed an exact result: nothing may be opened")
-        self._ledger.note_exact(
+            raise ChargeError(
+                f"job {applicant.job_id} was not permitted to open an exact result, so nothing may be opened"
+            )
+        self._ledger.record_exact(
             applicant.job_id,
             dataset=applicant.brought.table,
             analyst=applicant.analyst,
@@ -175,9 +179,9 @@ class Admission:
         )
 
     async def release(self, job_id: str, reason: str) -> None:
-        """Give back the reservation of a job that has ended, unless it was committed.
+        """Release the reservation of a job that has ended, unless it was committed.
 
-        A failure is only logged: what is not given back now is given back at the next start.
+        A failure is only logged: a reservation that is not released now is released at the next start.
         """
         self._exact.pop(job_id, None)
         try:
@@ -186,7 +190,7 @@ class Admission:
             log.error("reservation kept", job=job_id, reason=str(error))
 
     def warn_of_rows(self, brought: JobInput, table: Table) -> None:
-        """Tell the owner, in the log, that the budget's delta is not below 1 / (rows) of a table that was read.
+        """Warn the owner in the log if the budget's delta is not below 1 / (number of rows) of a table that was read.
 
         The job goes on: if it did not, others would learn something of the number of rows. Only where no rows are
         declared can this happen; else `admit` has compared delta with the most that there can be.
@@ -196,7 +200,7 @@ class Admission:
             log.warning("the budget's delta is not below 1 / (rows of the table): set another", table=brought.table)
 
     def explain(self, error: LedgerError) -> str:
-        """Return what an analyst may know of a failure of the ledger; the owner finds the rest in the log."""
+        """Return the public text for a failure of the ledger; the owner finds the details in the log."""
         log.error("ledger failed", reason=str(error))
         return f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
 
@@ -213,7 +217,7 @@ class Admission:
         return quote
 
     def _spending_without_budget(self, applicant: Applicant, plan: Plan) -> Spending:
-        """Return what a noisy job costs where this party keeps no budget for it.
+        """Return the cost of a noisy job for which this party keeps no budget.
 
         A party that only computes has no table, no budget and no period; its rules judge each job alone, at the job's
         delta. The analyst chooses that delta, and a larger one makes epsilon smaller, so it must be below
@@ -227,7 +231,10 @@ class Admission:
         delta = applicant.job.privacy.delta
         for schema in plan.schemas:
             if schema.rows is not None and delta >= 1 / schema.rows[1]:
-                raise RefusalError(f"delta is too large for the table of {schema.party}, which may have so many rows")
+                raise RefusalError(
+                    f"delta is too large for the table of {schema.party}: it must be below 1 / (the largest number of "
+                    "rows that the table may have)"
+                )
         return spending_of_one(_cost_of(plan))
 
     async def _ask(
@@ -243,14 +250,14 @@ class Admission:
             async with asyncio.timeout(deadline_s):
                 refusal = await self._consent.ask(applicant.job_id, question)
         except TimeoutError as error:
-            raise RefusalError(f"its owner did not approve within {deadline_s:g} s") from error
+            raise RefusalError(f"the owner did not approve the job within {deadline_s:g} s") from error
         if refusal is not None:
-            raise RefusalError(f"its owner refused: {refusal}")
+            raise RefusalError(f"the owner refused the job: {refusal}")
 
     def _question(
         self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
     ) -> dict[str, Any]:
-        """Return what the owner has to know: who asks, what, which columns, both epsilons, what would be left."""
+        """Return the facts for the owner's decision: analyst, job, columns, both epsilons, and the remaining budget."""
         job, report, brought = applicant.job, plan.privacy_report(), applicant.brought
         return {
             "job_id": applicant.job_id,

@@ -1,4 +1,4 @@
-"""The party's configuration, `party.toml`: who it is, whom it obeys, with whom it computes, and its tables.
+"""The party's configuration, `party.toml`: its identity, its coordinator, its peers and its tables.
 
 Everything here is the owner's decision. A job that asks for another party, another table or a column without public
 bounds is refused, whatever the coordinator says.
@@ -13,7 +13,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
 from party.policy import Policy
-from party.tables.config import TableConfig
+from party.tables.ratings_config import AnyTableConfig
 from service.logs import LogFormat
 from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
 
@@ -21,7 +21,7 @@ ENVIRONMENT_PREFIX = "MOIETY_PARTY"
 
 
 class CoordinatorPin(Settings):
-    """The one coordinator that this party obeys.
+    """The only coordinator that this party accepts calls from.
 
     Attributes:
         name: as in the coordinator's certificate.
@@ -39,8 +39,8 @@ class LedgerConfig(Settings):
         path: of a SQLite file; default `ledger.sqlite` in `data_dir`.
         url: of a PostgreSQL database instead, `postgresql://...`; it may hold a password, so give it by the environment
             (`MOIETY_PARTY__LEDGER__URL`).
-        counter: how far the ledger had come; default `ledger.counter` in `data_dir`. On another disk, and out of the
-            backup of the ledger, it finds a ledger that was put back from an old copy.
+        counter: the file with the position of the ledger; default `ledger.counter` in `data_dir`. If it is on another
+            disk and not in the ledger's backup, it reveals a ledger that was restored from an old copy.
     """
 
     path: FilePath | None = None
@@ -50,7 +50,7 @@ class LedgerConfig(Settings):
     @model_validator(mode="after")
     def _lies_in_one_place(self) -> Self:
         if self.path is not None and self.url is not None:
-            raise ValueError("path, url: the ledger lies in one place, not in two")
+            raise ValueError("path, url: only one of them may be given, because the ledger is stored in one place")
         return self
 
 
@@ -65,7 +65,7 @@ class PartyConfig(Settings):
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         tls: this party's certificate, its key, the authority.
-        coordinator: whom it obeys.
+        coordinator: the only coordinator that it accepts calls from.
         peers: party to address: the parties that this owner agrees to compute with; a job with any other is refused.
         tables: what jobs may ask for; a party that only computes has none.
         max_job_s: a job that runs here for longer is broken off, whoever is slow.
@@ -85,7 +85,7 @@ class PartyConfig(Settings):
     tls: TlsFiles
     coordinator: CoordinatorPin
     peers: dict[Name, Address]
-    tables: tuple[TableConfig, ...] = ()
+    tables: tuple[AnyTableConfig, ...] = ()
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
     policy: Policy = Policy()

@@ -1,4 +1,4 @@
-"""Jobs that wait for the owner's word: files by which the service asks and a command answers.
+"""Jobs that wait for the owner's approval: files by which the service asks and a command answers.
 
 `consent/<job_id>.json` is what the owner is asked; `consent/<job_id>.answer` is what the owner says. Both lie in
 the party's own folder, readable by the owner only, and whoever can write there can also change the configuration.
@@ -32,7 +32,7 @@ class ConsentBox:
         self._folder = data_dir / "consent"
 
     async def ask(self, job_id: str, question: Mapping[str, Any]) -> str | None:
-        """Wait for the owner's word on a job, for as long as the caller does.
+        """Wait for the owner's decision on a job, for as long as the caller waits.
 
         Args:
             job_id: of the job.
@@ -67,11 +67,11 @@ class ConsentBox:
         try:
             found: dict[str, Any] = json.loads(asked.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise ConsentError(f"no job {job_id} waits for approval") from error
+            raise ConsentError(f"there is no job {job_id} that waits for approval") from error
         return found
 
     def answer(self, job_id: str, refusal: str | None) -> None:
-        """Say yes, or no with a reason that the analyst sees.
+        """Approve a job, or refuse it with a reason that the analyst sees.
 
         Raises:
             ConsentError: no such job waits.
@@ -81,13 +81,13 @@ class ConsentBox:
         _write(answer, {"approved": refusal is None, "reason": refusal or ""})
 
     def clear(self) -> None:
-        """Forget all questions and answers: those of a service that has stopped."""
+        """Delete all questions and answers, which were left by a service that has stopped."""
         for path in (*self._folder.glob("*.json"), *self._folder.glob("*.answer")):
             path.unlink(missing_ok=True)
 
     def _paths(self, job_id: str) -> tuple[Path, Path]:
         if not is_job_id(job_id):
-            raise ConsentError("a job id is made of letters, digits, '_' and '-'")
+            raise ConsentError("a job id must consist of letters, digits, '_' and '-'")
         return self._folder / f"{job_id}.json", self._folder / f"{job_id}.answer"
 
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """A stage has come so far, in quarters: an exact fraction would tell the number of rows.
+    """The progress of a stage in quarters: an exact fraction would reveal the number of rows.
 
-    Every quarter that a stage passes is told, one by one: were the last one alone told after each block, which quarters
-    are left out would tell how many blocks of rows there are.
+    Every quarter that a stage passes is reported, one by one: if only the latest one were reported after each block,
+        the missing quarters would reveal the number of blocks of rows.
     """
 
     stage: str
     percent: int
     waits_for: str = ""
-    """The member for whom we have waited for half of the deadline; who waits for us should blame it and not us."""
+    """The member that we have waited for during half of the deadline; others that wait for us should blame it."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FinishedEvent:
 
 @dataclass(frozen=True)
 class FailedEvent:
-    """We gave up; the text is public.
+    """The party gave up; the text is public.
 
     Attributes:
         stage: where.

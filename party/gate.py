@@ -1,18 +1,18 @@
-"""The gate between an analysis and all others: nothing passes before they mean the same job, nor before it is paid for.
+"""The gate before an analysis: no message passes before all members agree on the job and its cost is committed.
 
-An analysis gets the gated session and no other, so it cannot forget either.
+An analysis has no access to the ungated session, so it cannot skip these checks.
 
 Nothing but greetings (`mpc.protocol.greeting`) leaves this party before each member that it deals with has shown that
 it computed the same plan, in the same job, with the same members. What a member shows comes from itself, over a
-connection on which it has proven its name; nobody takes the coordinator's word.
+connection on which it has proven its name; the coordinator's statements are not relied on.
 
-The first message to the coordinator, or to
-anybody at the opening, closes the books first:
+Before the first message to the coordinator, or to any member at the opening, the cost is committed:
 
-1. this party, if it brings a table, commits the cost of the job in its own ledger, durably, and tells the compute
-   parties so;
-2. a compute party waits until every owner of a table has said the same; an owner that holds no shares waits for nobody;
-3. then the message leaves.
+1. this party, if it brings a table, commits the cost of the job durably in its own ledger and notifies the compute
+    parties;
+2. a compute party waits until every owner of a table has sent this notification; an owner that holds no shares does not
+    wait;
+3. then the message is sent.
 
 Step 2 is what lets a party release a reservation that it never committed. The shares of others could open a result
 without it; but each compute party waits for every owner, so nothing of this party's table was opened, whatever became
@@ -24,8 +24,8 @@ The gate is the only way to noise, too (`draw`): an analysis draws the releases 
 often than stated, and neither the coordinator nor anybody in the opening stage hears from it before it has drawn what
 the plan states (`party.drawn`). So what is drawn is what is charged.
 
-An analysis may commit before that (`commit`), as soon as all that the others need of this party is with them: what may
-vanish from then on is the party, not its word.
+An analysis may commit before that (`commit`), as soon as all that the others need of this party is with them: from then
+on the party may drop out, but its commitment stays.
 """
 
 import asyncio
@@ -54,14 +54,14 @@ _COMMITTED = np.ones(1, dtype=np.uint8)
 
 
 class GatedSession:
-    """A session whose way out opens with the commit. Implements `mpc.protocol.session.Session`.
+    """A session that sends only after the commit. Implements `mpc.protocol.session.Session`.
 
     Args:
         session: the real one.
         commit: makes the cost of this job spent; blocks until that is durable, or raises.
         owners: member numbers of those that bring tables.
         openers: member numbers of the compute parties: those that hold shares of the result.
-        receivers: member numbers that the plan lets have the result.
+        receivers: member numbers that the plan allows to receive the result.
         releases: that the plan states.
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
     """
@@ -77,7 +77,7 @@ class GatedSession:
         releases: Sequence[PlannedRelease],
         must_greet: Collection[int],
     ) -> None:
-        async def commit_and_tell() -> None:
+        async def commit_and_report() -> None:
             await asyncio.to_thread(commit)
             if session.me in owners:
                 others = [member for member in openers if member != session.me]
@@ -85,14 +85,14 @@ class GatedSession:
                     *(send_unless_lost(session, member, COMMIT_STAGE, _COMMITTED) for member in others)
                 )
 
-        async def hear_others() -> None:
+        async def receive_commits() -> None:
             if session.me in openers:
                 awaited = [owner for owner in owners if owner != session.me]
-                await asyncio.gather(*(_hear_commit(session, owner) for owner in awaited))
+                await asyncio.gather(*(_receive_commit(session, owner) for owner in awaited))
 
         self._session = session
-        self._commit_and_tell = commit_and_tell
-        self._hear_others = hear_others
+        self._commit_and_report = commit_and_report
+        self._receive_commits = receive_commits
         self._receivers = frozenset(receivers)
         self._drawn = DrawnNoise(releases, session.me)
         self._not_greeted = set(must_greet)
@@ -139,10 +139,10 @@ class GatedSession:
         return self._session.entropy
 
     async def commit(self) -> None:
-        """Commit and tell the others, without waiting for them; at once if that was done. See `Session.commit`.
+        """Commit and notify the others, without waiting for them. Repetitions do nothing. See `Session.commit`.
 
         Raises:
-            LocalFaultError: not all members have shown yet that they mean the same job.
+            LocalFaultError: not all members have confirmed yet that they run the same job.
             ChargeError, LedgerError: this party's cost cannot be committed.
         """
         async with self._passing:
@@ -151,13 +151,14 @@ class GatedSession:
     async def _commit_once(self) -> None:
         if not self._has_committed:
             self._check_greeted("the cost is not committed")
-            await self._commit_and_tell()
+            await self._commit_and_report()
             self._has_committed = True
 
     async def open(self) -> None:
-        """Commit, tell, and wait for the others where this party computes; at once if that was done.
+        """Commit, notify the others and, at a compute party, wait for them. Returns at once if that was done.
 
-        For the end of a party's part too: whoever brings a table and opens nothing itself must let the others.
+        It is also called at the end of a party's part: an owner that opens nothing itself must still let the others
+        open.
 
         Raises:
             ChargeError, LedgerError: this party's cost cannot be committed.
@@ -166,11 +167,11 @@ class GatedSession:
         async with self._passing:
             if not self._is_open:
                 await self._commit_once()
-                await self._hear_others()
+                await self._receive_commits()
                 self._is_open = True
 
     async def send(self, to: int, stage: str, message: Array) -> None:
-        """See `Session.send`; what opens something waits for the gate.
+        """See `Session.send`; messages that open something wait for the gate.
 
         Raises:
             LocalFaultError: to a member that the plan does not let have the result, or in the gate's own stage, or
@@ -181,7 +182,7 @@ class GatedSession:
         if stage != GREETING_STAGE:
             self._check_greeted(f"a message of stage {stage!r}")
         if stage == OPENING_STAGE and to not in self._receivers:
-            raise LocalFaultError(f"the plan does not let {self.names.get(to, to)} have the result")
+            raise LocalFaultError(f"the plan does not allow {self.names.get(to, to)} to receive the result")
         if stage == OPENING_STAGE or to == COORDINATOR:
             self._drawn.check_message(to, stage)
             await self.open()
@@ -238,5 +239,5 @@ class GatedSession:
             raise LocalFaultError(f"stage {COMMIT_STAGE!r} belongs to the gate, not to an analysis")
 
 
-async def _hear_commit(session: Session, owner: int) -> None:
+async def _receive_commit(session: Session, owner: int) -> None:
     await session.receive(owner, COMMIT_STAGE, _COMMITTED.shape, np.uint8)

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[0-9a-f]{16}")
 
 
 class InstallationError(ServiceError):
-    """The folder cannot be used, or another service uses it."""
+    """The folder cannot be used, or another service is using it."""
 
 
 class Installation:

@@ -31,17 +31,17 @@ log = structlog.get_logger()
 
 
 class OverLimitError(Exception):
-    """A job runs longer than our owner allows, by our own work; the text is public."""
+    """A job runs longer than our owner allows because of our own work; the text is public."""
 
 
 class JobSession(Session, Protocol):
-    """A session that can be ended, and says for whom it waits."""
+    """A session that can be ended, and that reports which member it waits for."""
 
     def waits_for(self, least_s: float) -> int | None:
-        """Return the member for whom we have waited longest without a break; None if for nobody so long."""
+        """Return the member that we have waited for longest without a break; None if no wait was that long."""
 
     def waited_most_for(self) -> int | None:
-        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
+        """Return the member that we have waited for most in total; None if for no member half of the time."""
 
     async def finish(self) -> None:
         """Wait until every message was received."""
@@ -147,7 +147,7 @@ class JobRun:
         try:
             terms = plan.terms(self._applicant.analyst)
             session = self._open_session(job_id, terms, self._number, self._roster, job.deadline_s, self._on_progress)
-        except Exception as error:  # whoever reads the events waits for the last one
+        except Exception as error:  # readers of the events wait for the last one
             self.failure = self._public_text(error)
             self._events.put_nowait(FailedEvent(self._stage, self.failure))
             return
@@ -213,9 +213,9 @@ class JobRun:
             raise PeerSilentError(slow, "", text) from error
 
     def _public_text(self, error: Exception) -> str:
-        """Log why a job failed here, and return what others may read of it.
+        """Log why a job failed here, and return the text that others may read.
 
-        What nobody foresaw, and shapes that do not fit, may depend on data, even by the kind of error.
+        Unforeseen errors and shape errors may depend on data, even in their type, so they get a fixed text.
         """
         bound = self._log.bind(stage=self._stage)
         if isinstance(error, LedgerError):
@@ -230,7 +230,7 @@ class JobRun:
         return f"internal error; the log of {self._config.name} has the details"
 
     async def _finish(self, session: JobSession) -> None:
-        """Wait until the others have taken all. A party that has vanished meanwhile needs nothing more of us."""
+        """Wait until the others have received everything. A party that has dropped out meanwhile needs nothing more."""
         try:
             await session.finish()
         except (PeerLostError, PeerSilentError) as error:

@@ -80,7 +80,7 @@ class PartyJobs:
         self._releases: set[asyncio.Task[None]] = set()
 
     async def propose(self, job_id: str, job_json: str, roster: Mapping[int, str], analyst: str) -> BlockSchema:
-        """Look at a job, and at no table; from then on its messages are accepted. `reserve` is next.
+        """Check a proposed job without reading any table; its messages are accepted from then on. `reserve` is next.
 
         Args:
             job_id: chosen by the coordinator.
@@ -111,7 +111,7 @@ class PartyJobs:
         names = {COORDINATOR: self._config.coordinator.name, **roster}
         applicant = Applicant(job_id, analyst, job, brought)
         try:
-            self._accept_messages(job_id, names)  # first: an id that was used before must leave nothing behind
+            self._accept_messages(job_id, names)  # first, so that an id that was used before leaves nothing behind
         except AlreadyExistsError as error:
             raise RefusalError(str(error)) from error
         self._jobs[job_id] = _AcceptedJob(applicant, names, schema, self._expire(job_id, job))
@@ -121,7 +121,7 @@ class PartyJobs:
     def _check_members(self, job: Job, roster: Mapping[int, str]) -> None:
         me = self._config.name
         if tuple(roster.get(number) for number in range(1, len(roster) + 1)) != job.members:
-            raise RefusalError("the roster does not match the members that the job names")
+            raise RefusalError("the roster does not match the members of the job")
         if me not in job.members:
             raise RefusalError(f"{me} is not a member of this job")
         strangers = [name for name in job.members if name != me and name not in self._config.peers]
@@ -135,7 +135,7 @@ class PartyJobs:
     async def reserve(
         self, job_id: str, schemas: Sequence[BlockSchema], plan_digest: bytes
     ) -> AsyncGenerator[str, None]:
-        """Agree to the plan of an accepted job and set privacy budget aside for it; then it may run. `hold` is next.
+        """Agree to the plan of an accepted job and reserve privacy budget for it; then it may run. `hold` is next.
 
         Args:
             job_id: accepted before.
@@ -151,7 +151,7 @@ class PartyJobs:
         """
         accepted = self._known(job_id)
         if accepted.is_reserving:
-            raise RefusalError(f"job {job_id} is or was being reserved already")
+            raise RefusalError(f"a reservation for job {job_id} was requested before")
         accepted.is_reserving = True
         accepted.expiry.cancel()
         failure = "it was called off while it was being reserved"
@@ -176,7 +176,7 @@ class PartyJobs:
                     self._release(job_id, failure)
 
     async def hold(self, job_id: str) -> None:
-        """Keep what was reserved for a job until it runs or ends, however long other owners are asked.
+        """Keep the reservation of a job until it runs or ends, however long other owners take to decide.
 
         Whoever asked for the reservation waits here. When it leaves first, the job is soon forgotten.
         """
@@ -191,7 +191,7 @@ class PartyJobs:
                 accepted.expiry = self._expire(job_id, accepted.job)
 
     async def run(self, job_id: str) -> AsyncIterator[JobEvent]:
-        """Run a reserved job; yields its progress and at last how it ended.
+        """Run a reserved job; yields its progress and finally how it ended.
 
         Raises:
             RefusalError: unknown job, not reserved, or already running.
@@ -200,7 +200,7 @@ class PartyJobs:
         if accepted.plan is None:
             raise RefusalError(f"job {job_id} holds no privacy budget here yet")
         if accepted.run is not None:
-            raise RefusalError(f"job {job_id} runs already")
+            raise RefusalError(f"job {job_id} is already running")
         accepted.expiry.cancel()
         accepted.left.set()
         running = accepted.run = JobRun(
@@ -240,13 +240,15 @@ class PartyJobs:
             )
             raise RefusalError(what) from error
         if accepted.schema not in plan.schemas:
-            raise RefusalError(f"the coordinator shows other columns of {me} than {me} offered")
+            raise RefusalError(f"the coordinator's schema of {me} differs from the one that {me} sent")
         if digest != plan_digest:
-            raise RefusalError(f"{me} computes another plan than the coordinator: do both run the same version?")
+            raise RefusalError(
+                f"the plan that {me} computed differs from the coordinator's: do both run the same version?"
+            )
         return plan
 
     def end(self, job_id: str, reason: str | None) -> None:
-        """Forget a job and stop it if it runs; unknown jobs are ignored. No reason: it has simply ended."""
+        """Remove a job and stop it if it runs; unknown jobs are ignored. Without a reason it has simply ended."""
         accepted = self._jobs.pop(job_id, None)
         if accepted is None:
             return
@@ -259,7 +261,7 @@ class PartyJobs:
         log.info("job ended", job=job_id, reason=reason or "done")
 
     def _release(self, job_id: str, reason: str) -> None:
-        """Give back what was reserved and not committed, in the background."""
+        """Release the reservation of a job that was not committed, in the background."""
         task = asyncio.create_task(self._admission.release(job_id, reason))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)

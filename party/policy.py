@@ -1,4 +1,4 @@
-"""The owner's policy: which jobs are accepted without asking, which need the owner's word, which are refused.
+"""The owner's policy: which jobs are accepted without asking, which need the owner's approval, which are refused.
 
 Two sets of rules, each a list of conditions that a job must meet; what a set does not mention, it does not restrict.
 
@@ -23,7 +23,7 @@ from service.settings import Settings
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks of this party, as far as rules look at it.
+    """The facts about a job that the rules use.
 
     Attributes:
         analyst: who submitted it, as the coordinator says.
@@ -91,21 +91,28 @@ class Rules(Settings):
     def _can_be_met(self) -> Self:
         for name in ("analyses", "analysts", "columns", "receivers"):
             if getattr(self, name) is not None and not getattr(self, name):
-                raise ValueError(f"{name}: an empty list allows nothing; leave it out, or leave out the whole section")
+                raise ValueError(
+                    f"{name}: an empty list would allow nothing; leave the field out, or leave out the whole section"
+                )
         for name in self.analyses or ():
             if name not in ANALYSES:
-                raise ValueError(f"analyses: there is no analysis {name!r}; on offer: {', '.join(sorted(ANALYSES))}")
+                raise ValueError(f"analyses: there is no analysis {name!r}; available: {', '.join(sorted(ANALYSES))}")
         per_job, per_analyst = self.max_epsilon_per_job, self.max_epsilon_per_analyst
         if per_job is not None and per_analyst is not None and per_job > per_analyst:
-            raise ValueError("max_epsilon_per_job: one job may not cost more than all jobs of its analyst")
+            raise ValueError(
+                "max_epsilon_per_job: must not be larger than max_epsilon_per_analyst, which is for all jobs of an "
+                "analyst"
+            )
         if self.analysts is not None and self.receivers is not None:
             without = sorted(set(self.analysts) - set(self.receivers))
             if without:
-                raise ValueError(f"receivers: analyst {without[0]!r} may submit jobs but not get their results")
+                raise ValueError(
+                    f"receivers: analyst {without[0]!r} may submit jobs, but is not allowed to receive their results"
+                )
         return self
 
     def objections(self, request: Request) -> list[str]:
-        """Return which rules a job breaks, in public words; none if it meets all."""
+        """Return the rules that a job breaks, as public texts; empty if it meets all."""
         found: list[str] = []
         if self.analyses is not None and request.analysis not in self.analyses:
             found.append(f"analysis {request.analysis!r} is not among {_listed(self.analyses)}")
@@ -114,9 +121,9 @@ class Rules(Settings):
         if self.columns is not None and request.table:
             found += self._objections_to_columns(request, self.columns)
         if request.is_exact and request.table and request.table not in self.exact_tables:
-            found.append(f"an exact result of table {request.table!r}, which nothing protects, is not allowed")
+            found.append(f"an exact result of table {request.table!r}, which has no privacy guarantee, is not allowed")
         if request.is_exact and not request.table and self._limits_epsilon:
-            found.append("an exact result, which no epsilon describes, is above any epsilon that a job may have")
+            found.append("an exact result has no finite epsilon, so it is above every limit on epsilon")
         if self.min_compute_parties is not None and request.n_compute_parties < self.min_compute_parties:
             found.append(f"{request.n_compute_parties} compute parties are fewer than {self.min_compute_parties}")
         if self.withstand_coalition is not None and request.colluding < self.withstand_coalition:
@@ -134,7 +141,7 @@ class Rules(Settings):
         if self.max_epsilon_per_analyst is not None and request.analyst_cover is not None:
             cover = request.analyst_cover(self.max_epsilon_per_analyst)
             if not cover.is_covered:
-                found.append(f"all jobs of analyst {request.analyst!r} would come to {cover.told()}")
+                found.append(f"all jobs of analyst {request.analyst!r} would come to {cover.described()}")
         return found
 
     @property
@@ -150,7 +157,7 @@ class Rules(Settings):
 
 
 class Answer(StrEnum):
-    """What becomes of a job."""
+    """The decision on a job."""
 
     ACCEPT = "accept"
     ASK = "ask"
@@ -179,7 +186,7 @@ class Policy(Settings):
     Attributes:
         automatic: a job that meets these is accepted without asking; absent: none is.
         limits: a job that does not meet these is refused.
-        approval_deadline_s: so long a job waits for the owner's word.
+        approval_deadline_s: seconds that a job waits for the owner's approval.
     """
 
     automatic: Rules | None = None
@@ -192,7 +199,7 @@ class Policy(Settings):
             return self
         if self.automatic.max_epsilon_per_job is None:
             raise ValueError(
-                "automatic.max_epsilon_per_job: jobs are accepted without asking up to some epsilon: state it"
+                "automatic.max_epsilon_per_job: missing; it states up to which epsilon jobs are accepted without asking"
             )
         for name in ("analyses", "analysts", "receivers"):
             ours, limit = getattr(self.automatic, name), getattr(self.limits, name)
@@ -229,7 +236,7 @@ class Policy(Settings):
         return self
 
     def decide(self, request: Request) -> Decision:
-        """Return what becomes of a job, apart from its budget."""
+        """Return the decision on a job, apart from its budget."""
         broken = self._limits_of(request).objections(request)
         if broken:
             return Decision(Answer.REFUSE, tuple(broken))
@@ -252,7 +259,7 @@ class Policy(Settings):
         return self.limits.model_copy(update={"withstand_coalition": most})
 
     def contradiction(self, tables: Mapping[str, Sequence[str]], n_known_parties: int, coordinator: str) -> str | None:
-        """Return what in this policy the rest of the configuration makes impossible; None if nothing.
+        """Return which part of this policy cannot be met with the rest of the configuration; None if all can.
 
         Args:
             tables: name to its columns with public bounds.

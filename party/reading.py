@@ -1,4 +1,4 @@
-"""Reads a party's tables for jobs that run: one at a time, and so that what goes wrong reads the same in public."""
+"""Reads a party's tables for running jobs: one at a time, and with the same public text for all failures."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class TableReading:
-    """Reads tables off the event loop, in turn.
+    """Reads tables in a thread, one after the other.
 
     A job that is cancelled leaves at once, but nothing stops the thread that reads for it. The next one waits until
     that has ended, so that jobs which are begun and cancelled over and over take one thread, and not all of those in

@@ -21,20 +21,20 @@ from service.job_id import is_job_id
 
 @dataclass(frozen=True)
 class StageTraffic:
-    """What one stage moved over the network, this party's side."""
+    """The bytes that this party sent and received in one stage."""
 
     sent_bytes: int
     received_bytes: int
 
 
 def report_path(data_dir: Path, job_id: str) -> Path:
-    """Return where the report of a job lies.
+    """Return the path of the report of a job.
 
     Raises:
         ValueError: the job id does not fit a file name; the coordinator is at fault.
     """
     if not is_job_id(job_id):
-        raise ValueError("the job id is not made of letters, digits, '_' and '-'")
+        raise ValueError("the job id must consist of letters, digits, '_' and '-'")
     return data_dir / "reports" / f"{job_id}.json"
 
 
@@ -78,6 +78,8 @@ def write_report(
         "budget": None if budget is None else dict(budget),
         "elapsed_s": elapsed_s,
     }
+    if local.kept:
+        report["kept"] = local.kept
     return keep_report(data_dir, job_id, report)
 
 
@@ -104,7 +106,7 @@ def keep_report(data_dir: Path, job_id: str, report: Mapping[str, Any]) -> Path:
 
 
 def describe_report(report: Mapping[str, Any]) -> list[str]:
-    """Return the lines in which the owner reads a report: what was promised, clipped and spent, and what remains."""
+    """Return a report as lines for the owner: the guarantee, clipped values, spending, and the remaining budget."""
     mapped = report.get("mapped_values", {})  # reports of earlier versions have none
     surplus = report.get("surplus_rows", 0)
     lines = [

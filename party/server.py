@@ -59,7 +59,7 @@ log = structlog.get_logger()
 
 
 class JobSessions:
-    """Opens and closes the message side of jobs: inbox, roster of identities, channels.
+    """Opens and closes the sessions of jobs: inbox, roster of identities, channels.
 
     Args:
         config: names of this party, its coordinator and its federation.
@@ -84,7 +84,7 @@ class JobSessions:
         self._sessions: dict[str, GrpcSession] = {}
 
     def accept_messages(self, job_id: str, names: Mapping[int, str]) -> None:
-        """Take messages of a job from its members from now on.
+        """Accept messages of a job from its members from now on.
 
         Raises:
             AlreadyExistsError: the job ended here, in this process or, as its report tells, in an earlier one.
@@ -127,7 +127,7 @@ class JobSessions:
         return {s: StageTraffic(sent.get(s, 0), received.get(s, 0)) for s in sorted({*sent, *received})}
 
     def close(self, job_id: str, reason: str | None) -> None:
-        """Take no more messages of a job."""
+        """Stop accepting messages of a job."""
         self._mailboxes.close(job_id, reason)
         self._inboxes.pop(job_id, None)
         self._sessions.pop(job_id, None)
@@ -145,20 +145,23 @@ class PartyService(PartyServicer):
         add_PartyServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     def check_caller(self, caller: Identity) -> None:
-        """Refuse everybody but that coordinator.
+        """Refuse all callers except that coordinator.
 
         Raises:
             NotAllowedError: names both.
         """
         if caller.name != self._config.coordinator.name:
-            raise NotAllowedError(f"{self._config.name} obeys {self._config.coordinator.name}, not {caller.name}")
+            raise NotAllowedError(
+                f"{self._config.name} takes calls from coordinator {self._config.coordinator.name} only, not from "
+                f"{caller.name}"
+            )
 
     async def Propose(self, request_iterator: AsyncIterator[Chunk], context: Any) -> ProposalReply:  # noqa: N802 - gRPC's name
         """Accept a job or refuse it with a reason."""
         request = await gather_request(request_iterator, Proposal)
         check_job_id(request.job_id)
         if re.fullmatch(NAME_PATTERN, request.analyst) is None:
-            raise InvalidRequestError("the analyst's name is not a name")
+            raise InvalidRequestError("the name of the analyst is not a valid name")
         roster = {member.number: member.name for member in request.roster}
         try:
             schema = await self._jobs.propose(request.job_id, request.job_json, roster, request.analyst)
@@ -193,7 +196,7 @@ class PartyService(PartyServicer):
             yield answer
 
     async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvent]:  # noqa: N802 - gRPC's name
-        """Run a reserved job and tell how it goes."""
+        """Run a reserved job and stream its progress."""
         check_job_id(request.job_id)
         try:
             async for event in self._jobs.run(request.job_id):

@@ -1,1 +1,1 @@
-"""What every service process needs: settings, logs, identity, TLS, permissions, the table of errors."""
+"""Common parts of all service processes: settings, logs, identity, TLS, permissions, the table of errors."""

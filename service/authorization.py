@@ -1,4 +1,4 @@
-"""Which role may call which method: a table, and nothing else is allowed."""
+"""Permissions: a table of the roles that may call each method; everything else is refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Permissions:
     checks: Mapping[str, Callable[[Identity], None]] = field(default_factory=dict)
 
     def check(self, method: str, caller: Identity) -> None:
-        """Let a call pass or refuse it.
+        """Accept or refuse a call.
 
         Raises:
             UnauthenticatedError: the caller is of another federation.
@@ -37,6 +37,6 @@ class Permissions:
         roles = frozenset(Role) if method in HEALTH_METHODS else self.allowed.get(method, frozenset())
         if caller.role not in roles:
             who = ", ".join(sorted(roles)) or "nobody"
-            raise NotAllowedError(f"{method} may be called by {who}, not by {caller}")
+            raise NotAllowedError(f"{method} may be called by {who} only, not by {caller}")
         if (check := self.checks.get(method)) is not None:
             check(caller)

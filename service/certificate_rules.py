@@ -1,4 +1,4 @@
-"""What a certificate must be beyond what TLS checks: strong, made for this use, and issued by the authority itself.
+"""Rules for certificates beyond what TLS checks: strong, made for this use, and issued by the authority itself.
 
 TLS accepts more than a federation means. gRPC's library takes a member's certificate from any authority that ours has
 signed, whatever path length ours allows; it takes one without key usage, and RSA keys of 1024 bits. Whoever may sign
@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 MIN_CURVE_BITS = 256
 MIN_RSA_BITS = 3072
-"""Both give 128 bits of security: NIST SP 800-57 part 1, revision 5, table 2."""
+"""Smallest key sizes; both give 128 bits of security: NIST SP 800-57 part 1, revision 5, table 2."""
 
 MIN_DIGEST_BYTES = hashes.SHA256.digest_size
 
@@ -32,7 +32,7 @@ def check_authority(certificate: x509.Certificate) -> None:
     _check_strength(certificate)
     constraints = _extension(certificate, x509.BasicConstraints)
     if constraints is None or not constraints.ca:
-        raise ValueError("it is not the certificate of an authority")
+        raise ValueError("it is not a certificate of an authority")
     usage = _extension(certificate, x509.KeyUsage)
     if usage is None or not usage.key_cert_sign:
         raise ValueError("its key usage does not allow it to sign certificates")
@@ -52,10 +52,12 @@ def check_member(certificate: x509.Certificate, *, dials: bool = False, serves: 
     _check_strength(certificate)
     constraints = _extension(certificate, x509.BasicConstraints)
     if constraints is None or constraints.ca:
-        raise ValueError("it is that of an authority, or does not say that it is none (basic constraints)")
+        raise ValueError(
+            "it is a certificate of an authority, or does not state that it is not one (basic constraints)"
+        )
     usage = _extension(certificate, x509.KeyUsage)
     if usage is None or not usage.digital_signature or usage.key_cert_sign:
-        raise ValueError("its key usage must be digital signature, and not certificate signing")
+        raise ValueError("its key usage must include digital signature and must not include certificate signing")
     purposes = list(_extension(certificate, x509.ExtendedKeyUsage) or ())
     if dials and ExtendedKeyUsageOID.CLIENT_AUTH not in purposes:
         raise ValueError("its extended key usage does not name client authentication")

@@ -29,11 +29,11 @@ class NotAllowedError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """What the caller names does not exist here."""
+    """The object that the caller names does not exist here."""
 
 
 class AlreadyExistsError(ServiceError):
-    """What the caller wants to open or create is there already."""
+    """The object that the caller wants to open or create already exists."""
 
 
 class WrongStateError(ServiceError):
@@ -45,7 +45,7 @@ class InvalidRequestError(ServiceError):
 
 
 class UnreadableError(InvalidRequestError):
-    """The bytes of a message are none of its kind, or more than the call takes. Their sender is at fault."""
+    """A message cannot be decoded, or is longer than the call allows. Its sender is at fault."""
 
 
 class TooMuchError(ServiceError):
@@ -53,7 +53,7 @@ class TooMuchError(ServiceError):
 
 
 class UnreachableError(ServiceError):
-    """The other end cannot be reached, or went away."""
+    """The other end cannot be reached, or the connection to it broke."""
 
 
 class TimedOutError(ServiceError):
@@ -61,7 +61,7 @@ class TimedOutError(ServiceError):
 
 
 class RemoteFailureError(ServiceError):
-    """The other end failed in a way that it does not explain."""
+    """The other end failed without giving a reason."""
 
 
 # The table. Where several errors share a status, the first is what a client makes of it.
@@ -99,7 +99,7 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
 
 
 def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) -> ServiceError:
-    """Return what a person should see of a failed call: who, what, cause.
+    """Return the error text of a failed call for people: peer, operation and cause.
 
     Args:
         status: of the call.
@@ -148,7 +148,7 @@ _CAUSES = (
 
 
 def connection_cause(details: str) -> str:
-    """Say in plain words why a connection failed, given the gRPC library's account of it."""
+    """Return in plain words why a connection failed, given the gRPC library's description."""
     lower = details.lower()
     return next((meaning for sign, meaning in _CAUSES if sign in lower), public(details) or "the connection failed")
 

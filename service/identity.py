@@ -1,4 +1,4 @@
-"""Who a member is: one URI in its certificate, never a field in a message."""
+"""The identity of a member: one URI in its certificate, never a field in a message."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _URI = re.compile(r"spiffe://([^/]+)/([^/]+)/([^/]+)")
 
 
 class Role(StrEnum):
-    """What a certificate's holder may be in a federation."""
+    """The role of a certificate's holder in a federation."""
 
     PARTY = "party"
     COORDINATOR = "coordinator"
@@ -28,7 +28,7 @@ class Role(StrEnum):
 
 
 SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR})
-"""Who may answer calls; analysts and devices only make them."""
+"""The roles that may answer calls; analysts and devices only make calls."""
 
 
 @dataclass(frozen=True, order=True)
@@ -86,7 +86,7 @@ def role_named(text: str) -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a role; there are {', '.join(Role)}") from None
+        raise ValueError(f"{text!r} is not a role; the roles are {', '.join(Role)}") from None
 
 
 def check_name(what: str, name: str) -> None:

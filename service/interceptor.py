@@ -1,4 +1,4 @@
-"""What happens around every call of a server: authorisation and limits before it, the error table after it."""
+"""The interceptor around every call of a server: authorisation and limits before it, the error table after it."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -116,10 +116,10 @@ class _AllMessages:
 
 def _decoded(data: bytes, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:
     if len(data) > limit.message_bytes:
-        raise UnreadableError(f"a message of this call has at most {limit.message_bytes} bytes")
+        raise UnreadableError(f"a message of this call may have at most {limit.message_bytes} bytes")
     if decode is None:
         return data
     try:
         return decode(data)
     except DecodeError as error:
-        raise UnreadableError("a message of this call cannot be read: its bytes are no such message") from error
+        raise UnreadableError("a message of this call cannot be decoded") from error

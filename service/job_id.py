@@ -1,4 +1,4 @@
-"""What may name a job or a masked sum: one rule, checked at the border of every service and of every client.
+"""The rule for ids of jobs and masked sums, checked at the border of every service and of every client.
 
 An id becomes part of file names (reports, questions to the owner), of ledger entries, of log lines and of the labels
 under which keys are derived, so it holds nothing that any of these would read otherwise.
@@ -23,5 +23,7 @@ def check_job_id(text: str) -> str:
         InvalidRequestError: it is not made of 1 to 128 letters, digits, '_' and '-', the first a letter or a digit.
     """
     if not is_job_id(text):
-        raise InvalidRequestError("a job id is made of 1 to 128 letters, digits, '_' and '-', and begins with no sign")
+        raise InvalidRequestError(
+            "a job id must consist of 1 to 128 letters, digits, '_' and '-', and must begin with a letter or a digit"
+        )
     return text

@@ -1,4 +1,4 @@
-"""How much one caller may ask of a service at once: a table of methods beside the table of permissions.
+"""Limits on the concurrent calls of one caller: a table of methods beside the table of permissions.
 
 The limits hold for an identity, over all of its connections. A message is measured before it is decoded: decoding can
 multiply its size, as an empty entry of two bytes becomes an object of a hundred.
@@ -17,11 +17,11 @@ _KIB = 1 << 10
 
 CHUNK_BYTES = 128 << 10
 MAX_CHUNK_BYTES = CHUNK_BYTES + 1024
-"""A chunk and what surrounds it, on the wire."""
+"""Largest size of a chunk on the wire, including its framing."""
 MAX_REQUEST_BYTES = 4 << 20
-"""Of a request that comes in chunks, such as a job with all its parameters."""
+"""Largest size of a request that is sent in chunks, such as a job with all its parameters."""
 REQUEST_S = 60.0
-"""A request must have come by then."""
+"""Seconds within which a request must have arrived completely."""
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def request_arrives_in_time() -> AsyncIterator[None]:
 
 @dataclass(frozen=True)
 class MethodLimit:
-    """What one identity may ask of one method.
+    """The limits of one identity for one method.
 
     Attributes:
         message_bytes: of one message on the wire.
@@ -52,27 +52,30 @@ class MethodLimit:
 
 
 UNLISTED = MethodLimit(16 * _KIB, 16)
-"""Of a method that the table does not name."""
+"""Limits of a method that is not in the table."""
 
-LARGEST_MESSAGE_BYTES = MAX_CHUNK_BYTES
-"""Of any method: the gRPC library takes no longer message. What is longer comes in chunks."""
+MAX_MESSAGE_BYTES = MAX_CHUNK_BYTES
+"""Largest message of any method: the gRPC library accepts no longer one. Longer messages are sent in chunks."""
 
 LIMITS: Mapping[str, MethodLimit] = {
     "/grpc.health.v1.Health/Check": MethodLimit(_KIB, 16),
     "/grpc.health.v1.Health/Watch": MethodLimit(_KIB, 4),
-    "/moiety.v1.Mailbox/Deliver": MethodLimit(LARGEST_MESSAGE_BYTES, 500),
-    "/moiety.v1.Party/Propose": MethodLimit(LARGEST_MESSAGE_BYTES, 16),
-    "/moiety.v1.Party/Reserve": MethodLimit(LARGEST_MESSAGE_BYTES, 16),
+    "/moiety.v1.Mailbox/Deliver": MethodLimit(MAX_MESSAGE_BYTES, 500),
+    "/moiety.v1.Party/Propose": MethodLimit(MAX_MESSAGE_BYTES, 16),
+    "/moiety.v1.Party/Reserve": MethodLimit(MAX_MESSAGE_BYTES, 16),
     "/moiety.v1.Party/Run": MethodLimit(_KIB, 16),
     "/moiety.v1.Party/Cancel": MethodLimit(64 * _KIB, 16),
-    "/moiety.v1.Coordinator/Submit": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
+    "/moiety.v1.Coordinator/Submit": MethodLimit(MAX_MESSAGE_BYTES, 8),
     "/moiety.v1.Coordinator/Watch": MethodLimit(_KIB, 100),
     "/moiety.v1.Coordinator/List": MethodLimit(_KIB, 16),
     "/moiety.v1.Coordinator/Show": MethodLimit(_KIB, 16),
     "/moiety.v1.Coordinator/Cancel": MethodLimit(_KIB, 16),
     "/moiety.v1.Aggregation/Fetch": MethodLimit(_KIB, 8),
-    "/moiety.v1.Aggregation/Answer": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
-    "/moiety.v1.Aggregation/Sum": MethodLimit(LARGEST_MESSAGE_BYTES, 8),
+    "/moiety.v1.Aggregation/Answer": MethodLimit(MAX_MESSAGE_BYTES, 8),
+    "/moiety.v1.Aggregation/Sum": MethodLimit(MAX_MESSAGE_BYTES, 8),
+    "/moiety.v1.Survey/Fetch": MethodLimit(_KIB, 4),
+    "/moiety.v1.Survey/Answer": MethodLimit(64, 4),
+    "/moiety.v1.Survey/Ask": MethodLimit(16 * _KIB, 16),
 }
 
 
@@ -100,7 +103,7 @@ class CallCounts:
         """
         most = self.limit_of(method).calls_each
         if self._n_calls[method, caller] >= most:
-            raise TooMuchError(f"{caller.name} has {most} calls of {method} in flight already; come again in a moment")
+            raise TooMuchError(f"{caller.name} already has {most} calls of {method} in flight; try again in a moment")
         self._n_calls[method, caller] += 1
         try:
             yield

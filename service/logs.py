@@ -1,4 +1,4 @@
-"""Structured logs of the services: one line per event, as JSON or for a person; keys, shares and data cannot get in.
+"""Structured logs of the services: one line per event, as JSON or as text; keys, shares and data are never logged.
 
 Only text, one line of it (`mpc.public_text`), and single numbers are written. Every other value (bytes, arrays, lists,
 objects) is replaced by its type's name, and tracebacks never show local variables: whoever logs a share by mistake logs

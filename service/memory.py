@@ -1,4 +1,4 @@
-"""What a process of ours keeps in memory: fewer heaps, so that what one thread frees another one uses; no compiler."""
+"""Memory use of our processes: fewer heaps, so that threads reuse freed memory, and no resident compiler."""
 
 import contextlib
 import ctypes

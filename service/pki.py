@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from service.identity import SERVING_ROLES, Identity, Role, check_name
 
 CLOCK_SKEW = datetime.timedelta(hours=1)
-"""Certificates are valid from so long before their issue, for members whose clocks are behind."""
+"""How long before their issue certificates become valid, for members whose clocks are behind."""
 
 
 @dataclass(frozen=True)

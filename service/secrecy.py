@@ -1,4 +1,4 @@
-"""A process that holds keys and rows leaves no image of its memory behind."""
+"""Prevents memory dumps of processes that hold keys and rows."""
 
 import contextlib
 import ctypes

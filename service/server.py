@@ -12,21 +12,21 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from service.authorization import Permissions
 from service.errors import ServiceError
 from service.interceptor import BorderInterceptor
-from service.limits import LARGEST_MESSAGE_BYTES
+from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
 
-MOST_CALLS = 500
+MAX_CALLS = 500
 """Calls in flight per connection. `service.limits` says how many an identity may have over all of its connections."""
 
 STREAM_WINDOW_BYTES = 64 << 10
-"""What may wait of a call that nobody reads yet; a larger message is let in when somebody reads it."""
+"""Flow-control window of a call that is not read yet; larger messages are received when they are read."""
 
 _ONLY_IDENTITY = 1
 
 SERVER_OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second process on the same port must fail, not share it
-    ("grpc.max_concurrent_streams", MOST_CALLS),
-    ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
+    ("grpc.max_concurrent_streams", MAX_CALLS),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.http2.lookahead_bytes", STREAM_WINDOW_BYTES),
     ("grpc.http2.bdp_probe", 0),  # it would widen the window of every call to megabytes, read or not
     ("grpc.compression_enabled_algorithms_bitset", _ONLY_IDENTITY),  # a compressed message would grow before it is read
@@ -77,7 +77,7 @@ class Server:
             port = int(self._server.add_secure_port(address, self._credentials.for_server()))
         except RuntimeError as error:
             raise ListenError(
-                f"cannot listen at {address}: the port is taken, or the address is not one of this machine"
+                f"cannot listen at {address}: the port is in use, or the address does not belong to this machine"
             ) from error
         await self._server.start()
         return port

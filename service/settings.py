@@ -16,10 +16,10 @@ from service.settings_tree import override, read_tree
 M = TypeVar("M", bound=BaseModel)
 
 PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"}
-"""For what people get wrong most often; by type of pydantic's error."""
+"""Texts for the most frequent mistakes, by pydantic's error type."""
 
 UNTOLD = {"extra_forbidden", "model_type", "dict_type", "tuple_type"}
-"""Types of errors about something in the wrong place, which may be a secret that belongs elsewhere."""
+"""Error types for misplaced input, which is not quoted because it may be a secret that belongs elsewhere."""
 
 _PASSWORDS = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&\s'\"]+", re.IGNORECASE)
 
@@ -38,7 +38,7 @@ MAX_PORT = 65535
 
 def _port_exists(address: str) -> str:
     if int(address.rpartition(":")[2]) > MAX_PORT:
-        raise ValueError(f"ports end at {MAX_PORT}")  # gRPC would take the rest of a division by 2^16
+        raise ValueError(f"a port must not be larger than {MAX_PORT}")  # gRPC would reduce the port modulo 2^16
     return address
 
 

@@ -1,4 +1,4 @@
-"""Loading a member's certificate and key, and refusing what cannot work before anything listens or dials."""
+"""Loads and checks a member's certificate and key, so that errors are found before anything listens or dials."""
 
 import datetime
 import stat
@@ -23,7 +23,7 @@ class CredentialsError(ServiceError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who we are in TLS. The key is never shown by repr.
+    """This process's identity in TLS. The key is never shown by repr.
 
     Attributes:
         identity: as our certificate states.
@@ -118,7 +118,7 @@ def _parse(path: Path, pem: bytes) -> x509.Certificate:
         raise CredentialsError(f"{path} is not a PEM certificate") from error
     if len(found) != 1:
         raise CredentialsError(
-            f"{path} holds {len(found)} certificates; it must hold one, which the authority has issued itself"
+            f"{path} holds {len(found)} certificates; it must hold exactly one, issued directly by the authority"
         )
     return found[0]
 
@@ -130,7 +130,8 @@ def _check_dates(path: Path, certificate: x509.Certificate, moment: datetime.dat
         )
     if moment < certificate.not_valid_before_utc:
         raise CredentialsError(
-            f"{path} is valid only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; is the clock right here?"
+            f"{path} is valid only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on; is the clock of "
+            "this machine right?"
         )
 
 

@@ -1,4 +1,4 @@
-"""No test depends on how fast the machine is: the smallest limit that honest work may reach is `SHORTEST_S`.
+"""No test depends on how fast the machine is: the smallest limit that honest work may reach is `MIN_S`.
 
 Outside of `services` and `compose` asynchronous tests run on a virtual clock (`support/virtual_time.py`), on which a
 small deadline is as good as a long one. The machine's clock is left for threads, processes and real sockets.
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-SHORTEST_S = 60.0
+MIN_S = 60.0
 
 REAL_SOCKETS = ("services", "compose", "support")
 """Folders in which asynchronous code meets the machine's clock."""
@@ -54,7 +54,7 @@ def is_small(node: ast.AST) -> bool:
         isinstance(node, ast.Constant)
         and isinstance(node.value, int | float)
         and not isinstance(node.value, bool)
-        and 0 < node.value < SHORTEST_S
+        and 0 < node.value < MIN_S
     )
 
 

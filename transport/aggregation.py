@@ -1,4 +1,4 @@
-"""The service through which members of masked sums, who only dial out, fetch what is due to them and answer."""
+"""The service of masked sums, from which members fetch their next message over outgoing connections only."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
 from transport.calls.chunks import chunks_of, gather_chunks, gather_request
 from transport.sum_codec import (
-    LARGEST_MESSAGE_BYTES,
+    MAX_MESSAGE_BYTES,
     SumHappening,
     ToMembers,
     decode_from_member,
@@ -35,23 +35,24 @@ FETCH = "/moiety.v1.Aggregation/Fetch"
 ANSWER = "/moiety.v1.Aggregation/Answer"
 SUM = "/moiety.v1.Aggregation/Sum"
 
-MOST_CALLS = 500
-"""Calls of members in flight, over all connections. Who comes beyond that is asked to come again."""
+MAX_CALLS = 500
+"""Largest number of calls of members in flight, over all connections. Further callers are asked to retry."""
 
-MOST_WAITING = 400
-"""Of these, so many may wait for something to happen; the others must be free for answers."""
+MAX_WAITING = 400
+"""Largest number of these calls that may wait for an event; the remaining ones are reserved for answers."""
 
-MOST_FETCHES_EACH = 4
-"""Of one caller. A member asks one thing at a time; what it asked over broken connections may still wait here."""
+MAX_FETCHES_EACH = 4
+"""Largest number of such calls of one caller. A member makes one call at a time, but calls over broken connections may
+still wait here."""
 
-LARGEST_FETCH_BYTES = 1024
-"""Of a `FetchRequest`, which is kept while it waits."""
+MAX_FETCH_BYTES = 1024
+"""Largest size of a `FetchRequest`, which is kept in memory while the call waits."""
 
-LARGEST_QUESTION_BYTES = 8 << 20
-"""More than any question: a coordinator takes at most 4 MiB of an analyst."""
+MAX_QUESTION_BYTES = 8 << 20
+"""Larger than any question: a coordinator accepts at most 4 MiB from an analyst."""
 
 CALL_S = 60.0
-"""A member gives a call up after so long, and an answer that takes longer to arrive is not waited for."""
+"""Seconds after which a member gives up a call, and after which the service stops waiting for an answer to arrive."""
 
 PATIENCE_S = 10.0
 RETRY_S = 0.5
@@ -67,7 +68,7 @@ _ADVERTISEMENT_BYTES = 512
 
 
 class RoundStep(IntEnum):
-    """What a member asks for; the numbers are those of `moiety.v1.Step`."""
+    """The kind of message that a member fetches; the numbers are those of `moiety.v1.Step`."""
 
     INVITATION = pb.STEP_INVITATION
     MEMBERS = pb.STEP_MEMBERS
@@ -87,7 +88,7 @@ STEP_OF: Mapping[Stage, RoundStep] = {
 
 
 class Rounds(Protocol):
-    """What hosts the rounds."""
+    """The host of the rounds, as the service uses it."""
 
     def longest_answer_bytes(self, caller: Identity) -> int:
         """Return the size of the longest message that a caller may have to send now.
@@ -98,14 +99,14 @@ class Rounds(Protocol):
         """
 
     async def receive(self, caller: Identity, message: FromMembers) -> None:
-        """Take in the message of a member; repetitions change nothing.
+        """Process the message of a member; repetitions change nothing.
 
         Raises:
             NotAllowedError: the caller is no member of sums here, or not the one that the message names.
         """
 
     async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
-        """Return what is due to a member, or None if it is still unknown after `patience_s`.
+        """Return the next message for a member, or None if it is still unknown after `patience_s`.
 
         Raises:
             NotAllowedError: the caller is no member of sums here.
@@ -117,16 +118,16 @@ def longest_answer_bytes(config: RoundConfig) -> int:
     # What is released at the end is shorter: at most two shares per neighbour, and of the member's own secrets.
     shares_bytes = (config.topology.degree + 1) * (sealed_bytes(config) + 2 * _ENTRY_BYTES)
     longest = _FIXED_BYTES + len(config.round_id.session.encode()) + max(shares_bytes, vector_bytes(config))
-    return min(LARGEST_MESSAGE_BYTES, longest)
+    return min(MAX_MESSAGE_BYTES, longest)
 
 
 def longest_message_bytes(policy: MemberPolicy, step: RoundStep) -> int:
     """Return the size on the wire, at most, of a coordinator's message in any round that a member's policy accepts."""
     n, degree = policy.largest_roster, min(policy.largest_degree, policy.largest_roster)
     if step is RoundStep.INVITATION:
-        return LARGEST_QUESTION_BYTES + n * _ROSTER_ENTRY_BYTES
+        return MAX_QUESTION_BYTES + n * _ROSTER_ENTRY_BYTES
     delivered_bytes = (2 + n) * SHARE_BYTES + SEAL_BYTES + DIGEST_BYTES + 2 * _ENTRY_BYTES
-    return min(LARGEST_MESSAGE_BYTES, LARGEST_QUESTION_BYTES + n * _ADVERTISEMENT_BYTES + degree * delivered_bytes)
+    return min(MAX_MESSAGE_BYTES, MAX_QUESTION_BYTES + n * _ADVERTISEMENT_BYTES + degree * delivered_bytes)
 
 
 class CallCount:
@@ -142,10 +143,10 @@ class CallCount:
         """Count a call.
 
         Raises:
-            TooMuchError: there are `MOST_CALLS` already.
+            TooMuchError: there are `MAX_CALLS` already.
         """
-        if self.n_calls >= MOST_CALLS:
-            raise TooMuchError(f"{MOST_CALLS} calls of members are in flight; come again in a moment")
+        if self.n_calls >= MAX_CALLS:
+            raise TooMuchError(f"{MAX_CALLS} calls of members are already in flight; try again in a moment")
         self.n_calls += 1
         try:
             yield
@@ -155,7 +156,7 @@ class CallCount:
     @contextmanager
     def waiting(self) -> Iterator[float]:
         """Count a call that may wait; says for how long."""
-        may_wait = self.n_waiting < MOST_WAITING
+        may_wait = self.n_waiting < MAX_WAITING
         self.n_waiting += may_wait
         try:
             yield PATIENCE_S if may_wait else 0.0
@@ -167,10 +168,12 @@ class CallCount:
         """Count a call that asks for something.
 
         Raises:
-            TooMuchError: the caller has `MOST_FETCHES_EACH` in flight already.
+            TooMuchError: the caller has `MAX_FETCHES_EACH` in flight already.
         """
-        if self._n_fetches[caller] >= MOST_FETCHES_EACH:
-            raise TooMuchError(f"{caller.name} waits here {MOST_FETCHES_EACH} times already; come again in a moment")
+        if self._n_fetches[caller] >= MAX_FETCHES_EACH:
+            raise TooMuchError(
+                f"{caller.name} already has {MAX_FETCHES_EACH} waiting calls here; try again in a moment"
+            )
         self._n_fetches[caller] += 1
         try:
             yield
@@ -181,7 +184,7 @@ class CallCount:
 
 
 class AnswerTurns:
-    """Lets each caller bring one answer at a time: a new one takes the place of an earlier one, once that has left.
+    """Allows each caller one answer at a time: a new call replaces an earlier one, once that has ended.
 
     The new one has to win. A member calls again because its connection broke, and here the break may be noticed only
     half a minute later.
@@ -212,7 +215,7 @@ class AnswerTurns:
         except TimeoutError as error:
             if not until_replaced.expired():
                 raise
-            raise TooMuchError(f"a newer call of {caller.name} has taken the place of this one") from error
+            raise TooMuchError(f"a newer call of {caller.name} has replaced this one") from error
 
 
 class AggregationService(AggregationServicer):
@@ -234,12 +237,12 @@ class AggregationService(AggregationServicer):
         add_AggregationServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> AsyncIterator[pb.Chunk]:  # noqa: N802 - gRPC's name
-        """Stream what is due to the caller."""
+        """Stream the next message for the caller."""
         caller, round_id = peer_identity(context), decode_round_id(request.round_id)
         if int(request.step) not in {int(step) for step in RoundStep}:
-            raise InvalidRequestError("there is no such step in a round")
-        if request.ByteSize() > LARGEST_FETCH_BYTES:
-            raise InvalidRequestError("the name of a round is not as long as this")
+            raise InvalidRequestError("a round has no such step")
+        if request.ByteSize() > MAX_FETCH_BYTES:
+            raise InvalidRequestError("the name of the round is too long")
         with self.calls.call(), self.calls.fetch(caller):
             with self.calls.waiting() as patience_s:
                 message = await self._rounds.fetch(caller, round_id, RoundStep(request.step), patience_s)
@@ -254,7 +257,9 @@ class AggregationService(AggregationServicer):
     async def Answer(self, request_iterator: AsyncIterator[pb.Chunk], context: Any) -> pb.Taken:  # noqa: N802
         """Take the caller's message of one stage."""
         caller = peer_identity(context)
-        most_bytes = self._rounds.longest_answer_bytes(caller)  # before a byte is read: strangers get no further
+        most_bytes = self._rounds.longest_answer_bytes(
+            caller
+        )  # before a byte is read, so that unknown callers are refused early
         with self.calls.call():
             async with self._turns.turn(caller):
                 message = await _read_answer(request_iterator, most_bytes)

@@ -1,4 +1,4 @@
-"""A member's calls to the coordinator of masked sums, without generated types. Every call may be repeated, and is."""
+"""A member's calls to the coordinator of masked sums, without generated types. Calls are idempotent and are retried."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ from transport.calls.answers import AnswerChannel, readable
 from transport.calls.channel import check_certificate
 from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
-    LARGEST_MESSAGE_BYTES,
+    MAX_MESSAGE_BYTES,
     SumHappening,
     SumResult,
     ToMembers,
@@ -35,7 +35,7 @@ _NO_ROUND = RoundId("", 0, 0)
 
 
 async def watch_sum(name: str, channel: Any, sum_json: str) -> AsyncIterator[SumHappening]:
-    """Have a sum run, as an analyst, and yield what happens; the last is its result or its failure.
+    """Run a sum as an analyst and yield its events; the last one is its result or its failure.
 
     Args:
         name: of the coordinator.
@@ -69,7 +69,7 @@ class AggregationClient:
     Args:
         name: of the coordinator, for error texts.
         channel: an aio channel with the member's certificate.
-        patience_s: for so long a call is repeated while the coordinator cannot be reached or is busy.
+        patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy.
         policy: of the member: it bounds what is read and decoded; None for no bound but that of all messages.
     """
 
@@ -82,7 +82,7 @@ class AggregationClient:
         self._has_seen_certificate = False
 
     async def fetch(self, step: RoundStep, round_id: RoundId = _NO_ROUND) -> ToMembers:
-        """Wait for what is due to me.
+        """Wait for my next message.
 
         Args:
             step: what I ask for.
@@ -90,12 +90,12 @@ class AggregationClient:
 
         Raises:
             NotFoundError: the coordinator does not know the round (any more).
-            RefusedInvitationError: an invitation to what cannot be a round, or is too large for our policy.
+            RefusedInvitationError: an invitation to an invalid round, or to one that is too large for our policy.
             TooMuchError: the message is longer than any of a round that our policy accepts; the rest was not read.
             ServiceError: it cannot be reached for `patience_s`, or refuses.
         """
         request = pb.FetchRequest(round_id=encode_round_id(round_id), step=pb.Step.Name(step))
-        most_bytes = LARGEST_MESSAGE_BYTES if self._policy is None else longest_message_bytes(self._policy, step)
+        most_bytes = MAX_MESSAGE_BYTES if self._policy is None else longest_message_bytes(self._policy, step)
 
         async def once() -> pb.ToMember:
             call = self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S)
@@ -103,7 +103,7 @@ class AggregationClient:
             try:
                 return parse_to_member(await gather_chunks(chunks, most_bytes))
             finally:
-                call.cancel()  # what is longer than it may be is not waited for
+                call.cancel()  # do not wait for the rest of a message that is too long
 
         while True:
             wire = await self._repeated(once, "fetch a message")

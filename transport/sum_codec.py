@@ -36,7 +36,7 @@ from service.identity import check_name
 from service.job_id import check_job_id
 from service.limits import CHUNK_BYTES
 
-LARGEST_MESSAGE_BYTES = 1 << 30
+MAX_MESSAGE_BYTES = 1 << 30
 
 W = TypeVar("W")
 
@@ -57,7 +57,7 @@ class Ended:
 
 
 class RefusedInvitationError(InvalidRequestError):
-    """An invitation to what cannot be a round, or to one that is too large for the member that it came to.
+    """An invitation to an invalid round, or to one that is too large for the member.
 
     Attributes:
         round_id: of the round, by which the coordinator can be asked for what came after it.
@@ -90,7 +90,7 @@ class StageReport:
 
 @dataclass(frozen=True)
 class SumResult:
-    """What a sum came to: the JSON of its result."""
+    """The result of a sum, as JSON."""
 
     result_json: str
 
@@ -176,7 +176,7 @@ def decode_from_member(data: bytes) -> FromMembers:
         if name == its_name:
             message: FromMembers = _decode(kind, getattr(wire, name), round_id, member)
             return message
-    raise InvalidRequestError("an answer of a member holds no message of any stage")
+    raise InvalidRequestError("an answer of a member holds no message of a known stage")
 
 
 _FROM_MEMBER: Mapping[type, str] = {
@@ -252,7 +252,7 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
         policy: of the member that it came to, which bounds the work on an invitation; None for no bound.
 
     Raises:
-        RefusedInvitationError: an invitation to what cannot be a round, or is too large for the policy.
+        RefusedInvitationError: an invitation to an invalid round, or to one that is too large for the policy.
         InvalidRequestError: it is no message.
     """
     name = wire.WhichOneof("message")
@@ -272,7 +272,7 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
             part = getattr(wire, name)
             message: ToMembers = _decode(kind, part, decode_round_id(part.round_id), 0)
             return message
-    raise InvalidRequestError("the coordinator sent no message of any stage")
+    raise InvalidRequestError("the coordinator sent no message of a known stage")
 
 
 def parse_to_member(data: bytes) -> pb.ToMember:

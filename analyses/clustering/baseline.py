@@ -1,4 +1,4 @@
-"""What somebody who held all columns could do for clustering. For comparison only: no service runs it."""
+"""Clustering by a trusted curator who holds all columns. FOR COMPARISON ONLY: no service runs it."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def central_clustering(tables: Sequence[Table], k: int, p: Power, target: Privac
         tables: of all owners.
         k: how many clusters.
         p: 2 for means, 1 for medians.
-        target: what the centres may cost.
+        target: the privacy target of the centres.
         entropy: of noise and random choices.
 
     Returns:

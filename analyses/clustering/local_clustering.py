@@ -1,7 +1,7 @@
 """Private clustering of one party's own columns: what it releases, what that costs, and which row is in which cluster.
 
-The first phase of [VertClust23, algorithm 1]. Columns are scaled by their public bounds to integers; nothing but
-functions of noisy integer counts and sums leaves the party, as integers on the same lattice.
+This is the first phase of [VertClust23, algorithm 1]. Columns are scaled by their public bounds to integers. Only
+functions of noisy integer counts and sums leave the party, as integers on the same lattice.
 """
 
 from fractions import Fraction
@@ -25,7 +25,8 @@ WIDTH = 1 << 12
 """Largest integer of a scaled column: the lattice of data and centres."""
 
 FINEST = 1 << 20
-"""A noise parameter of 1 stands for squares (squared sensitivity over variance) of this much: no privacy at all."""
+"""Cost (squared sensitivity over variance) that a noise parameter of 1 stands for: so large that it gives no
+privacy."""
 
 Method = Literal["tree", "lloyd"]
 
@@ -38,7 +39,7 @@ class LocalClustering(PublicModel):
         k: k', how many clusters.
         p: as in `weighted_clustering.cluster`; 2 where the method is `lloyd`.
         method: `tree`: `PartitionTree`, then clustering of its leaves; `lloyd`: `NoisyLloyd`.
-        noise: FINEST over the squares of all releases together, for add_or_remove_one.
+        noise: FINEST divided by the total cost (sum of squares) of all releases, for add_or_remove_one.
     """
 
     block: BlockSchema
@@ -49,7 +50,7 @@ class LocalClustering(PublicModel):
 
     @property
     def mechanism(self) -> PartitionTree | NoisyLloyd:
-        """What adds the noise."""
+        """The mechanism that adds the noise."""
         kind = PartitionTree if self.method == "tree" else NoisyLloyd
         return kind.of_cost(len(self.block.columns), WIDTH, Fraction(FINEST, self.noise))
 
@@ -70,7 +71,7 @@ class LocalClustering(PublicModel):
     def release(self, rows: Integers, noise: StepwiseNoise, choices: Choices) -> Integers:
         """Return k private centres of quantised rows, integers 0..WIDTH, shape (k, columns).
 
-        Two may be equal: then the later one's cluster is empty.
+        Two centres may be equal; the cluster of the later one is then empty.
 
         Args:
             rows: from `quantise`. Private.

@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 ITERATIONS = 5
 
 SUM_SHARE = Fraction(1, 2)
-"""Of the squares of an iteration, what the sums may cost; the counts cost the rest. With more than half, replacing a
-row would cost more than twice what adding one costs."""
+"""Share of an iteration's cost (the sum of squares) that is spent on the sums; the counts get the rest. With more than
+half, replacing a row would cost more than twice what adding one costs."""
 
 _CANDIDATES_PER_CENTRE = 64
 
@@ -41,11 +41,11 @@ class NoisyLloyd:
     where the first of the two is for rows at two centres, the second for rows at one, whose count stays. An iteration
     depends on the data through the centres released before it only, so squares add up over iterations.
 
-    All this needs a row's nearest centre to depend on the row and the centres alone. Centres are rounded to integers,
-    so that distances are: every product and partial sum is an integer below 2^53, exact in floating point in whatever
-    order a library adds up. With centres off the lattice it is not so: matrix products add up differently for rows at
-    different places of a block, two centres that are equally near come out in either order, and then a row more or
-    less moves others to another centre.
+    This proof requires that the nearest centre of a row depends only on the row and the centres. Centres are rounded to
+    integers, so that distances are: every product and partial sum is an integer below 2^53, exact in floating point in
+    whatever order a library adds up. With centres off the lattice it is not so: matrix products add up differently for
+    rows at different places of a block, two centres that are equally near come out in either order, and then a row more
+    or less moves others to another centre.
 
     Attributes:
         n_columns: m.
@@ -60,7 +60,9 @@ class NoisyLloyd:
 
     def __post_init__(self) -> None:
         if 4 * self.n_columns * self.width**2 >= 1 << 53:
-            raise ValueError(f"distances in {self.n_columns} columns of width {self.width} are not exact")
+            raise ValueError(
+                f"{self.n_columns} columns of width {self.width} are too large for exact distances in float64"
+            )
 
     @classmethod
     def of_cost(cls, n_columns: int, width: int, squares: Fraction) -> "NoisyLloyd":

@@ -31,11 +31,12 @@ CUTS_PER_COLUMN = 3
 """Levels of the tree: this many per column, at most MAX_DEPTH. One more cut halves a box once more."""
 
 SUM_SHARE = Fraction(1, 2)
-"""Of the squares of the whole tree, what the sums of the leaves may cost; the counts of the levels share the rest. With
-more than half, replacing a row would cost more than twice what adding one costs."""
+"""Share of the tree's cost (the sum of squares) that is spent on the sums of the leaves; the counts of all levels share
+the rest. With more than half, replacing a row would cost more than twice what adding one costs."""
 
 SPLIT_DEVIATIONS = 4
-"""A box is cut if its noisy count exceeds twice this many standard deviations of a count: half of it is still seen."""
+"""A box is cut if its noisy count exceeds twice this number of standard deviations, so that half of it is still
+visible."""
 
 MAX_LEAVES = 4096
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from analyses.clustering.estimators.fm_sketch import SketchCounting
-from analyses.clustering.estimators.independent import IndependentCounting
-from analyses.clustering.estimators.ldp import LdpCounting
-from analyses.clustering.estimators.membership import MAX_CELLS, Counting, MembershipGrid
-from analyses.clustering.estimators.mpc import MpcCounting
-from analyses.clustering.estimators.pattern import PatternCounting
+from analyses.clustering.estimators.fm_sketch import SketchEstimator
+from analyses.clustering.estimators.independent import IndependentEstimator
+from analyses.clustering.estimators.ldp import LdpEstimator
+from analyses.clustering.estimators.membership import MAX_CELLS, MembershipEstimator, MembershipGrid
+from analyses.clustering.estimators.mpc import MpcEstimator
+from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.local_clustering import LocalClustering, Method
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
@@ -31,17 +31,17 @@ from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 
-COUNTINGS: dict[str, type[Counting]] = {
-    "fm-sketch": SketchCounting,
-    "independent": IndependentCounting,
-    "ldp": LdpCounting,
-    "mpc": MpcCounting,
-    "pattern": PatternCounting,
+ESTIMATORS: dict[str, type[MembershipEstimator]] = {
+    "fm-sketch": SketchEstimator,
+    "independent": IndependentEstimator,
+    "ldp": LdpEstimator,
+    "mpc": MpcEstimator,
+    "pattern": PatternEstimator,
 }
-"""Name in a job to the way of counting."""
+"""The membership estimators by the name that a job gives (`parameters.counting`)."""
 
-MOST_CELLS_BY_RULE = 4096
-MOST_LOCAL_BY_RULE = 16
+MAX_CELLS_BY_RULE = 4096
+MAX_LOCAL_BY_RULE = 16
 
 
 class ClusteringParams(JointRowsParams):
@@ -54,10 +54,10 @@ class ClusteringParams(JointRowsParams):
         p: 2 for k-means (squared distances), 1 for k-median (distances).
         k_local: k', how many local clusters each owner makes; default: `local_clusters`.
         local_method: how, see `LocalClustering`.
-        counting: a name in COUNTINGS.
-        counting_options: of the counting; see there.
-        counting_share: what the counting alone may spend, as a part of epsilon (at the same delta). The centres get
-            what then remains of the budget under composition.
+        counting: name of the membership estimator, a key of `ESTIMATORS`.
+        counting_options: options of the estimator; see its class.
+        counting_share: the share of epsilon that the estimator may spend, at the same delta. The centres get the rest
+            of the budget under composition.
     """
 
     k: Annotated[int, Field(ge=1, le=1000)]
@@ -72,13 +72,19 @@ class ClusteringParams(JointRowsParams):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.unit != "record":
-            raise ValueError("unit: clustering protects records only; what its steps cost a person is not known")
-        if self.counting not in COUNTINGS:
-            raise ValueError(f"counting: unknown counting {self.counting!r}; on offer: {', '.join(sorted(COUNTINGS))}")
+            raise ValueError(
+                "unit: clustering can protect records only, because the privacy cost of its steps for a person is not "
+                "known"
+            )
+        if self.counting not in ESTIMATORS:
+            raise ValueError(
+                f"counting: there is no membership estimator {self.counting!r}; available: "
+                f"{', '.join(sorted(ESTIMATORS))}"
+            )
         if self.expected_rows is not None and self.expected_rows > self.max_rows:
-            raise ValueError("expected_rows: more than max_rows")
+            raise ValueError("expected_rows: must not be larger than max_rows")
         if self.p == 1 and self.local_method == "lloyd":
-            raise ValueError("local_method: lloyd minimises squared distances, p = 2; with p = 1 take tree")
+            raise ValueError("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1")
         return self
 
 
@@ -88,12 +94,12 @@ class ClusteringPlan(Plan):
     Attributes:
         params: validated parameters.
         local: what each owner does, in the order of `owners`.
-        counting: how memberships are counted.
+        counting: the membership estimator.
     """
 
     params: ClusteringParams
     local: tuple[LocalClustering, ...]
-    counting: SerializeAsAny[Counting]
+    counting: SerializeAsAny[MembershipEstimator]
 
     @property
     def k_local(self) -> int:
@@ -137,7 +143,7 @@ class ClusteringPlan(Plan):
 
     @property
     def withstands(self) -> int:
-        """None with a counting that hides nothing from parties."""
+        """0 for an estimator that hides nothing from parties."""
         return self.job.t if self.counting.hides_from_parties else 0
 
     @property
@@ -157,12 +163,15 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
     params = parameters_of(job, schemas, ClusteringParams)
     rows = declared_rows(job, schemas)
     if params.k > rows.least:
-        raise JobError(f"parameters.k: {params.k} is above {rows.least}, the least rows that {rows.least_of} declares")
+        raise JobError(
+            f"parameters.k: {params.k} clusters are more than {rows.least}, the smallest number of rows that "
+            f"{rows.least_of} declares"
+        )
     if len(job.inputs) < 2:
-        raise JobError("inputs: a vertical clustering needs columns of at least two parties")
+        raise JobError("inputs: clustering needs columns of at least two parties")
     blocks = [schemas[job.members.index(i.party)] for i in job.inputs]
     try:
-        counting = _counting(job, params)
+        counting = _estimator(job, params)
         local = _local(job, params, blocks, counting)
         field = ResidueField.for_bound(counting.opened_bound)
     except CalibrationError as error:
@@ -180,12 +189,12 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
     )
 
 
-def _counting(job: Job, params: ClusteringParams) -> Counting:
+def _estimator(job: Job, params: ClusteringParams) -> MembershipEstimator:
     n_owners, n_members = len(job.inputs), len(job.members)
     budget = job.privacy
     target = PrivacyTarget(epsilon=budget.epsilon * params.counting_share, delta=budget.delta, view=budget.view)
 
-    def calibrated(k_local: int) -> Counting:
+    def calibrated(k_local: int) -> MembershipEstimator:
         grid = MembershipGrid(
             owners=tuple(job.members.index(i.party) + 1 for i in job.inputs),
             members=tuple(range(1, n_members + 1)),
@@ -194,16 +203,19 @@ def _counting(job: Job, params: ClusteringParams) -> Counting:
             k_local=k_local,
             max_rows=params.max_rows,
         )
-        return COUNTINGS[params.counting].calibrate(grid, target, params.counting_options)
+        return ESTIMATORS[params.counting].calibrate(grid, target, params.counting_options)
 
     least = least_local_clusters(params.k, n_owners)
     if params.k_local is None:
         if least**n_owners > MAX_CELLS:
-            raise JobError(f"parameters.k: {params.k} clusters need a grid of more than {MAX_CELLS} cells")
+            raise JobError(
+                f"parameters.k: {params.k} clusters are too many; they need a grid larger than {MAX_CELLS} cells"
+            )
         return local_clusters(least, n_owners, params.expected_rows or params.max_rows, calibrated)
     if params.k_local < least:
         raise JobError(
-            f"parameters.k: {params.k} clusters of a grid of k_local^{n_owners} = {params.k_local**n_owners} cells"
+            f"parameters.k: {params.k} clusters are more than the k_local^{n_owners} = {params.k_local**n_owners} "
+            "cells of the grid"
         )
     if params.k_local**n_owners > MAX_CELLS:
         raise JobError(f"parameters.k_local: the grid of {n_owners} owners may have at most {MAX_CELLS} cells")
@@ -215,8 +227,10 @@ def least_local_clusters(k: int, n_owners: int) -> int:
     return next(k_local for k_local in range(2, k + 2) if k_local**n_owners >= k)
 
 
-def local_clusters(least: int, n_owners: int, n_rows: int, calibrated: Callable[[int], Counting]) -> Counting:
-    """Return the counting with the k' of the rule: the largest with sigma(k') <= n / k'^2, and at least `least`.
+def local_clusters(
+    least: int, n_owners: int, n_rows: int, calibrated: Callable[[int], MembershipEstimator]
+) -> MembershipEstimator:
+    """Return the estimator for the k' of the rule: the largest with sigma(k') <= n / k'^2, and at least `least`.
 
     More local clusters make a finer grid and smaller counts; a pair of clusters should still hold more rows than the
     deviation sigma of their count [VertClust23, 5.2]. The paper prints the smallest k' with 2 sigma >= n / k'^2, which
@@ -226,13 +240,13 @@ def local_clusters(least: int, n_owners: int, n_rows: int, calibrated: Callable[
         least: k' is no smaller.
         n_owners: S.
         n_rows: n, public.
-        calibrated: returns the counting of a k'.
+        calibrated: returns the estimator for a k'.
     """
-    best: Counting = calibrated(least)
-    for k_local in range(least + 1, MOST_LOCAL_BY_RULE + 1):
-        if k_local**n_owners > MOST_CELLS_BY_RULE:
+    best: MembershipEstimator = calibrated(least)
+    for k_local in range(least + 1, MAX_LOCAL_BY_RULE + 1):
+        if k_local**n_owners > MAX_CELLS_BY_RULE:
             break
-        tried: Counting = calibrated(k_local)
+        tried: MembershipEstimator = calibrated(k_local)
         if tried.count_deviation(n_rows) > n_rows / k_local**2:
             break
         best = tried
@@ -240,9 +254,9 @@ def local_clusters(least: int, n_owners: int, n_rows: int, calibrated: Callable[
 
 
 def _local(
-    job: Job, params: ClusteringParams, blocks: Sequence[BlockSchema], counting: Counting
+    job: Job, params: ClusteringParams, blocks: Sequence[BlockSchema], counting: MembershipEstimator
 ) -> tuple[LocalClustering, ...]:
-    """Return what each owner does, with the least noise that the rest of the budget allows, alike for all owners."""
+    """Return the local clustering of each owner, with the least noise that the remaining budget allows."""
     budget, of_counting = job.privacy, counting.events(job.privacy.view)
 
     def with_noise(noise: int) -> tuple[LocalClustering, ...]:
@@ -258,14 +272,15 @@ def _local(
     return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=budget.delta))
 
 
-def _check_signal(params: ClusteringParams, counting: Counting, local: Sequence[LocalClustering]) -> None:
-    """Refuse a budget so small that noise drowns all there is. Looks at public numbers only.
+def _check_signal(params: ClusteringParams, counting: MembershipEstimator, local: Sequence[LocalClustering]) -> None:
+    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
 
     Raises:
         JobError: names the epsilon.
     """
     drowned = (
-        "privacy.epsilon: so small that {what} is off by {off:.3g} rows, of {rows:.3g} {whose}; allow a larger one"
+        "privacy.epsilon: it is so small that the error of {what} is {off:.3g} rows, of {rows:.3g} {whose}; use a "
+        "larger epsilon"
     )
     off = counting.count_deviation(params.max_rows)
     if off > params.max_rows:

@@ -1,22 +1,22 @@
 """Clustering of a vertically partitioned table: k-means or k-median by a weighted grid of local centres [VertClust23].
 
-Every owner clusters its own columns privately and releases k' centres. What is missing is how the clusters of several
-owners meet: a counting (`analyses.clustering.estimators.membership`) tells the coordinator, with noise, how many rows
-each cell of the grid of all combinations has. The coordinator clusters the weighted grid.
+Every owner clusters its own columns privately and releases k' centres. A membership estimator
+(`analyses.clustering.estimators.membership`) then gives the coordinator noisy counts of the rows in each combination of
+the owners' clusters, that is, in each cell of their grid. The coordinator clusters the weighted grid.
 
     the paper's part                                 function
     LocCluster, each party's private centres         `LocalClustering.release`
-    MemEnc, each party's memberships, encoded        `LocalClustering.memberships`, `Counting.party`
-    WeightEst, the server weighs the grid            `Counting.coordinator`, `valid_weights`
+    MemEnc, each party's memberships, encoded        `LocalClustering.memberships`, `MembershipEstimator.party`
+    WeightEst, the server weighs the grid            `MembershipEstimator.coordinator`, `valid_weights`
     the server clusters the weighted grid            `cluster_grid`
 
-MemEnc and WeightEst belong together, and each counting has its own: `SketchCounting` is the paper's DPFMPS,
-`LdpCounting` its LDP-AGG, `IndependentCounting` its IND-LAP; `PatternCounting` is of another paper, `MpcCounting` of
-none.
+MemEnc and WeightEst belong together, and each counting has its own: `SketchEstimator` is the paper's DPFMPS,
+`LdpEstimator` its LDP-AGG, `IndependentEstimator` its IND-LAP; `PatternEstimator` is of another paper, `MpcEstimator`
+of none.
 
-Differences from the paper (docs/analyses/clustering.md): memberships are counted inside MPC unless a job asks for
-another counting; the cost of centres and counts is composed once, tightly, in both views; domains are public bounds;
-nobody asks for the number of rows.
+Differences from the paper (docs/analyses/clustering.md): memberships are counted in MPC unless a job asks for another
+estimator; the cost of centres and counts is composed once, tightly, in both views; domains are public bounds; nobody
+asks for the number of rows.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import CENTRES_STAGE
 from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
 from analyses.clustering.local_clustering import WIDTH, Integers
-from analyses.clustering.plan import COUNTINGS, ClusteringParams, ClusteringPlan, plan
+from analyses.clustering.plan import ESTIMATORS, ClusteringParams, ClusteringPlan, plan
 from analyses.clustering.reference import reference, scaled_rows
 from analyses.clustering.weighted_clustering import Choices
 from analyses.job.analysis import Analysis
@@ -41,7 +41,7 @@ from mpc.protocol.session import COORDINATOR, Session
 
 __all__ = [
     "ANALYSIS",
-    "COUNTINGS",
+    "ESTIMATORS",
     "ClusteringParams",
     "ClusteringPlan",
     "cluster_grid",
@@ -65,10 +65,10 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
     Privacy: the coordinator learns centres and counts, at the cost of `ClusteringPlan.privacy_events`; other parties
-    learn what the counting lets them.
+    learn what the estimator allows.
     """
     exchange, n_rows = await meet(session, plan, table)
     report, membership = LocalReport(n_rows, {}, 0), None
@@ -76,7 +76,7 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
         session.progress("local clusters", 0, 1)
         local = plan.local_of(session.me)
         rows, outside = await session.compute(local.quantise, table.values)
-        # How long the release takes depends on its noisy counts: it is paid for before it begins.
+        # The duration of the release depends on its noisy counts, so the cost is committed before it begins.
         await session.commit()
         choices = Choices(session.entropy)
         centres = await session.compute(local.release, rows, await session.draw(local.mechanism), choices)
@@ -99,7 +99,7 @@ async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
         that within the cells; `local_centres`, per owner k' rows in the columns' units; `privacy`, the report.
 
     Raises:
-        PeerError: an owner sent no centres, or the counting failed.
+        PeerError: an owner sent no centres, or the estimator failed.
     """
     exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
     centres = [await _centres_of(session, plan, owner) for owner in plan.owners]

@@ -1,4 +1,4 @@
-"""k-means and k-median of weighted points that are already public: no privacy here, and none needed."""
+"""k-means and k-median of weighted points that are already public, so that no privacy is needed."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Clusters:
 
 
 class Choices:
-    """Random choices that protect nothing: starting centres, cuts of a tree. Reproducible from its entropy.
+    """Random choices that are irrelevant to privacy (starting centres, cuts of a tree). Reproducible from its entropy.
 
     Args:
         entropy: gives the key of the stream.
@@ -67,7 +67,7 @@ def cluster(points: Floats, weights: Floats, k: int, p: Power, choices: Choices,
     """
     used = weights > 0
     if not used.any():
-        raise ValueError("no point has a positive weight")
+        raise ValueError("at least one point must have a positive weight")
     points, weights = points[used], weights[used]
     best: Clusters | None = None
     for _ in range(restarts):

@@ -11,7 +11,7 @@ from analyses.distribution.wave_estimate import WaveEstimate, estimate_ems, unif
 from analyses.distribution.wave_operator import Floats, WaveOperator
 
 N_REPETITIONS = 200
-"""Of the estimation."""
+"""Number of repetitions of the estimation."""
 
 _Z = 1.96
 """Standard normal quantile of 97.5 %."""

@@ -204,7 +204,7 @@ def survival(job: Job) -> Survival:
     """Return how many parties may drop out: of a masked sum some, as of any; else none, as its responses would miss."""
     if job.parameters.get("method") == MASKED:
         return survival_of_a_sum(job)
-    return every_party_needed(job, "every party's responses are part of the estimate, so none may vanish")
+    return every_party_needed(job, "every party's responses are part of the estimate, so none may drop out")
 
 
 ANALYSIS = Analysis(

@@ -12,7 +12,8 @@ from analyses.distribution.frequencies import Level
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-8
-"""Of the alternating directions: largest difference of the two copies, and largest change in one round."""
+"""Tolerance of the alternating-directions method: largest difference of the two copies, and largest change in one
+round."""
 
 MAX_ROUNDS = 20_000
 

@@ -20,13 +20,13 @@ from analyses.distribution.wave_operator import Floats, WaveOperator
 from entropy import KeyStream
 
 TOLERANCE = 1e-7
-"""Of the cumulative distribution under one map, at the fixed point."""
+"""Largest change of the cumulative distribution under one map at the fixed point."""
 
 MAX_MAPS = 20_000
 """After which an estimate is told not to have converged."""
 
 PASSES = (1, 3, 10, 30)
-"""Of smoothing per map, of which `choose_passes` takes one."""
+"""Numbers of smoothing passes per map, from which `choose_passes` chooses one."""
 
 _FOLDS = 4
 _EM_GAIN = 1e-3

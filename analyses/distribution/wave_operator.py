@@ -36,7 +36,7 @@ class WaveOperator:
 
     @property
     def n_entries(self) -> int:
-        """Of x: the buckets, and one more for the empty input where there is one."""
+        """Number of entries of x: the buckets, and one more for the empty input if there is one."""
         return self.n_buckets + self.wave.has_empty
 
     @property

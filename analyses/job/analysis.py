@@ -1,4 +1,4 @@
-"""What the rest of the code has to know of an analysis: one `ANALYSIS` value in the protocol module of each."""
+"""The description of an analysis that the rest of the code uses: one `ANALYSIS` value in each protocol module."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analyses.job.declared_rows import MOST_ROWS, JointRowsParams
+from analyses.job.declared_rows import MAX_ROWS, JointRowsParams
 from analyses.job.job import Job, JobError, PublicModel, explain
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, LocalReport, Table
@@ -17,7 +17,7 @@ from mpc.protocol.session import Session
 
 @dataclass(frozen=True)
 class Analysis:
-    """An analysis, or several that only differ in a name.
+    """An analysis, or several that differ only in their name.
 
     Attributes:
         names: by which jobs ask for it. The example of each is the file of that name in `examples/`.
@@ -25,7 +25,7 @@ class Analysis:
         plan: fixes everything public from the job and the public columns of all members.
         party: runs a party's part; its table is None where it only computes.
         coordinator: runs the coordinator's part and returns the result, JSON-able.
-        survival: how many parties may drop out and how many may lie, told from the job alone.
+        survival: returns how many parties may drop out or send corrupted shares; it depends on the job alone.
         page: the page of the documentation, below `docs/`.
         demo: the command of `moiety demo` that shows it.
         reference: computes the same in plain NumPy where somebody holds all tables: no privacy.
@@ -53,12 +53,12 @@ class Analysis:
         return tuple(f"{name}.toml" for name in self.names)
 
     def check_parameters(self, job: Job) -> None:
-        """Refuse parameters that no tables could make right: one that is unknown or out of range.
+        """Refuse parameters that are invalid for any tables: unknown ones and ones that are out of range.
 
         Raises:
             JobError: names each field.
         """
-        unstated = {"max_rows": MOST_ROWS} if issubclass(self.parameters, JointRowsParams) else {}
+        unstated = {"max_rows": MAX_ROWS} if issubclass(self.parameters, JointRowsParams) else {}
         try:
             self.parameters.model_validate(unstated | job.parameters)
         except ValidationError as error:

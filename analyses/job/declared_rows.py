@@ -1,8 +1,8 @@
-"""How many rows a job must be ready for: what owners declare publicly decides, never what their tables hold.
+"""The number of rows that a job must support: it follows from the owners' public declarations, never from their tables.
 
-A job that was refused because a table has more rows than it allows would tell an analyst, by bisection, how many there
-are. So an owner declares the least and the most rows that a table may have, like the bounds of its columns, and a table
-outside of that serves no job at all (docs/decisions/009-declared-rows.md).
+If a job were refused because a table has too many rows, an analyst could find out the number of rows by bisection. So
+an owner declares the smallest and the largest number of rows that a table may have, like the bounds of its columns, and
+a table outside this range serves no job at all (docs/decisions/009-declared-rows.md).
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from pydantic import Field, ValidationError
 from analyses.job.job import Job, JobError, JobInput, PublicModel, explain
 from analyses.job.schema import BlockSchema
 
-MOST_ROWS = 1 << 100
-"""More than any table has."""
+MAX_ROWS = 1 << 100
+"""Largest value of `max_rows`; larger than any table."""
 
 
 class JointRowsParams(PublicModel):
@@ -28,7 +28,7 @@ class JointRowsParams(PublicModel):
             most (`analyses.rows.surplus`).
     """
 
-    max_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
+    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)]
     unit: Literal["record", "person"] = "record"
 
 
@@ -37,11 +37,11 @@ ParamsT = TypeVar("ParamsT", bound=JointRowsParams)
 
 @dataclass(frozen=True)
 class DeclaredRows:
-    """What follows for the joint table, which has the rows of every owner's table. Public.
+    """The range of the number of rows of the joint table, from all owners' declarations. Public.
 
     Attributes:
-        least, most: between these is the number of rows.
-        least_of, most_of: the table whose owner declares so, in words.
+        least, most: the smallest and the largest possible number of rows.
+        least_of, most_of: the table whose declaration gives this number, in words.
     """
 
     least: int
@@ -58,20 +58,23 @@ def declared_rows(job: Job, schemas: Sequence[BlockSchema]) -> DeclaredRows:
         schemas: of all members, `analyses.job.plan.check_schemas` has passed.
 
     Raises:
-        JobError: names the table of which nothing is declared, or two that cannot have equally many rows.
+        JobError: a table declares no number of rows, or two tables cannot have the same number; names them.
     """
     declared: list[tuple[JobInput, int, int]] = []
     for brought in job.inputs:
         rows = schemas[job.members.index(brought.party)].rows
         if rows is None:
-            raise JobError(f"inputs: {_called(brought)} declares no rows (least, most), and {job.analysis} needs that")
+            raise JobError(
+                f"inputs: {_called(brought)} does not declare its smallest and largest number of rows (`rows`), which "
+                f"{job.analysis} needs"
+            )
         declared.append((brought, *rows))
     at_least, least, _ = max(declared, key=lambda one: one[1])
     at_most, _, most = min(declared, key=lambda one: one[2])
     if least > most:
         raise JobError(
-            f"inputs: {_called(at_least)} declares {least} rows at least and {_called(at_most)} {most} at most: they "
-            "cannot hold the same rows"
+            f"inputs: {_called(at_least)} declares at least {least} rows and {_called(at_most)} declares at most "
+            f"{most}, so they cannot hold the same rows"
         )
     return DeclaredRows(least, _called(at_least), most, _called(at_most))
 
@@ -89,7 +92,8 @@ def parameters_of(job: Job, schemas: Sequence[BlockSchema], model: type[ParamsT]
         raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
     if params.max_rows < rows.most:
         raise JobError(
-            f"parameters.max_rows: {params.max_rows} is below {rows.most}, the most rows that {rows.most_of} declares"
+            f"parameters.max_rows: {params.max_rows} is smaller than {rows.most}, the largest number of rows that "
+            f"{rows.most_of} declares"
         )
     return params
 

@@ -1,4 +1,4 @@
-"""A job: what an analyst asks for. Public text; every participant reads the same."""
+"""A job: what an analyst asks for. It is public, and all participants read the same text."""
 
 import json
 import math
@@ -15,7 +15,7 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
-MOST_TITLE_CHARACTERS = 200
+MAX_TITLE_CHARACTERS = 200
 
 
 class JobError(ValueError):
@@ -33,29 +33,29 @@ Finite = Annotated[float, AfterValidator(_finite)]
 
 def _normal(value: float) -> float:
     if value < sys.float_info.min:
-        raise ValueError("must be positive and no subnormal number")
+        raise ValueError("must be positive and not a subnormal number")
     return _finite(value)
 
 
 Epsilon = Annotated[float, Field(strict=True), AfterValidator(_normal)]
-"""A number, neither text nor true or false, that noise can give: a subnormal one has lost digits."""
+"""A positive normal float. Text and booleans are refused; subnormal numbers are, too, because they have lost digits."""
 
 Delta = Annotated[Epsilon, Field(lt=1)]
-"""Likewise, and below 1."""
+"""A positive normal float below 1."""
 
 
 def _title(text: str) -> str:
-    check_public(text, "title", most_characters=MOST_TITLE_CHARACTERS)
+    check_public(text, "title", most_characters=MAX_TITLE_CHARACTERS)
     if "  " in text or text != text.strip():
-        raise ValueError("no spaces at either end, and no two beside each other")
+        raise ValueError("must not begin or end with a space, and must not contain two spaces in a row")
     return text
 
 
 class PublicModel(BaseModel):
-    """Base of everything that is public and compared byte by byte between participants.
+    """Base class of public data that participants compare byte by byte.
 
-    Every text in it, those in `Any` and the names of fields included, keeps the rule of `mpc.public_text`: it can be
-    shown to people as it is.
+    All texts in it, including those in `Any` and the names of fields, obey the rule of `mpc.public_text`, so they can
+    be shown to people as they are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,14 +80,14 @@ class PublicModel(BaseModel):
 
 
 class PrivacyTarget(PublicModel):
-    """The privacy that the noise must give.
+    """The privacy guarantee that the noise must provide.
 
     Attributes:
         epsilon, delta: the bound.
-        view: who must not learn more. `coalition`: the coordinator together with the `colluding` parties, who know
-            their own noise and the number of rows (adjacency replace_one), and the coordinator by itself too: the bound
-            is met in both views. `coordinator`: the coordinator alone (adjacency add_or_remove_one). The report always
-            states both, and ledgers are charged the worse.
+        view: the adversary that the bound is for. `coalition`: the coordinator together with the `colluding` parties,
+            who know their own noise and the number of rows (adjacency replace_one), and the coordinator by itself too:
+            the bound is met in both views. `coordinator`: the coordinator alone (adjacency add_or_remove_one). The
+            report always states both, and ledgers are charged the worse.
     """
 
     epsilon: Epsilon
@@ -150,7 +150,7 @@ class Job(PublicModel):
             JobError: the job has none.
         """
         if self.target is None:
-            raise JobError("privacy: missing; the answer of this analysis is noisy, so say epsilon and delta")
+            raise JobError("privacy: missing; the answer of this analysis is noisy, so it needs epsilon and delta")
         return self.target
 
     @property
@@ -197,22 +197,22 @@ class Job(PublicModel):
 
 
 PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"}
-"""For what people get wrong most often; by type of pydantic's error."""
+"""Texts for the most frequent mistakes, by pydantic's error type."""
 
 
-MOST_PROBLEMS = 20
-MOST_LINE_CHARACTERS = 500
-"""Limits of an explanation: it is stored, and sent to all that have to do with the job."""
+MAX_PROBLEMS_SHOWN = 20
+MAX_LINE_CHARACTERS = 500
+"""Limits of an explanation, which is stored and sent to all participants of the job."""
 
 
 def explain(error: ValidationError) -> str:
     """Say in one line per problem which field is wrong and why; the last line counts the problems that are left out."""
     lines = []
-    for problem in error.errors(include_url=False, include_context=False)[:MOST_PROBLEMS]:
+    for problem in error.errors(include_url=False, include_context=False)[:MAX_PROBLEMS_SHOWN]:
         where = ".".join(str(part) for part in problem["loc"]) or "job"
         shown = "" if isinstance(problem["input"], (dict, list, tuple)) else f", got {problem['input']!r}"
         message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-        lines.append(made_public(f"{where}: {message}{shown}", MOST_LINE_CHARACTERS))
-    if (n_more := error.error_count() - MOST_PROBLEMS) > 0:
+        lines.append(made_public(f"{where}: {message}{shown}", MAX_LINE_CHARACTERS))
+    if (n_more := error.error_count() - MAX_PROBLEMS_SHOWN) > 0:
         lines[-1] += f" (and {n_more} more problems)"
     return "\n".join(lines)

@@ -17,7 +17,8 @@ from mpc.transcript import encode_fields
 OPENING_STAGE = "opening"
 """The stage of every analysis in which shares of the noisy result leave the parties.
 
-They let nothing pass in it, nor to the coordinator in any other, before they have committed what `privacy_events` says.
+Parties send nothing in this stage, and nothing to the coordinator in any stage, before they have committed the cost
+that `privacy_events` states.
 """
 
 
@@ -60,7 +61,7 @@ class Plan(PublicModel):
         return protected_of(self.job, self.schemas)
 
     def privacy_report(self) -> dict[str, Any]:
-        """Return what the job costs, JSON-able; every analysis says it before anything runs."""
+        """Return the job's privacy cost as JSON data; it is known before anything runs."""
         raise NotImplementedError
 
     @cached_property
@@ -74,7 +75,7 @@ class Plan(PublicModel):
     def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return the events of all releases, for the neighbours of a view.
 
-        What `cost` is made of. An owner of data refuses to run a plan without any.
+        `cost` follows from these events. An owner of data refuses to run a plan without events.
         """
         return tuple(chain.from_iterable(planned.release.events(view) for planned in self.releases))
 
@@ -88,22 +89,22 @@ class Plan(PublicModel):
 
     @property
     def privacy_unit(self) -> str:
-        """What one record is that the events protect; budgets are kept per unit."""
+        """The privacy unit that the events protect; budgets are kept per unit."""
         raise NotImplementedError
 
     @property
     def is_exact(self) -> bool:
-        """Whether what is opened has no noise, so that no event can state its cost. Owners must allow it by name."""
+        """Whether the answer is opened without noise and has no finite cost. Owners must allow it explicitly."""
         return False
 
     @property
     def withstands(self) -> int:
-        """Of how many colluding parties data are hidden; 0 where one alone undoes what the plan promises."""
+        """The number of colluding parties that the plan protects data from; 0 if a single one can undo its promise."""
         return self.job.t
 
     @property
     def receivers(self) -> tuple[int, ...]:
-        """Member numbers that get the result; who submitted the job has it from the coordinator."""
+        """Member numbers that receive the result; the analyst receives it from the coordinator."""
         return (COORDINATOR,)
 
     @property
@@ -116,7 +117,7 @@ class Plan(PublicModel):
         return hashlib.sha256(self.canonical_json().encode()).digest()
 
     def terms(self, analyst: str) -> bytes:
-        """Return what all participants must have in common before anything of a table moves: 32 bytes.
+        """Return a 32-byte digest that all participants must agree on before any data are sent.
 
         The session binds it into every key, together with the protocol's version, the job's id and the names of all
         members and of the coordinator (`mpc.protocol.greeting.binding_of`). Whoever asked is part of it: owners admit
@@ -146,10 +147,10 @@ def check_roster(job: Job) -> None:
     n, t = len(job.compute_parties), job.t
     if n < 3:
         raise JobError(
-            f"compute: {n} compute parties cannot keep a product secret from each other; at least 3 are needed"
+            f"compute: {n} compute parties cannot multiply secret values without revealing them; at least 3 are needed"
         )
     if t < 1:
-        raise JobError("colluding: 0 would let every party read every share; the least is 1")
+        raise JobError("colluding: must be at least 1; with 0 a single party could read all shared data")
     if 2 * t + 1 > n:
         raise JobError(
             f"colluding: tolerating {t} colluding parties needs {2 * t + 1} compute parties, the job has {n}"
@@ -163,10 +164,12 @@ def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
         JobError: names the member.
     """
     if tuple(s.party for s in schemas) != job.members:
-        raise JobError(f"schemas of {[s.party for s in schemas]} do not belong to the members {list(job.members)}")
+        raise JobError(
+            f"the schemas are from {[s.party for s in schemas]}, but the members of the job are {list(job.members)}"
+        )
     for brought in job.inputs:
         if not schemas[job.members.index(brought.party)].columns:
-            raise JobError(f"inputs: {brought.party} brings no columns")
+            raise JobError(f"inputs: {brought.party} must bring at least one column")
     owners = [schemas[job.members.index(brought.party)] for brought in job.inputs]
     with_ids, without_ids = [s.party for s in owners if s.has_ids], [s.party for s in owners if not s.has_ids]
     if with_ids and without_ids:
@@ -197,8 +200,9 @@ def protected_of(job: Job, schemas: tuple[BlockSchema, ...]) -> Protected:
     for party, other in declared.items():
         if other != most:
             raise JobError(
-                f"parameters.unit: the table of {first} lets {most} rows of one person count and the table of {party} "
-                f"{other} (most_rows_per_person); all must drop the same rows, so they must declare the same"
+                f"parameters.unit: the table of {first} counts at most {most} rows of one person and the table of "
+                f"{party} at most {other} (most_rows_per_person); all tables must drop the same rows, so these "
+                "numbers must be equal"
             )
     return Protected(PERSON, most)
 
@@ -214,8 +218,8 @@ def rows_per_person(job: Job, schemas: tuple[BlockSchema, ...]) -> dict[str, int
         most = schemas[job.members.index(brought.party)].most_rows_per_person
         if most is None:
             raise JobError(
-                f"parameters.unit: the table of {brought.party} names no person_column and no most_rows_per_person, so "
-                "persons cannot be protected"
+                f"parameters.unit: persons cannot be protected, because the table of {brought.party} has no "
+                "person_column and no most_rows_per_person"
             )
         found[brought.party] = most
     return found

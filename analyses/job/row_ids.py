@@ -1,4 +1,4 @@
-"""Names of rows and of the persons whose rows they are, in the order of the rows: compared as digests, never shown."""
+"""The ids of rows and of the persons to whom they belong, in row order; compared as digests and never shown."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ def digest_of_ids(ids: Iterable[str]) -> bytes:
 
 @dataclass(frozen=True)
 class Persons:
-    """Whose row each row of a table is. Private; never shown by repr.
+    """The person to whom each row of a table belongs. Private; never shown by repr.
 
     Attributes:
         ids: of the persons, each once.
@@ -61,7 +61,7 @@ class Persons:
             shape (rows,).
         """
         if most < 1:
-            raise ValueError("of each person at least one row counts")
+            raise ValueError("at least one row of each person must count")
         kept = np.ones(len(self.of_rows), dtype=np.bool_)
         n_rows = np.bincount(self.of_rows, minlength=len(self.ids))
         by_person = np.argsort(self.of_rows, kind="stable")

@@ -1,4 +1,4 @@
-"""What the roster of a job survives: how many parties may drop out and how many may lie, known before anything runs.
+"""How many parties of a job may drop out or send corrupted shares without stopping it; known before anything runs.
 
 Each analysis names one of these functions, or one of its own, as its `survival`. All read the job alone, before any
 party has shown a column.
@@ -18,9 +18,9 @@ class OpeningSurvival:
     Attributes:
         what: is opened.
         n_required: shares that suffice.
-        may_vanish: parties that may be missing, or
-        may_lie: parties whose shares may be wrong instead: corrected, and named in the result. What a party adds to
-            a masked sum is its own word.
+        may_vanish: number of parties that may drop out, or
+        may_lie: number of parties whose shares may be corrupted instead; they are corrected, and the parties are named
+            in the result. The input of a party to a masked sum cannot be checked.
     """
 
     what: str
@@ -39,7 +39,7 @@ class Survival:
         input_only: members that bring columns and hold no shares.
         openings: what may happen to each kind of opening.
         is_masked_sum: whether parties add masked vectors over the coordinator, and hold no shares of data.
-        why_all: why no party may vanish, in words; empty where some may.
+        why_all: why no party may drop out, in words; empty if some may.
     """
 
     n_parties: int
@@ -51,18 +51,18 @@ class Survival:
 
     @property
     def counted_from(self) -> str:
-        """From when on parties may vanish, in words."""
+        """The moment from which on parties may drop out, in words."""
         return "once every party has committed the cost" if self.is_masked_sum else "after every member's input"
 
     @property
     def in_words(self) -> str:
-        """How many parties may vanish, in one clause."""
+        """The number of parties that may drop out, in one clause."""
         if self.why_all:
             return self.why_all
         needed, may_vanish = self.openings[0].n_required, self.openings[0].may_vanish
         if self.is_masked_sum:
-            return f"a sum of {needed} can be opened, so {may_vanish} may vanish once all have committed the cost"
-        return f"opening a product needs {needed}, so {may_vanish} may vanish after input"
+            return f"a sum of {needed} can be opened, so {may_vanish} may drop out once all have committed the cost"
+        return f"opening a product needs {needed}, so {may_vanish} may drop out after input"
 
     def as_text(self) -> str:
         """Return the table for people."""
@@ -70,19 +70,20 @@ class Survival:
         lines = [
             f"{self.n_parties} compute parties{owners}; {self.colluding} may collude",
             "",
-            f"{'opened':28}{'needs':>7}{'may vanish':>12}{'or may lie':>12}",
+            f"{'opened':28}{'needs':>7}{'may drop out':>13}{'or may lie':>12}",
         ]
-        lines += [f"{o.what:28}{o.n_required:7}{o.may_vanish:12}{o.may_lie:12}" for o in self.openings]
+        lines += [f"{o.what:28}{o.n_required:7}{o.may_vanish:13}{o.may_lie:12}" for o in self.openings]
         lines += [
             "",
             self.why_all.capitalize() + "."
             if self.why_all
             else f"Counted {self.counted_from}: until then all must stay.",
-            "Who lies is named in the result."
+            "Parties that lie are named in the result."
             if any(o.may_lie for o in self.openings)
-            else "What a party adds is its own word."
+            else "The input of a party cannot be checked."
             if self.is_masked_sum
-            else "Nobody would notice a wrong share: more compute parties for the same number of colluding ones would.",
+            else "A corrupted share would not be detected; with more compute parties and the same number of colluding "
+            "ones it would be.",
         ]
         return "\n".join(lines)
 
@@ -99,14 +100,14 @@ def every_party_needed(job: Job, why: str, *, may_lie: int = 0) -> Survival:
 
     Args:
         job: what is asked for.
-        why: no party may vanish, in words.
-        may_lie: so many wrong shares are corrected nevertheless.
+        why: why no party may drop out, in words.
+        may_lie: number of corrupted shares that are corrected nevertheless.
     """
     return _survival(job, OpeningSurvival("the answer", len(job.members), 0, may_lie), why)
 
 
 def by_parameter(name: str) -> Callable[[Job], Survival]:
-    """Return the survival of an analysis with several methods: the others than `mpc` need a part of each party.
+    """Return the survival of an analysis with several methods; all methods except `mpc` need every party.
 
     Args:
         name: the parameter that says which method; `mpc` where a job leaves it out.
@@ -115,7 +116,7 @@ def by_parameter(name: str) -> Callable[[Job], Survival]:
     def survival(job: Job) -> Survival:
         if job.parameters.get(name, "mpc") == "mpc":
             return products_opened_once(job)
-        return every_party_needed(job, "each party sends a part of its own, so none may vanish")
+        return every_party_needed(job, "each party sends a part of its own, so none may drop out")
 
     return survival
 

@@ -6,7 +6,7 @@ from typing import Any
 from dp.cost.report import describe
 
 MAX_LINES = 40
-"""At most this many lines of a nested part of a result are printed; JSON has all of them."""
+"""Largest number of lines that are printed of a nested part of a result; the JSON output has all of them."""
 
 
 def lines_of_result(result: dict[str, Any]) -> list[str]:
@@ -16,9 +16,9 @@ def lines_of_result(result: dict[str, Any]) -> list[str]:
 
 
 def wrong_share_lines(result: dict[str, Any]) -> list[str]:
-    """Return a line that names the parties whose shares were wrong and corrected; none where there are no such."""
+    """Return a line that names the parties whose corrupted shares were corrected; no line if there are none."""
     named = ", ".join(result["wrong_shares_from"])
-    return [f"wrong shares, corrected, from: {named}"] if named else []
+    return [f"corrupted shares (corrected) from: {named}"] if named else []
 
 
 def privacy_lines(result: dict[str, Any]) -> list[str]:

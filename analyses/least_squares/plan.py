@@ -67,13 +67,13 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LeastSquaresPlan:
     check_units(columns.items(), max(abs(label.lower), abs(label.upper), label.upper - label.lower))
     if params.ridge == 0 and params.max_rows < len(names):
         raise JobError(
-            f"parameters.ridge: {params.max_rows} rows at most cannot determine {len(names)} coefficients; the design "
-            "matrix would be singular; leave the ridge out, or give one above 0"
+            f"parameters.ridge: {params.max_rows} rows (max_rows) cannot determine {len(names)} coefficients, because "
+            "the design matrix is singular; leave out the ridge, or set it above 0"
         )
     rows = plan_rows(job, schemas, params, with_constant=True)
     if params.sketch_rows is not None and params.sketch_rows < rows.n_columns:
         raise JobError(
-            f"parameters.sketch_rows: {params.sketch_rows} rows make a singular problem of {rows.n_columns} columns"
+            f"parameters.sketch_rows: a sketch of {params.sketch_rows} rows cannot determine {rows.n_columns} columns"
         )
     default = min(SKETCH_ROWS_PER_COLUMN * rows.n_columns, MAX_SKETCH_ROWS)
     return plan_moments(
@@ -85,9 +85,9 @@ def _check_label(label: str, names: Sequence[str], parties: Sequence[str]) -> No
     if label not in names:
         party, dot, column = label.partition(".")
         if not dot or not column:
-            raise JobError(f"parameters.label: {label!r} is not written as party.column")
+            raise JobError(f"parameters.label: {label!r} is not of the form party.column")
         if party not in parties:
-            raise JobError(f"parameters.label: the label party {party!r} brings nothing to this job (inputs)")
-        raise JobError(f"parameters.label: {party} brings no column {column!r} to this job (inputs.columns)")
+            raise JobError(f"parameters.label: party {party!r} of the label is not among the inputs of this job")
+        raise JobError(f"parameters.label: the input of {party} has no column {column!r} (inputs.columns)")
     if len(names) < 2:
-        raise JobError("inputs: there is no column but the label")
+        raise JobError("inputs: there must be at least one column besides the label")

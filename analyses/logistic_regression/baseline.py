@@ -1,7 +1,7 @@
-"""What logistic regression is compared with. FOR COMPARISON ONLY: floating-point noise, pooled tables.
+"""Baselines of logistic regression. FOR COMPARISON ONLY: they use floating-point noise and pooled tables.
 
-None is private to run in production: the low bits of floating-point noise give the data away [Mironov12], and two need
-somebody who holds all data.
+None of them is private in production: the low bits of floating-point noise reveal the data [Mironov12], and two of them
+    need one participant who holds all data.
 """
 
 import dp_accounting
@@ -97,7 +97,7 @@ def exact_weights(x: Floats, y: Floats, ridge: float = 1e-6) -> Floats:
 def local_noise_table(
     x: Floats, y: Floats, *, epsilon: float, delta: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """The baseline [SPCA24, algorithm 3]: each party adds Gaussian noise to its own entries and shows them.
+    """The local-noise baseline [SPCA24, algorithm 3]: each party publishes its entries plus Gaussian noise.
 
     The number of rows is seen by all, so the adjacency is replace_one. A row and its label, together (x, y), have norm
     at most sqrt 2 and no negative entry, so two of them are at most 2 apart.

@@ -14,7 +14,7 @@ _FIRST_DECAY, _SECOND_DECAY, _STABILITY = 0.9, 0.999, 1e-8
 
 
 class Descent:
-    """Follows gradients, and keeps the weights within a Euclidean ball.
+    """Gradient descent that keeps the weights within a Euclidean ball.
 
     Args:
         n_weights: how many, all zero at the beginning.

@@ -12,7 +12,7 @@ from analyses.rows.own_rows import OwnRows
 class LabelledRows(OwnRows):
     """My rows: quantised features, then the label if it is mine, then a shared constant.
 
-    Rows that do not count are zero, the constant too: then their gradient is, whatever the weights are.
+    Rows that do not count are zero, including the constant, so their gradient is zero for any weights.
     """
 
     def __init__(self, plan: LogisticRegressionPlan, me: int, table: Table, counting: NDArray[np.bool_] | None) -> None:

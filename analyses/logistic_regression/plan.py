@@ -24,7 +24,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.session import COORDINATOR
 
-MOST_ITERATIONS = 20_000
+MAX_ITERATIONS = 20_000
 
 
 class LogisticRegressionParams(JointRowsParams):
@@ -52,7 +52,7 @@ class LogisticRegressionParams(JointRowsParams):
     """
 
     label: Annotated[str, Field(pattern=r"^[^.]+\..+$")]
-    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
+    iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
     sampling_rate: Annotated[Finite, Field(ge=2.0**-32, le=1)]
     most_participations: Annotated[int, Field(ge=1)] | None = None
     order: Literal[1, 3] = 1
@@ -69,19 +69,19 @@ class LogisticRegressionParams(JointRowsParams):
     @model_validator(mode="after")
     def _choices_fit_each_other(self) -> Self:
         if self.norm_bounds and self.row_norm is None:
-            raise ValueError("norm_bounds need a row_norm")
+            raise ValueError("norm_bounds: they can only be given together with row_norm")
         if self.order == 3 and self.release == "three-sums":
-            raise ValueError("release: the three sums are those of order 1; order 3 has release = 'gradient'")
+            raise ValueError("release: 'three-sums' exists for order 1 only; use 'gradient' with order 3")
         if self.order == 3 and self.weight_norm >= WRONG_SIGN_BEYOND:
             raise ValueError(
-                f"weight_norm: {self.weight_norm:g} with order 3, whose gradient has the wrong sign beyond sqrt(12) = "
-                "3.46; take order 1 or a smaller norm"
+                f"weight_norm: {self.weight_norm:g} is too large for order 3, whose gradient has the wrong sign "
+                "beyond sqrt(12) = 3.46; use order 1 or a smaller norm"
             )
         return self
 
     @property
     def label_party(self) -> str:
-        """Who brings the label."""
+        """The party that brings the label."""
         return self.label.split(".", 1)[0]
 
     @property
@@ -126,12 +126,12 @@ class LogisticRegressionPlan(Plan):
 
     @cached_property
     def gradient(self) -> TaylorGradient:
-        """What is computed about a batch."""
+        """The function of a batch that is computed."""
         return _gradient(self.params, len(self.feature_names), sum(self.squared_norm_bounds) + self.intercept_units**2)
 
     @cached_property
     def sampling(self) -> BoundedPoisson:
-        """Who enters which batch."""
+        """The sampling of records into batches."""
         return _sampling(self.params, self.most_participations)
 
     @cached_property
@@ -154,7 +154,7 @@ class LogisticRegressionPlan(Plan):
 
     @property
     def expected_batch(self) -> float:
-        """What a batch's sum is divided by: public, whatever the batch."""
+        """The public divisor of a batch's sum; it does not depend on the batch."""
         return float(self.sampling.rate * self.params.max_rows)
 
     def privacy_report(self) -> dict[str, Any]:
@@ -164,12 +164,12 @@ class LogisticRegressionPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return self.protected.name
 
     @property
     def receivers(self) -> tuple[int, ...]:
-        """The coordinator, and the compute parties: they are told the weights of every step but the last."""
+        """The coordinator and the compute parties, which receive the weights of every step except the last."""
         return (COORDINATOR, *range(1, self.n_parties + 1))
 
     def features_of(self, member: int) -> BlockSchema:
@@ -189,10 +189,10 @@ class LogisticRegressionPlan(Plan):
 
     @property
     def shares_constant(self) -> bool:
-        """Whether the last owner shares the constant column, behind all others.
+        """Whether the last owner shares the constant column, after all other columns.
 
-        It is public, and no owner need share it, where all rows count. Where some do not, it is zero in these, and
-        which these are is for the owners to know.
+        If all rows count, the column is public and no owner needs to share it. If some rows do not count, the column is
+        zero in these rows, and only the owners may know which rows these are.
         """
         return self.params.intercept and protects_persons(self.job)
 
@@ -221,7 +221,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LogisticRegressionPlan:
     widths = {i.party: len(_features(by_party[i.party], params).columns) for i in job.inputs}
     n_features = sum(widths.values())
     if n_features == 0:
-        raise JobError("inputs: the label is the only column; nothing is there to predict it from")
+        raise JobError("inputs: the label is the only column; at least one feature is needed to predict it")
     row_norm = params.row_norm or math.sqrt(n_features + params.intercept)
     check_scale(params.row_units, row_norm)
     check_units((f"{i.party}.{c.name}", c) for i in job.inputs for c in by_party[i.party].columns)
@@ -232,7 +232,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LogisticRegressionPlan:
         raise JobError(f"parameters.most_participations: {error}") from error
     gradient = _gradient(params, n_features, sum(bounds) + intercept_units**2)
     if gradient.squared_weight_bound < 1:
-        raise JobError("parameters.weight_gamma: so small that every weight would be rounded to zero")
+        raise JobError("parameters.weight_gamma: it is so small that every weight would be rounded to zero")
     try:
         mechanism = SampledSkellam.calibrate(
             length=gradient.n_columns * gradient.n_sums,
@@ -294,16 +294,17 @@ def _sampling(params: LogisticRegressionParams, most_participations: int | None)
 def _check_label(job: Job, params: LogisticRegressionParams, schemas: Mapping[str, BlockSchema]) -> None:
     party = params.label_party
     if party not in {i.party for i in job.inputs}:
-        raise JobError(f"parameters.label: {party} brings no columns to this job, so it cannot bring the label")
+        raise JobError(f"parameters.label: {party} has no input in this job, so it cannot provide the label")
     label = next((c for c in schemas[party].columns if c.name == params.label_column), None)
     if label is None:
         raise JobError(
-            f"parameters.label: column {params.label_column!r} is not among those that {party} brings; "
-            f"name it in the columns of {party}'s input"
+            f"parameters.label: column {params.label_column!r} is not in the input of {party}; add it to the columns "
+            "of that input"
         )
     if (label.lower, label.upper) != (0, 1):
         raise JobError(
-            f"parameters.label: {params.label} has bounds {label.lower:g} and {label.upper:g}; a label is 0 or 1"
+            f"parameters.label: {params.label} has the bounds {label.lower:g} and {label.upper:g}; the bounds of a "
+            "label must be 0 and 1"
         )
 
 
@@ -315,24 +316,29 @@ def _norm_bounds(
     intercept_units = int(gamma / row_norm) if params.intercept else 0
     if params.norm_bounds:
         if set(params.norm_bounds) != set(with_features):
-            raise JobError(f"parameters.norm_bounds: must name exactly the parties {', '.join(with_features)}")
+            raise JobError(
+                f"parameters.norm_bounds: must have one entry for each of the parties {', '.join(with_features)} and "
+                "no other"
+            )
         bounds = {p: squared_norm_bound(gamma, params.norm_bounds[p], row_norm) for p in with_features}
     else:
         n_columns = sum(widths.values()) + params.intercept
         bounds = {p: gamma**2 * widths[p] // n_columns for p in with_features}
     if sum(bounds.values()) + intercept_units**2 > gamma**2:
         constant = " and the intercept's 1" if params.intercept else ""
-        raise JobError(f"parameters.norm_bounds: their squares{constant} add up to more than the square of row_norm")
+        raise JobError(
+            f"parameters.norm_bounds: the sum of their squares{constant} is larger than the square of row_norm"
+        )
     for party, bound in bounds.items():
         if bound < 1:
             raise JobError(
-                f"parameters.gamma: {gamma} is so small that every value of {party} would be rounded to zero"
+                f"parameters.gamma: with {gamma} every value of {party} would be rounded to zero; choose a larger gamma"
             )
     return tuple(bounds.get(i.party, 0) for i in job.inputs), intercept_units
 
 
 def _check_that_noise_leaves_something(mechanism: SampledSkellam, largest_entry: int, expected_batch: float) -> None:
-    """Refuse a job whose answer would be noise, before it costs anything.
+    """Refuse a job whose answer would be mostly noise, before it costs anything.
 
     Over all steps an entry sums up to at most steps * batch * largest_entry, and its noise has the standard deviation
     sqrt(steps) * that of a step.
@@ -340,7 +346,7 @@ def _check_that_noise_leaves_something(mechanism: SampledSkellam, largest_entry:
     deviation, n_steps = mechanism.step.standard_deviation("coordinator"), mechanism.sampling.n_steps
     if deviation > largest_entry * expected_batch * math.sqrt(n_steps):
         raise JobError(
-            "privacy: epsilon is too small for any answer: over all steps a gradient's noise has a larger standard "
-            f"deviation than the gradients of {expected_batch:.4g} records per step can have; allow a larger epsilon, "
-            "tighter norm bounds or a smaller weight_norm, or bring more rows"
+            "privacy: epsilon is too small for a useful answer: over all steps, the standard deviation of the noise "
+            f"is larger than the gradients of {expected_batch:.4g} records per step can be; use a larger epsilon, "
+            "tighter norm bounds, a smaller weight_norm or more rows"
         )

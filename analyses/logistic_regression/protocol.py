@@ -1,8 +1,8 @@
 """Logistic regression on a vertically partitioned table: SLR [SPCA24, appendix B] with its privacy repaired.
 
-Every party holds some columns of the same rows, one of them the label. All rows are shared once. Then, step by step,
-the parties draw a Poisson batch that the coordinator does not know, multiply locally, add noise that nobody knows, and
-open only the noisy gradient of the batch to the coordinator, who follows it and sends the new weights back.
+Every party holds some columns of the same rows, one of them the label. All rows are shared once. In each step the
+parties draw a Poisson batch that is unknown to the coordinator, multiply locally, add noise that no party knows, and
+open only the noisy gradient of the batch to the coordinator, which updates the weights and sends them back.
 
     appendix B                                       function
     the clients quantise and share their columns     `LabelledRows.quantise`, `JointComputation.hold_rows`
@@ -81,12 +81,12 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
         PeerViolationError: the coordinator sent weights outside the ball, or not the same to all parties.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
     Privacy: at most t colluding parties learn nothing but the opened sums and the batches; see `SampledSkellam`.
     Cost: 9 rounds, then 3 per step (weights, their echo, opening; order 3: 2 more, and where N > 2t + 1 another 2, in
-    which the surplus shows whether a party multiplied wrong shares); per element of the table at most
-    8 * n_words * (N - t) bytes sent by its owner, per step and compute party 8 * n_words * (N - 2t) per opened entry.
+    which surplus shares reveal whether a party multiplied corrupted shares); per element of the table at most 8 *
+    n_words * (N - t) bytes sent by its owner, per step and compute party 8 * n_words * (N - 2t) per opened entry.
     """
     async with joined(session, plan, table) as (c, n_rows, counting):
         mine = None if table is None else LabelledRows(plan, session.me, table, counting)
@@ -104,7 +104,7 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
 async def open_gradients(
     c: JointComputation, plan: LogisticRegressionPlan, held: SharedArray, batches: Iterator[NDArray[np.intp]]
 ) -> None:
-    """Open the noisy sums of one batch after the other; the next batch and its noise are made ready meanwhile."""
+    """Open the noisy sums of the batches in order, and prepare the next batch and its noise meanwhile."""
     session, gradient, n_steps = c.session, plan.gradient, plan.params.iterations
     shape = (gradient.n_columns, gradient.n_sums)
     cubes = c.beside("cubes")
@@ -185,16 +185,16 @@ async def receive_weights(c: JointComputation, plan: LogisticRegressionPlan) -> 
 
 
 async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[str, Any]:
-    """Run the coordinator's part: open noisy gradients, follow them, send the weights back.
+    """Run the coordinator's part: open noisy gradients, update the weights and send them back.
 
     Returns:
         JSON-able: `label`; `columns`, and `weights` of them such that intercept + sum weights * values are the log odds
-        of label 1, values in their own units; `intercept`; `iterations`; `wrong_shares_from`, names of parties whose
-        shares were wrong and corrected; `privacy`, the report.
+        of label 1, values in their own units; `intercept`; `iterations`; `wrong_shares_from`, names of the parties
+        whose corrupted shares were corrected; `privacy`, the report.
 
     Raises:
         PeerError: fewer than 2t + 1 parties sent their share.
-        InconsistentSharesError: wrong shares that cannot be corrected.
+        InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
     params, gradient = plan.params, plan.gradient
     c = JointComputation.of_coordinator(session, plan)
@@ -224,10 +224,10 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
 
 
 def survival(job: Job) -> Survival:
-    """Return that no party may drop out; wrong shares of an opened gradient are corrected where they are few enough."""
+    """Return that no party may drop out; a few corrupted shares of an opened gradient can be corrected."""
     n = len(job.compute_parties)
     _, may_lie = survivable(n, 2 * job.t)
-    return every_party_needed(job, f"every step needs the noise of all {n}, so none may vanish", may_lie=may_lie)
+    return every_party_needed(job, f"every step needs the noise of all {n}, so none may drop out", may_lie=may_lie)
 
 
 ANALYSIS = Analysis(

@@ -1,4 +1,4 @@
-"""The gradient of the logistic loss as a polynomial over integers, and how far one record moves it."""
+"""The gradient of the logistic loss as a polynomial over integers, and its sensitivity to one record."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Integers = TypeVar("Integers", SharedArray, NDArray[np.object_])
 """Integers, shared or in the clear (as Python's, which do not overflow)."""
 
 WRONG_SIGN_BEYOND = math.sqrt(12.0)
-"""u/4 - u^3/48 is negative for larger u: the third order would push the wrong way."""
+"""Largest weight norm for order 3: u/4 - u^3/48 is negative for larger u, so the gradient would have the wrong sign."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class TaylorGradient:
 
     @property
     def n_sums(self) -> int:
-        """How many vectors of n entries are opened at once."""
+        """Number of vectors of n entries that are opened in each step."""
         return 3 if self.release == "three-sums" else 1
 
     @property

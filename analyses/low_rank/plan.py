@@ -56,10 +56,13 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LowRankPlan:
     rows = plan_rows(job, schemas, params)
     if params.rank >= rows.n_columns:
         raise JobError(
-            f"parameters.rank: a subspace of {params.rank} dimensions approximates nothing in a table of "
-            f"{rows.n_columns} columns; the rank must be smaller"
+            f"parameters.rank: a table of {rows.n_columns} columns needs no approximation of rank {params.rank}; the "
+            "rank must be smaller than the number of columns"
         )
     if params.sketch_rows is not None and params.sketch_rows < params.rank:
-        raise JobError(f"parameters.sketch_rows: {params.sketch_rows} rows do not span {params.rank} dimensions")
+        raise JobError(
+            f"parameters.sketch_rows: a sketch of {params.sketch_rows} rows cannot span a subspace of {params.rank} "
+            "dimensions"
+        )
     default = SKETCH_ROWS_PER_RANK * params.rank
     return plan_moments(LowRankGramPlan, LowRankSketchPlan, job, schemas, params, rows, default_sketch_rows=default)

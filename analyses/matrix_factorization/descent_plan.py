@@ -167,9 +167,15 @@ def _check(params: DescentParams, members: Members, delta: float) -> None:
     if members.n_members < MIN_MEMBERS:
         raise JobError(f"parties: at least {MIN_MEMBERS} must take part, so that a masked sum hides what one holds")
     if not 0 <= members.n_corrupt < members.fewest <= members.n_members:
-        raise JobError("colluding: fewer members may collude than the fewest that must survive, and those are members")
+        raise JobError(
+            "colluding: must be smaller than the smallest number of survivors, which must not exceed the number of "
+            "members"
+        )
     if not 0 < delta * params.n_users < 1:
-        raise JobError(f"privacy.delta: must be positive and below 1 / {params.n_users}, one over the number of users")
+        raise JobError(
+            f"privacy.delta: must be positive and smaller than 1 / {params.n_users}, because there are "
+            f"{params.n_users} users"
+        )
     if (params.unit == "rating") != (params.setting == "vertical"):
         raise JobError(
             "parameters.unit: the horizontal and the local setting protect a user, as embeddings of users are fitted "
@@ -183,7 +189,9 @@ def _check(params: DescentParams, members: Members, delta: float) -> None:
     if params.noise == "once" and params.local_steps != 1:
         raise JobError('parameters.local_steps: noise "once" is added to the sum of each step, so there is one step')
     if params.setting == "local" and params.noise == "party":
-        raise JobError('parameters.noise: a device holds one user, so its own noise would hide everything; take "once"')
+        raise JobError(
+            'parameters.noise: a device holds one user, so its own noise would hide its contribution; use "once"'
+        )
     if params.final_steps and params.setting != "vertical":
         raise JobError("parameters.final_steps: only the vertical setting has steps that move items alone")
     n_steps = params.steps * params.local_steps + params.final_steps

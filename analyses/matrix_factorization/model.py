@@ -11,7 +11,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_VALUE = 1 << 10
-"""Of an offset or of an entry of a vector, in size: in the units of ratings, far above what any rating needs."""
+"""Largest absolute value of an offset or of an entry of a vector, in units of ratings; far above what ratings need."""
 
 
 @dataclass(frozen=True)

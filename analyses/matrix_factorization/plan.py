@@ -38,7 +38,7 @@ Unit = Literal["user", "rating"]
 
 MIN_MEMBERS = 3
 FIRST_PART = Fraction(1, 4)
-"""Of rho, for round 0 where there are later rounds."""
+"""Fraction of rho that round 0 uses if there are later rounds."""
 
 AUTO_RANK, AUTO_ROUNDS = 4, 5
 """Rank and rounds that `rank = "auto"` takes where factors pay."""
@@ -170,12 +170,12 @@ def plan_factors(params: FactorParams, members: Members, *, epsilon: float, delt
         if params.setting == "vertical" and n_rounds == 0:
             raise JobError("parameters.n_rounds: the vertical setting has at least one sweep")
         chosen = FactorParams(**{**vars(params), "rank": rank, "n_rounds": n_rounds})
-        mu = _least_mu(lambda mu: _releases(chosen, members, mu), epsilon=epsilon, delta=delta, view=view)
+        mu = _least_mu(lambda mu: releases_of(chosen, members, mu), epsilon=epsilon, delta=delta, view=view)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
-    releases = _releases(chosen, members, mu)
+    releases = releases_of(chosen, members, mu)
     if max(release.mu for release in releases) > MAX_MU:
-        raise JobError("privacy: a round needs noise beyond the sampler's range; allow a larger epsilon")
+        raise JobError("privacy: a round needs more noise than the sampler can draw; use a larger epsilon")
     return FactorPlan(chosen, members, releases, delta)
 
 
@@ -191,9 +191,12 @@ def check(params: FactorParams, members: Members, delta: float) -> None:
             f"at least {MIN_MEMBERS} must take part"
         )
     if not 0 <= members.n_corrupt < members.fewest <= members.n_members:
-        raise JobError("colluding: fewer members may collude than the fewest that must survive, and those are members")
+        raise JobError(
+            "colluding: must be smaller than the smallest number of survivors, which must not exceed the number of "
+            "members"
+        )
     if params.n_users < 1 or params.n_items < 1 or params.ratings_per_user < 1:
-        raise JobError("inputs: users, items and ratings_per_user are declared, and each is at least 1")
+        raise JobError("inputs: users, items and ratings_per_user must be declared, and each must be at least 1")
     if not 0 < delta * params.n_users < 1:
         raise JobError(
             f"privacy.delta: must be positive and below 1 / {params.n_users}, one over the declared number of users; "
@@ -214,9 +217,9 @@ def check(params: FactorParams, members: Members, delta: float) -> None:
     if params.n_rounds is not None and not 0 <= params.n_rounds <= MAX_ROUNDS:
         raise JobError(f"parameters.n_rounds: must lie in 0..{MAX_ROUNDS}")
     if params.squared_length < 1:
-        raise JobError("parameters.squared_length: is at least 1, as every vector begins with 1")
+        raise JobError("parameters.squared_length: must be at least 1, because every vector begins with 1")
     if not 0 < params.item_part < 1:
-        raise JobError("parameters.item_part: lies between 0 and 1, both excluded, as both releases need noise")
+        raise JobError("parameters.item_part: must lie strictly between 0 and 1, because both releases need noise")
 
 
 def check_same_items(item_lists: Sequence[Sequence[str]]) -> None:
@@ -226,7 +229,9 @@ def check_same_items(item_lists: Sequence[Sequence[str]]) -> None:
         JobError: does not say how they differ.
     """
     if any(list(items) != list(item_lists[0]) for items in item_lists[1:]):
-        raise JobError("inputs: the members have different lists of items; all take the same list in the same order")
+        raise JobError(
+            "inputs: the members have different lists of items; all must use the same list in the same order"
+        )
 
 
 def check_same_rows(user_lists: Sequence[Sequence[str]]) -> None:
@@ -236,7 +241,9 @@ def check_same_rows(user_lists: Sequence[Sequence[str]]) -> None:
         JobError: does not say how they differ.
     """
     if any(list(users) != list(user_lists[0]) for users in user_lists[1:]):
-        raise JobError("inputs: the parties hold different users, or in another order; all bring the same rows")
+        raise JobError(
+            "inputs: the parties hold different users, or in a different order; all must bring the same rows"
+        )
 
 
 def factors_pay(params: FactorParams, *, epsilon: float, delta: float, members: Members) -> bool:
@@ -249,7 +256,7 @@ def factors_pay(params: FactorParams, *, epsilon: float, delta: float, members: 
     if params.setting == "vertical" or params.ratings_per_user < MIN_AUTO_RATINGS:
         return False
     single = FactorParams(**{**vars(params), "rank": 0, "n_rounds": 0})
-    mu = _least_mu(lambda mu: _releases(single, members, mu), epsilon=epsilon, delta=delta, view="coordinator")
+    mu = _least_mu(lambda mu: releases_of(single, members, mu), epsilon=epsilon, delta=delta, view="coordinator")
     signal = math.sqrt(params.rule.offset_bound / (2 * mu))
     return params.n_users * math.sqrt(params.ratings_per_user) / params.n_items * signal > MIN_AUTO_SIGNAL
 
@@ -265,8 +272,8 @@ def _least_mu(releases: Callable[[int], tuple[SumNoise, ...]], *, epsilon: float
     return least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta)
 
 
-def _releases(params: FactorParams, members: Members, mu: int) -> tuple[SumNoise, ...]:
-    """Return all releases, given the parameter of the first."""
+def releases_of(params: FactorParams, members: Members, mu: int) -> tuple[SumNoise, ...]:
+    """Return all releases, given the parameter of the first; `rank` and `n_rounds` are filled in."""
     if params.setting == "vertical":
         return _vertical_releases(params, members, mu)
     m, p, n_rounds, rule = params.n_items, params.rank, params.n_rounds, params.rule

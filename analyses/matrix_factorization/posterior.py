@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_LEAST_COUNT = 0.02
-_LEAST_EIGENVALUE = 1e-3
+_MIN_COUNT = 0.02
+_MIN_EIGENVALUE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def offset_posterior(
         features: public, shape (items, features); None for none.
     """
     n_items = len(counts)
-    c = np.maximum(counts, 0.5 * deviation + _LEAST_COUNT)
+    c = np.maximum(counts, 0.5 * deviation + _MIN_COUNT)
     of_features = np.zeros((n_items, 0)) if features is None else features
     columns = np.column_stack([np.ones(n_items), np.log(c), of_features])
     noise = deviation**2 + c * prior.residual_variance / math.sqrt(ratings_per_user)
@@ -136,7 +136,7 @@ def factor_posterior(
     """
     rank = len(moment)
     values, basis = np.linalg.eigh(moment)
-    values = np.maximum(values, _LEAST_EIGENVALUE)
+    values = np.maximum(values, _MIN_EIGENVALUE)
     # In M's basis all matrices are diagonal, so every item is solved entry by entry.
     means = counts[:, None] * values
     covariance = deviation**2 + means * prior.residual_variance / math.sqrt(ratings_per_user)

@@ -50,10 +50,11 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_SQUARED_BOUND = 1 << 56
-"""Of a unit's vector: its entries are below 2^28, so 2^34 units' fit 64 bits."""
+"""Largest squared norm of a unit's vector: its entries are below 2^28, so sums of 2^34 units fit into 64 bits."""
 
 MAX_DEVIATION = 1e9
-"""Of what is broadcast and of ratings from their centre, in size: scaled products stay far within 64 bits."""
+"""Largest absolute value of broadcast values and of centred ratings, so that scaled products stay far within 64
+bits."""
 
 _LENGTHENED = 1 + 2.0**-30
 """How much longer than its bound a factor may be by rounding, before it is refused: the loops shrink what remains."""

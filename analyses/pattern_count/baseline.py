@@ -1,4 +1,4 @@
-"""What pattern counts and moments are compared with. FOR COMPARISON ONLY: somebody has to hold all columns."""
+"""Baselines of pattern counts and moments. FOR COMPARISON ONLY: one participant has to hold all columns."""
 
 from collections.abc import Sequence
 

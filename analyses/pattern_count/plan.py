@@ -27,10 +27,10 @@ from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
 
 MAX_CELLS = 1 << 15
-"""Patterns of one job: their counts are a list in the result."""
+"""Largest number of patterns of one job; their counts are a list in the result."""
 
 MAX_PARTIES = 6
-"""With columns. Randomized response tells nothing about patterns of more."""
+"""Largest number of parties with columns. Randomized response carries no information about patterns of more parties."""
 
 CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
     "coordinator": VectorSensitivity(1, 1),
@@ -39,8 +39,8 @@ CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
 """A record sits in one cell: present or absent it moves one count by 1, replaced two. k rows of a person may all sit in
 one cell, and move it by k, replaced two of them by k: what `dp.cost.group` says is attained."""
 
-MOST_REPORTED_BITS = 20_000
-"""Of one person, in all its rows: so many releases are composed."""
+MAX_REPORTED_BITS = 20_000
+"""Largest number of bits that may be reported about all rows of one person; the cost of each of them is composed."""
 
 
 class PatternCountParams(JointRowsParams):
@@ -60,11 +60,11 @@ class PatternCountParams(JointRowsParams):
     @model_validator(mode="after")
     def _a_share_belongs_to_a_sample(self) -> Self:
         if (self.share is None) != (self.method != "subsampled"):
-            raise ValueError("share: needed with method 'subsampled', and only there")
+            raise ValueError("share: must be given with method 'subsampled' and with no other method")
         if self.unit == "person" and self.method == "subsampled":
             raise ValueError(
-                "unit: what a sample of slots costs a person with several rows is not known; take method 'mpc' or "
-                "'randomized-response'"
+                "unit: the privacy cost of a sample of slots for a person with several rows is not known; use method "
+                "'mpc' or 'randomized-response'"
             )
         return self
 
@@ -84,7 +84,7 @@ class PatternCountPlan(Plan):
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:
-        """Of the owners, in the order of the inputs."""
+        """The owners' columns, in the order of the job's inputs."""
         return integer_columns(self.job, self.schemas)
 
     @property
@@ -94,19 +94,19 @@ class PatternCountPlan(Plan):
 
     @cached_property
     def noise(self) -> SharedSkellam:
-        """The release of `mpc`."""
+        """The mechanism of method `mpc`."""
         return SharedSkellam(
             prod(self.shape), CELL_SENSITIVITY, self.n_parties, self.job.t, self.party_mu, protected=self.protected
         )
 
     @cached_property
     def reports(self) -> PatternReports:
-        """What is reported by the other methods."""
+        """The reports of the methods other than `mpc`."""
         return _reports(self.params, self.shape, RandomizedBits(self.bias_units * BIAS_UNIT), self.protected)
 
     @property
     def opened_bound(self) -> int:
-        """Bound on the size of what `mpc` opens."""
+        """Bound on the absolute value of what method `mpc` opens."""
         return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
     @cached_property
@@ -146,7 +146,7 @@ class PatternCountPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return self.protected.name
 
 
@@ -169,11 +169,15 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     params = parameters_of(job, schemas, PatternCountParams)
     shape = tuple(column.n_values for column in integer_columns(job, schemas))
     if len(shape) > MAX_PARTIES:
-        raise JobError(f"inputs: patterns of {len(shape)} parties; at most {MAX_PARTIES} can be counted")
+        raise JobError(
+            f"inputs: {len(shape)} parties bring columns; patterns of at most {MAX_PARTIES} parties can be counted"
+        )
     n_cells = prod(shape)
     if n_cells > MAX_CELLS:
         shown = n_cells if n_cells < 1 << 60 else f"some 2^{n_cells.bit_length() - 1}"
-        raise JobError(f"inputs: {shown} patterns; at most {MAX_CELLS} are counted. Use coarser categories")
+        raise JobError(
+            f"inputs: the columns have {shown} patterns; at most {MAX_CELLS} can be counted. Use coarser categories"
+        )
     try:
         made = _calibrated(job, tuple(schemas), params, shape)
     except CalibrationError as error:
@@ -185,7 +189,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
 
 
 def _check_signal(planned: PatternCountPlan) -> None:
-    """Refuse a budget so small that noise drowns all there is. Looks at public numbers only.
+    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
 
     Raises:
         JobError: names the epsilon.
@@ -194,8 +198,8 @@ def _check_signal(planned: PatternCountPlan) -> None:
     off = planned.noise.standard_deviation("coordinator") if by_mpc else planned.reports.least_deviation
     if off > max_rows:
         raise JobError(
-            f"privacy.epsilon: so small that a count is off by {off:.3g} rows, of {max_rows:.3g} in all (max_rows); "
-            "allow a larger one" + ("" if by_mpc else ", or use method 'mpc'")
+            f"privacy.epsilon: it is so small that the error of a count is {off:.3g} rows, while max_rows is "
+            f"{max_rows:.3g}; use a larger epsilon" + ("" if by_mpc else ", or use method 'mpc'")
         )
 
 
@@ -219,11 +223,11 @@ def _calibrated(
         n_primes = len(ResidueField.for_bound(bound).primes)
         return PatternCountPlan(job=job, schemas=schemas, n_primes=n_primes, params=params, party_mu=noise.party_mu)
     if params.max_rows > MAX_SLOTS:
-        raise JobError(f"parameters.max_rows: method {params.method!r} reports about at most {MAX_SLOTS} rows")
-    if 2 * len(shape) * protected.most_rows > MOST_REPORTED_BITS:
+        raise JobError(f"parameters.max_rows: method {params.method!r} supports at most {MAX_SLOTS} rows")
+    if 2 * len(shape) * protected.most_rows > MAX_REPORTED_BITS:
         raise JobError(
-            f"parameters.method: {params.method!r} reports more than {MOST_REPORTED_BITS} bits of a person whose "
-            f"{protected.most_rows} rows count; take method 'mpc'"
+            f"parameters.method: {params.method!r} would report more than {MAX_REPORTED_BITS} bits about a person "
+            f"with {protected.most_rows} rows; use method 'mpc'"
         )
 
     def epsilon_of(bits: RandomizedBits) -> float:

@@ -43,7 +43,7 @@ async def count_patterns(
         shape (M_1 * ... * M_v,), row-major, degree 2t.
 
     Raises:
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
     Cost: per row about the product of the M_j - 1 of each group, reduced.
     """

@@ -51,7 +51,7 @@ __all__ = ["ANALYSIS", "PatternCountParams", "PatternCountPlan", "coordinator", 
 COMPUTATION = "patterns"
 
 NO_CATEGORY = -1
-"""Of a row that does not count."""
+"""Category of a row that is not counted."""
 
 
 async def party(session: Session, plan: PatternCountPlan, table: Table | None) -> LocalReport:
@@ -63,11 +63,12 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
         table: my rows, one column; None for a compute party without columns.
 
     Returns:
-        How many of my values were no categories and became the nearest one (`analyses.rows.integer_column`).
+        The number of this party's values that were not categories and were mapped to the nearest one
+        (`analyses.rows.integer_column`).
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
     """
     categories, n_mapped = None, 0
     if table is not None:
@@ -122,12 +123,12 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     Returns:
         JSON-able: `columns`; `categories`, per column the smallest and the largest; `counts`, nested lists with one
         level per column, unbiased; `clipped_counts`, negative ones raised to 0; `standard_errors`, of the counts, by
-        noise (and, with `subsampled`, by sampling); `wrong_shares_from`, names of parties whose shares were wrong and
-        corrected; `privacy`, the report.
+        noise (and, with `subsampled`, by sampling); `wrong_shares_from`, names of the parties whose corrupted shares
+        were corrected; `privacy`, the report.
 
     Raises:
         PeerError: too few parties sent their part.
-        InconsistentSharesError: wrong shares that cannot be corrected.
+        InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
     wrong: tuple[int, ...] = ()
     if plan.params.method == "mpc":

@@ -22,8 +22,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
-_MOST_BLOCK_BITS = 1 << 23  # of one party: a message of 1 MB
-_MOST_BLOCK_SLOTS = 1 << 16
+_MAX_BLOCK_BITS = 1 << 23  # of one party: a message of 1 MB
+_MAX_BLOCK_SLOTS = 1 << 16
 _CHUNK = 1 << 13  # slots multiplied at once: sums of so many signs are exact in single precision
 
 
@@ -47,7 +47,7 @@ class PatternEstimate:
 
 @dataclass(frozen=True)
 class PatternReports:
-    """What is reported. Public.
+    """Parameters of the reports. Public.
 
     Attributes:
         n_categories: M_j of each of v parties.
@@ -79,7 +79,7 @@ class PatternReports:
 
     @property
     def _block_height(self) -> int:
-        return min(_MOST_BLOCK_SLOTS, max(8, _MOST_BLOCK_BITS // max(self.n_categories)))
+        return min(_MAX_BLOCK_SLOTS, max(8, _MAX_BLOCK_BITS // max(self.n_categories)))
 
     @property
     def n_blocks(self) -> int:
@@ -141,7 +141,7 @@ class PatternReports:
 
 
 class PatternTally:
-    """Adds up reports and estimates the counts. Memory does not grow with the slots.
+    """Sums up reports and estimates the counts. Memory does not grow with the number of slots.
 
     With s = -1 or 1 for a reported bit and b the bias, z = 1/2 + s / (4 b) has mean 1 where the slot is of the category
     and 0 else. The parties' noise is independent, so the product of their z has mean 1 where the slot has the pattern.

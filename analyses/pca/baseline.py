@@ -1,7 +1,7 @@
-"""The two rivals that [SPCA24] compares with. FOR COMPARISON ONLY: floating-point Gaussian noise, and one pooled table.
+"""The two baselines of [SPCA24]. FOR COMPARISON ONLY: floating-point Gaussian noise, and one pooled table.
 
-Neither is private to run in production: the low bits of floating-point noise give the data away (Mironov 2012), and
-the first needs somebody who holds all data.
+Neither is private in production: the low bits of floating-point noise reveal the data (Mironov 2012), and the first one
+    needs one participant who holds all data.
 """
 
 import math
@@ -43,7 +43,7 @@ def central_moment(moment: Floats, *, epsilon: float, delta: float, rng: np.rand
 
 
 def local_noise_components(rows: Floats, k: int, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
-    """The baseline [SPCA24, algorithm 3]: each party adds Gaussian noise to its own entries and shows them.
+    """The local-noise baseline [SPCA24, algorithm 3]: each party publishes its entries plus Gaussian noise.
 
     The number of rows is seen by all, so the adjacency is replace_one. Rows here have norm at most 1 and no negative
     entries, so two of them are at most sqrt 2 apart.

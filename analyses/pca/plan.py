@@ -43,7 +43,8 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PcaPlan:
     rows = plan_rows(job, schemas, params)
     if params.components > rows.n_columns:
         raise JobError(
-            f"parameters.components: {params.components} components of a table with {rows.n_columns} columns"
+            f"parameters.components: {params.components} components are more than the {rows.n_columns} columns of the "
+            "table"
         )
     mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
     planned = PcaPlan(

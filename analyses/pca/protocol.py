@@ -61,9 +61,9 @@ async def party(session: Session, plan: GramPlan, table: Table | None) -> LocalR
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
-    Noise is dealt before the rows, so that N - 2t - 1 parties may vanish once all have dealt their rows.
+    Noise is dealt before the rows, so that N - 2t - 1 parties may drop out once all have dealt their rows.
 
     Privacy: at most t colluding parties learn nothing but the released matrix; see `NoisyGram` for what it costs.
     Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
@@ -85,11 +85,11 @@ async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
     Returns:
         JSON-able: `columns`; `components`, k rows of unit vectors over the columns (largest entry positive);
         `eigenvalues`, of the whole noisy matrix, in units of scaled rows, largest first; `wrong_shares_from`, names of
-        parties whose shares were wrong and corrected; `privacy`, the report.
+        the parties whose corrupted shares were corrected; `privacy`, the report.
 
     Raises:
         PeerError: fewer than 2t + 1 parties sent their share.
-        InconsistentSharesError: wrong shares that cannot be corrected.
+        InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
     opened = await open_noisy_gram(session, plan)
     eigenvalues, components = leading_components(opened.matrix, plan.params.components)

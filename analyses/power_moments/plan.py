@@ -33,12 +33,12 @@ from mpc.protocol.session import COORDINATOR
 
 MAX_ORDER = 6
 
-LARGEST_COUNT = 1 << 53
-"""Below it float64 holds every integer: a count and one less are told apart, as the sensitivities assume."""
+MAX_COUNT = 1 << 53
+"""Below this value float64 represents every integer exactly, as the sensitivities assume."""
 
 
 SCALE_UNIT = Fraction(1, 1 << 16)
-"""Scales of discrete Laplace noise are multiples of it."""
+"""Scales of discrete Laplace noise are multiples of this unit."""
 
 Method = Literal["mpc", "laplace", "sketch", "threshold"]
 
@@ -66,11 +66,11 @@ class MomentsParams(JointRowsParams):
     @model_validator(mode="after")
     def _fields_belong_to_the_method(self) -> Self:
         if self.order != {"laplace": 1, "sketch": 2}.get(self.method, self.order):
-            raise ValueError(f"order: method {self.method!r} is for another order than {self.order}")
+            raise ValueError(f"order: method {self.method!r} does not support order {self.order}")
         if (self.threshold is None) != (self.method != "threshold"):
-            raise ValueError("threshold: needed with method 'threshold', and only there")
+            raise ValueError("threshold: must be given with method 'threshold' and with no other method")
         if self.unit == "person" and self.method == "threshold":
-            raise ValueError("unit: method 'threshold' protects an event; what it costs a person is not known")
+            raise ValueError("unit: method 'threshold' protects an event; its privacy cost for a person is not known")
         return self
 
 
@@ -88,17 +88,17 @@ class MomentsPlan(Plan):
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:
-        """Of the owners, in the order of the inputs."""
+        """The owners' columns, in the order of the job's inputs."""
         return integer_columns(self.job, self.schemas)
 
     @property
     def largest(self) -> tuple[int, ...]:
-        """The largest value of each owner that counts."""
+        """Each owner's largest value; larger ones are clipped to it."""
         return _largest(self.job, self.params, self.columns)
 
     @cached_property
     def shared_noise(self) -> SharedSkellam:
-        """The release of `mpc`."""
+        """The mechanism of method `mpc`."""
         return SharedSkellam(
             1,
             _power_sensitivity(self.largest, self.params.order),
@@ -115,12 +115,12 @@ class MomentsPlan(Plan):
 
     @property
     def noise_bound(self) -> int:
-        """Bound on the size of the noise of `mpc`, but with a probability that is stated above."""
+        """Bound on the noise of method `mpc`, which is exceeded only with the probability stated above."""
         return self.shared_noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
     @property
     def opened_bound(self) -> int:
-        """Bound on the size of what `mpc` opens."""
+        """Bound on the absolute value of what method `mpc` opens."""
         return _moment_bound(self.largest, self.params) + self.noise_bound
 
     @cached_property
@@ -204,12 +204,12 @@ class MomentsPlan(Plan):
 
     @property
     def receivers(self) -> tuple[int, ...]:
-        """The coordinator; with `threshold` also the owners, who are told which slots are large."""
+        """The coordinator; with `threshold` also the owners, which learn the slots that are large."""
         return (COORDINATOR, *self.owners) if self.params.method == "threshold" else (COORDINATOR,)
 
     @property
     def privacy_unit(self) -> str:
-        """What the method protects."""
+        """The privacy unit that the method protects."""
         return EVENT_UNIT if self.params.method == "threshold" else self.protected.name
 
 
@@ -218,7 +218,7 @@ def _largest(job: Job, params: MomentsParams, columns: Sequence[IntegerColumn]) 
 
 
 def _power_sensitivity(largest: Sequence[int], order: int) -> dict[View, VectorSensitivity]:
-    """A row's x lies in 0 .. X, X the sum of the largest values: present, absent or replaced, x^p moves by X^p."""
+    """A row's x lies in 0 .. X, where X is the sum of the largest values, so one row moves x^p by at most X^p."""
     power = sum(largest) ** order
     return dict.fromkeys(VIEWS, VectorSensitivity(power**2, power))
 
@@ -258,13 +258,18 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
     columns = integer_columns(job, schemas)
     for brought, column in zip(job.inputs, columns, strict=True):
         if column.lower < 0:
-            raise JobError(f"inputs: {column.name} may be negative; moments are of counts from 0 on")
+            raise JobError(
+                f"inputs: the bounds of {column.name} allow negative values; moments need counts, which are 0 or more"
+            )
         if params.largest.get(brought.party, 1) > column.upper:
-            raise JobError(f"parameters.largest.{brought.party}: above the column's upper bound {column.upper:.15g}")
+            raise JobError(
+                f"parameters.largest.{brought.party}: must not be above the upper bound of the column, "
+                f"{column.upper:.15g}"
+            )
     if strangers := set(params.largest) - {i.party for i in job.inputs}:
-        raise JobError(f"parameters.largest: {min(strangers)} brings no column")
+        raise JobError(f"parameters.largest: {min(strangers)} does not bring a column")
     if params.method == "threshold" and params.max_rows > MAX_SLOTS:
-        raise JobError(f"parameters.max_rows: method 'threshold' reports about at most {MAX_SLOTS} rows")
+        raise JobError(f"parameters.max_rows: method 'threshold' supports at most {MAX_SLOTS} rows")
     try:
         planned = _calibrated(job, tuple(schemas), params, _largest(job, params, columns))
     except CalibrationError as error:
@@ -272,13 +277,13 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
     except FieldTooSmallError as error:
         raise JobError(f"parameters.max_rows, parameters.largest: {error}") from error
     _check_signal(planned)
-    if max(planned.largest) >= LARGEST_COUNT:
-        raise JobError("parameters.largest: counts from 2^53 on are not exact; clip them lower")
+    if max(planned.largest) >= MAX_COUNT:
+        raise JobError("parameters.largest: must be below 2^53, because larger counts are not exact in float64")
     return planned
 
 
 def _check_signal(planned: MomentsPlan) -> None:
-    """Refuse a budget so small that noise drowns all there is. Looks at public numbers only.
+    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
 
     Raises:
         JobError: names the epsilon.
@@ -286,8 +291,8 @@ def _check_signal(planned: MomentsPlan) -> None:
     off, most = planned.least_deviation, _moment_bound(planned.largest, planned.params)
     if off > most:
         raise JobError(
-            f"privacy.epsilon: so small that the moment is off by {off:.3g}, and it is at most {most:.3g}, where each "
-            "of max_rows rows has the largest values; allow a larger one"
+            f"privacy.epsilon: it is so small that the error of the moment is {off:.3g}, while the moment of max_rows "
+            f"rows with the largest values is {most:.3g}; use a larger epsilon"
         )
 
 
@@ -328,8 +333,8 @@ def _calibrated(
             most = MAX_SCALE**2 // max(largest)
             if most < 1:
                 raise CalibrationError(
-                    f"a column of values up to {max(largest):.3g} needs noise beyond the sampler's range; "
-                    "allow a coarser scale of the data, or clip it (parameters.largest)"
+                    f"a column of values up to {max(largest):.3g} needs more noise than the sampler can draw; use "
+                    "coarser units, or clip the values (parameters.largest)"
                 )
             noise = least_noise(spends, Ladder(most), epsilon=epsilon, delta=delta)
         case _:
@@ -340,5 +345,7 @@ def _calibrated(
             found = RandomizedBits.largest_bias(epsilon_of, epsilon=epsilon, delta=delta)
             noise = int(found.bias / BIAS_UNIT)
     if bound >= 1 << 52:
-        raise FieldTooSmallError("sums of this size are not exact; allow fewer rows or smaller values")
+        raise FieldTooSmallError(
+            "sums of this size are not exact in float64; use fewer rows (max_rows) or smaller values"
+        )
     return MomentsPlan(job=job, schemas=schemas, n_primes=3, params=params, noise=noise)

@@ -68,7 +68,7 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
     """
     values, n_clipped, n_rounded, n_lowered = None, 0, 0, 0
     if table is not None:
@@ -157,7 +157,7 @@ async def _send(session: Session, stage: str, integers: Integers) -> None:
 
 
 async def take_sums(session: Session, plan: MomentsPlan, length: int) -> Integers:
-    """Return the sum over the owners of a vector that each sent."""
+    """Return the sum of the vectors that the owners sent."""
     coming = [session.receive(owner, OPENING_STAGE, (length,)) for owner in plan.owners]
     parts: list[Integers] = [words.view(np.int64) for words in await asyncio.gather(*coming)]
     total: Integers = np.sum(parts, axis=0, dtype=np.int64)
@@ -170,12 +170,12 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
     Returns:
         JSON-able: `columns`; `order`; `moment`, unbiased, may be negative; `clipped_moment`, at least 0;
         `standard_error`: of the noise (`mpc`, `laplace`), of noise and sketch (`sketch`), or an upper bound of it
-        (`threshold`); `wrong_shares_from`, names of parties whose shares were wrong and corrected; `privacy`, the
+        (`threshold`); `wrong_shares_from`, names of the parties whose corrupted shares were corrected; `privacy`, the
         report.
 
     Raises:
         PeerError: too few parties sent their part.
-        InconsistentSharesError: wrong shares that cannot be corrected.
+        InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
     wrong: tuple[int, ...] = ()
     match plan.params.method:

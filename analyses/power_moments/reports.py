@@ -27,14 +27,14 @@ Integers = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
 DRAWS_OF_REPORTS = 3
-"""Of each party: for all its values, for large ones again, and for the bits of small ones."""
+"""Number of draws of each party: for all its values, for large ones again, and for the bits of small ones."""
 
 _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True)
 class MomentReports:
-    """What is reported. Public.
+    """Parameters of the reports. Public.
 
     Attributes:
         order: p.
@@ -50,12 +50,12 @@ class MomentReports:
 
     @property
     def odds(self) -> Fraction:
-        """How much more likely a true bit is than a flipped one: two bits tell at most 2 ln(odds)."""
+        """Odds of a truthful bit against a flipped one; two bits have a privacy loss of at most 2 ln(odds)."""
         return self.bits.truthful / (1 - self.bits.truthful)
 
     @property
     def scale(self) -> Fraction:
-        """Of the discrete Laplace noise: the least multiple of 2^-16 that costs at most what two bits do."""
+        """Scale of the discrete Laplace noise: the smallest multiple of 2^-16 that costs no more than two bits."""
         exact = 1 / (2 * log(self.odds))
         return Fraction(int(exact * 65536) + 1, 65536)
 
@@ -106,7 +106,7 @@ class MomentReports:
         return 2 * noisy_sums >= self.threshold
 
     def packed(self, party: int, values: Integers, flips: NDArray[np.bool_]) -> Packed:
-        """Return the bits of a party about small slots, shape (report_bytes,); 0 sets none.
+        """Return a party's randomized bits about small slots, shape (report_bytes,); the value 0 sets no bit.
 
         Args:
             party: 0 .. v - 1.

@@ -23,7 +23,7 @@ _BLOCK_ROWS = 2048
 
 @dataclass(frozen=True)
 class MomentSketch:
-    """What is released. Public.
+    """Parameters of the release. Public.
 
     The source takes Gaussians, refuses matrices with a long column, and calibrates to a bound of the columns' lengths.
     The length of a column of s signs is sqrt(s), whatever is drawn, and a sketch of integers is integers.
@@ -42,7 +42,7 @@ class MomentSketch:
 
     @property
     def variances(self) -> tuple[int, ...]:
-        """Of the noise of each party."""
+        """Variance of the noise of each party."""
         return tuple(self.quotient * most for most in self.largest)
 
     def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:

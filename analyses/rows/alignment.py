@@ -1,4 +1,4 @@
-"""Do the owners' tables hold the same rows in the same order? Asked before any data is shared."""
+"""Check that the owners' tables hold the same rows in the same order, before any data are shared."""
 
 import asyncio
 import hashlib
@@ -12,7 +12,7 @@ from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.hashkey import HashKeys
 
 LABEL = "same rows"
-"""The stage of the test, and the name of the key."""
+"""Name of the stage of the test, and of its key."""
 
 
 async def check_same_rows(
@@ -23,27 +23,26 @@ async def check_same_rows(
     *,
     with_persons: bool = False,
 ) -> int:
-    """Return the number of rows that all owners' tables have; every member of the job but the coordinator takes part.
+    """Return the common number of rows of all owners' tables; all members but the coordinator take part.
 
-    The number is told to the compute parties, who could count rows anyway; the coordinator hears none of it. Whether
-    number and ids agree is one test, which reveals nothing else (`mpc.protocol.equality`): in whatever the tables
-    differ, it takes as many messages and fails with the same words, for the failure reaches the coordinator. Where
-    some compute
-    party brings no table, the owners key their digests first: should more than t such parties pool their shares, they
-    have nothing to try likely ids on, also where the tables differ and no data were ever shared
+    The number is sent to the compute parties, which could count rows anyway; the coordinator learns nothing of it.
+    Whether number and ids agree is one test, which reveals nothing else (`mpc.protocol.equality`): in whatever the
+    tables differ, it takes as many messages and fails with the same words, for the failure reaches the coordinator.
+    Where some compute party brings no table, the owners key their digests first: should more than t such parties pool
+    their shares, they have nothing to try likely ids on, also where the tables differ and no data were ever shared
     (docs/decisions/005-row-ids.md).
 
     Args:
         exchange: dealing and taking of shares.
         members: all member numbers but the coordinator's.
         owners: those that bring tables.
-        table: mine, None where I am a compute party without columns.
+        table: this party's table; None for a compute party without columns.
         with_persons: whether the rows must be of the same persons too.
 
     Raises:
         UnequalValuesError: two owners' tables do not hold the same rows in the same order. Its notes, for my own log,
             say in what they differ, if I can tell.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
     """
     session, names = exchange.session, exchange.session.names
     counts: dict[int, int] = {}
@@ -75,7 +74,7 @@ async def check_same_rows(
         raise unequal(error.member) from None
     if not exchange.am_receiver:
         return counts[session.me]
-    for owner in owners:  # equal, unless an owner told me another number than it has
+    for owner in owners:  # equal, unless an owner sent a number that differs from its own
         if counts[owner] != counts[owners[0]]:
             raise unequal(owner)
     return counts[owners[0]]
@@ -84,11 +83,11 @@ async def check_same_rows(
 async def _compared_digest(
     exchange: ShareExchange, owners: Sequence[int], table: Table | None, with_persons: bool
 ) -> bytes | None:
-    """Return what an owner compares: a digest of its number of rows, its ids and perhaps its persons.
+    """Return the value that an owner compares: a digest of its number of rows, its ids and, if needed, its persons.
 
-    It is keyed where that hides ids or persons from somebody.
+    The digest is keyed if some compute party does not know the ids or the persons.
 
-    Tables without ids have nothing to hide, so that a hundred owners of single columns need no keys of each other.
+    Without ids there is nothing to hide, so that a hundred owners of single columns need no common keys.
     """
     if table is None:
         return None

@@ -1,8 +1,8 @@
-"""Analyses of one column of integers per party: categories, or counts of something; and what is done to other values.
+"""One column of integers per party (categories or counts), and how values that are not valid are mapped to valid ones.
 
-A value that is no category, no label or no count never fails a job: whether it did would be a bit about the data that
-the coordinator and the analyst see, and that no budget pays for. It is mapped by a rule that is public and looks at
-this value alone, and its owner, nobody else, is told how many were mapped (docs/decisions/018-public-mapping.md):
+A value that is not a valid category, label or count never fails a job: the failure would be a bit of information about
+the data that the coordinator and the analyst see, and that no budget covers. Such a value is mapped by a public rule
+that depends on this value alone, and only its owner learns how many were mapped (docs/decisions/018-public-mapping.md):
 
     categories, labels   the nearest integer within the public bounds; of two equally near ones, the even one
     counts               rounded toward zero, then clipped to 0 .. the largest value that counts
@@ -40,7 +40,7 @@ class IntegerColumn:
 
     @property
     def n_values(self) -> int:
-        """How many integers lie within the bounds."""
+        """Number of integers within the bounds."""
         return self.upper - self.lower + 1
 
     def categories(self, table: Table) -> tuple[Integers, int]:
@@ -52,7 +52,7 @@ class IntegerColumn:
         return nearest_places(table.values[:, 0], self.lower, self.upper)
 
     def clipped(self, table: Table, most: int) -> tuple[Integers, int, int]:
-        """Return the values of a column of counts, rounded toward zero, and how many were none as they stood.
+        """Return the values of a column of counts, rounded toward zero, and how many were not valid counts.
 
         Args:
             table: mine.
@@ -97,14 +97,14 @@ def integer_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[IntegerCo
         schema = schemas[job.members.index(brought.party)]
         if len(schema.columns) != 1:
             raise JobError(
-                f"inputs: {brought.party} must bring exactly one column, not {len(schema.columns)}; "
-                "name it in `columns`"
+                f"inputs: {brought.party} must bring exactly one column, not {len(schema.columns)}; select it with "
+                "`columns`"
             )
         column = schema.columns[0]
         if column.lower != round(column.lower) or column.upper != round(column.upper):
             raise JobError(
-                f"inputs: the bounds {column.lower:g}..{column.upper:g} of {brought.party}.{column.name} "
-                "are no integers, so its values are none that can be counted"
+                f"inputs: the bounds {column.lower:g}..{column.upper:g} of {brought.party}.{column.name} are not "
+                "integers, but this analysis needs a column of integers"
             )
         columns.append(IntegerColumn(f"{brought.party}.{column.name}", int(column.lower), int(column.upper)))
     return tuple(columns)

@@ -27,7 +27,7 @@ from mpc.protocol.session import Drawable, Session
 from mpc.protocol.shared import SharedArray
 
 ROWS_PER_BLOCK = 4096
-"""Of the joint table, in memory at once."""
+"""Number of rows of the joint table that are in memory at once."""
 
 NOISE_STAGE = "noise"
 
@@ -106,7 +106,7 @@ async def joined(session: Session, plan: Plan, table: Table | None, name: str = 
     Raises:
         DifferentTermsError: a member has computed another plan, or says so.
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
     """
     exchange, n_rows = await meet(session, plan, table)
     counting = await rows_that_count(exchange, plan, table)

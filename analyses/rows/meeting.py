@@ -1,4 +1,4 @@
-"""How every analysis under shares begins: keys, the same plan at all members, the same rows in all tables."""
+"""The start of every analysis under shares: agree on keys, confirm the plan, and check that the tables match."""
 
 from analyses.job.plan import Plan, protects_persons
 from analyses.job.schema import Table
@@ -11,7 +11,7 @@ from mpc.protocol.session import Session
 async def meet(
     session: Session, plan: Plan, table: Table | None, *, all_pairs: bool = False
 ) -> tuple[ShareExchange, int]:
-    """Agree on pairwise secrets, confirm that all run the same plan, check that all tables hold the same rows.
+    """Agree on pairwise secrets, confirm that all members run the same plan, and check that the tables match.
 
     No share, no noise and no masked vector leaves a member before this has ended: the secrets that hide them exist only
     between members with the same plan (`mpc.protocol.greeting`), and each has confirmed that to each other one.
@@ -20,7 +20,7 @@ async def meet(
         session: my end of the job; its terms are those of the plan.
         plan: computed by this member itself.
         table: my rows; None for a compute party without columns.
-        all_pairs: whether two members of whom neither computes need a secret in common too.
+        all_pairs: whether two input-only members need a pairwise secret, too.
 
     Returns:
         Dealing and taking of shares in the plan's field; the number of rows, which is private to the parties.
@@ -29,7 +29,7 @@ async def meet(
         DifferentTermsError: a member has computed another plan, or says so.
         UnequalValuesError: the tables do not hold the same rows in the same order, or, where the job protects persons,
             not rows of the same persons.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
     Cost: 2 rounds and 96 bytes per pair and direction, then those of `check_same_rows`.
     """

@@ -47,7 +47,7 @@ class OwnRows(ABC):
         return {}
 
     def report(self) -> LocalReport:
-        """Return my private counts."""
+        """Return the private counts of this party's values."""
         outside = dict(zip(self._clipped, self._outside.tolist(), strict=True))
         surplus = n_surplus(self._counting)
         return LocalReport(self._table.n_rows, outside, self._clipped_rows, self.mapped_values(), surplus)

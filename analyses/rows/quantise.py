@@ -1,4 +1,4 @@
-"""From a table's values to integer rows of certified norm: scale by public bounds, clip, round toward zero."""
+"""Quantisation of a table to integer rows of certified norm: scale by public bounds, clip, round toward zero."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
 
-MOST_UNITS = 1 << 40
-"""Largest gamma / row_norm, and largest row_norm / gamma: squares of rows then stay within float64, scaled or not."""
+MAX_UNITS = 1 << 40
+"""Largest value of gamma / row_norm and of row_norm / gamma, so that squares of rows stay within float64."""
 
-MOST_SQUARED_NORM = 1 << 60
+MAX_SQUARED_NORM = 1 << 60
 """Largest squared norm of an integer row: twice of it still fits in int64, so sums of squares never wrap."""
 
-MOST_PER_UNIT = 2.0**900
-"""Largest answer in the units of the columns where that in scaled ones is 1: noise makes this one larger."""
+MAX_ANSWER_PER_UNIT = 2.0**900
+"""Largest factor from scaled units to the units of the columns; it leaves room for noise in the answer."""
 
 _SHRINK = 1.0 - 2.0**-40
 
 Origin = Literal["lower", "middle"]
-"""Which value of a column becomes 0: its lower bound, or the middle between its bounds."""
+"""The value of a column that is mapped to 0: its lower bound, or the middle between its bounds."""
 
 FURTHEST: Mapping[Origin, float] = {"lower": 1.0, "middle": 0.5}
-"""How far from 0 a scaled value can be."""
+"""The largest absolute value of a scaled value."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class BlockQuantiser:
         scaled, outside, n_too_long = self.scale_and_clip(values)
         squared = np.einsum("ij,ij->i", scaled, scaled)
         # Not "any above": a comparison with NaN is false, and NaN would turn into an integer whose square wraps.
-        if self.squared_norm_bound > MOST_SQUARED_NORM or not (squared <= 2.0 * self.squared_norm_bound).all():
-            raise ValueError("rows of this scale cannot be bounded")
+        if self.squared_norm_bound > MAX_SQUARED_NORM or not (squared <= 2.0 * self.squared_norm_bound).all():
+            raise ValueError("the norm of rows cannot be bounded in float64 at this scale")
         return rounded(scaled, self.squared_norm_bound), outside, n_too_long
 
 
@@ -124,21 +124,21 @@ def rounded(scaled: NDArray[np.float64], squared_norm_bound: int) -> NDArray[np.
 
 
 def check_scale(gamma: int, row_norm: float) -> None:
-    """Refuse a scale with which rows are not bounded for certain, or results leave the range of float64.
+    """Refuse a scale with which rows cannot be bounded reliably, or results would leave the range of float64.
 
     Raises:
         JobError: names the row norm.
     """
     units = gamma / Fraction(row_norm)
-    if not Fraction(1, MOST_UNITS) <= units <= MOST_UNITS:
+    if not Fraction(1, MAX_UNITS) <= units <= MAX_UNITS:
         size = "small" if units > 1 else "large"
-        raise JobError(f"parameters.row_norm: {row_norm:g} is so {size} that gamma / row_norm is not in 2^-40 .. 2^40")
+        raise JobError(f"parameters.row_norm: {row_norm:g} is too {size}; gamma / row_norm must lie in 2^-40 .. 2^40")
 
 
 def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.0) -> None:
     """Refuse columns whose coefficients may leave the range of float64 in the units of the columns.
 
-    That would be found out only when the answer is written down, and paid for.
+    Otherwise the failure would show only after the privacy cost has been paid.
 
     Args:
         columns: each with its name, `party.column`.
@@ -149,10 +149,10 @@ def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.
     """
     for name, column in columns:
         furthest = max(1.0, abs(column.lower), abs(column.upper))
-        if Fraction(largest) * Fraction(furthest) / Fraction(column.upper - column.lower) > MOST_PER_UNIT:
+        if Fraction(largest) * Fraction(furthest) / Fraction(column.upper - column.lower) > MAX_ANSWER_PER_UNIT:
             raise JobError(
-                f"inputs: with the bounds {column.lower:g}..{column.upper:g} of {name} the answer leaves the range of "
-                "floating-point numbers; its owner must give it in other units"
+                f"inputs: with the bounds {column.lower:g}..{column.upper:g} of {name} the answer would leave the "
+                "range of float64; its owner must use other units"
             )
 
 

@@ -41,7 +41,7 @@ class RowParams(JointRowsParams):
     @model_validator(mode="after")
     def _norm_bounds_belong_to_a_row_norm(self) -> Self:
         if self.norm_bounds and self.row_norm is None:
-            raise ValueError("norm_bounds need a row_norm")
+            raise ValueError("norm_bounds: they can only be given together with row_norm")
         return self
 
 
@@ -73,7 +73,7 @@ class RowBounds:
 
 
 class RowPlan(Plan):
-    """The part of a plan that says what becomes of a row.
+    """The part of a plan that defines how rows are scaled and quantised.
 
     Attributes:
         params: validated parameters.
@@ -100,7 +100,7 @@ class RowPlan(Plan):
 
     @property
     def unit(self) -> float:
-        """One integer unit, in scaled rows."""
+        """The size of one integer unit in units of scaled rows."""
         return self.row_norm / self.params.gamma
 
     def squared_norm_of(self, member: int) -> int:
@@ -157,8 +157,8 @@ def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, wi
     available = params.gamma**2 - constant**2
     if with_constant and not 0 < constant < params.gamma:
         raise JobError(
-            f"parameters.row_norm: a row that is long {row_norm:g} has no room for the constant column, {furthest:g}, "
-            "and others; or gamma is so small that it would be rounded to zero"
+            f"parameters.row_norm: {row_norm:g} leaves no room for other columns beside the constant column, which is "
+            f"{furthest:g}; or gamma is so small that the constant would be rounded to zero"
         )
     bounds = _squared_norm_bounds(params, row_norm, available, {p: widths[p] for p in parties})
     return RowBounds(n_columns + with_constant, row_norm, bounds, constant)
@@ -170,18 +170,22 @@ def _squared_norm_bounds(
     parties, gamma = list(widths), params.gamma
     if params.norm_bounds:
         if set(params.norm_bounds) != set(parties):
-            raise JobError(f"parameters.norm_bounds: must name exactly the parties {', '.join(parties)}")
+            raise JobError(
+                f"parameters.norm_bounds: must have one entry for each of the parties {', '.join(parties)} and no other"
+            )
         bounds = [squared_norm_bound(gamma, params.norm_bounds[p], row_norm) for p in parties]
     else:
         n_columns = sum(widths.values())
         bounds = [available * widths[p] // n_columns for p in parties]
     if sum(bounds) > available:
         constant = " less the constant column" if available < gamma**2 else ""
-        raise JobError(f"parameters.norm_bounds: their squares add up to more than the square of row_norm{constant}")
+        raise JobError(
+            f"parameters.norm_bounds: the sum of their squares is larger than the square of row_norm{constant}"
+        )
     for party, bound in zip(parties, bounds, strict=True):
         if bound < 1:
             raise JobError(
-                f"parameters.gamma: {gamma} is so small that every value of {party} would be rounded to zero"
+                f"parameters.gamma: with {gamma} every value of {party} would be rounded to zero; choose a larger gamma"
             )
     return tuple(bounds)
 

@@ -1,4 +1,4 @@
-"""Rows in slots at secret random places: reports about slots tell nobody else whose they are, or how many rows exist.
+"""Rows in slots at secret random places, so that reports about slots reveal neither their rows nor the number of rows.
 
 A table of N slots, N a public bound, holds the rows of the joint table at places that only the owners of columns know;
 the other slots are empty. To whoever does not know the places, a table with one row less differs in one slot, which is
@@ -16,7 +16,7 @@ from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.hashkey import HashKey, HashKeys
 
 MAX_SLOTS = 1 << 25
-"""Placing them takes 16 bytes each."""
+"""Largest number of slots; placing them takes 16 bytes of memory each."""
 
 EMPTY = -1
 
@@ -41,7 +41,7 @@ async def place_rows(
         shape (n_reported,), the same for all owners: a uniformly random k-subset of the slots in random order.
 
     Raises:
-        PeerError: an owner is silent, lost or violates the agreement.
+        PeerError: an owner is silent, drops out or violates the agreement.
 
     Privacy: the places are unknown to all but the owners. Cost: 2 rounds, or 3 where an owner holds no shares.
     """
@@ -50,7 +50,7 @@ async def place_rows(
 
 
 async def owners_key(exchange: ShareExchange, owners: Sequence[int], name: str) -> HashKey:
-    """Agree on a key that all owners of columns know, and nobody else; arguments and errors as `place_rows`."""
+    """Agree on a key that exactly the owners of columns know; arguments and errors as for `place_rows`."""
     secrets = exchange.secrets
     if max(owners) > exchange.n_parties:  # two owners may have no secret in common yet
         secrets = await agree_pairwise_secrets(exchange.session, owners, max(owners))

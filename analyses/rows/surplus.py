@@ -1,4 +1,4 @@
-"""Rows of persons: in a job that protects persons, at most a public number of one person's rows counts.
+"""Bounding the rows per person: in a job that protects persons, at most a public number of each person's rows counts.
 
 All owners of a joint table hold the same rows in the same order, and before anything is shared they have compared that
 the rows are of the same persons (`analyses.rows.alignment`). They agree on a key that nobody else learns; every row has
@@ -38,7 +38,7 @@ async def rows_that_count(exchange: ShareExchange, plan: Plan, table: Table | No
         table: mine; None for a compute party without columns.
 
     Raises:
-        PeerError: an owner is silent, lost or violates the agreement on the key.
+        PeerError: an owner is silent, drops out or violates the agreement on the key.
 
     Cost: none where the job protects records. Else 2 rounds among the owners, or 3 where one of them holds no shares.
     """
@@ -49,7 +49,7 @@ async def rows_that_count(exchange: ShareExchange, plan: Plan, table: Table | No
 
 
 def own_key(session: Session) -> HashKey:
-    """Return a key of mine alone, for rows that nobody else has."""
+    """Return a key that only this party knows, for rows that no other party has."""
     return HashKey(session.entropy.read(KEY_BYTES), LABEL)
 
 

@@ -1,1 +1,1 @@
-"""Noisy estimates of X^T X, under shares or by sketches: what several analyses stand on."""
+"""Noisy estimates of X^T X, under shares or by sketches, which several analyses use."""

@@ -58,7 +58,7 @@ class GramPlan(RowPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return self.protected.name
 
 
@@ -92,11 +92,11 @@ def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, ma
 
 @dataclass(frozen=True)
 class OpenedGram:
-    """What the coordinator opened.
+    """The noisy matrix that the coordinator opened.
 
     Attributes:
         matrix: shape (columns, columns), the noisy X^T X in units of scaled rows; the constant column last.
-        wrong_shares_from: names of parties whose shares were wrong and corrected.
+        wrong_shares_from: names of the parties whose corrupted shares were corrected.
     """
 
     matrix: NDArray[np.float64] = field(repr=False)
@@ -108,7 +108,7 @@ async def open_noisy_gram(session: Session, plan: GramPlan) -> OpenedGram:
 
     Raises:
         PeerError: fewer than 2t + 1 parties sent their share.
-        InconsistentSharesError: wrong shares that cannot be corrected.
+        InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
     c = JointComputation.of_coordinator(session, plan)
     opened = await c.open_noisy(c.noisy_outline(triangle_shape(plan)))

@@ -66,15 +66,15 @@ def plan_moments(
 
 
 def check_signal(plan: RowPlan, noise: float) -> None:
-    """Refuse noise of a spectral norm, in squared integer units, in which no answer can be seen.
+    """Refuse noise whose spectral norm, in squared integer units, exceeds every possible answer.
 
     Raises:
         JobError: names the epsilon.
     """
     if noise >= plan.params.max_rows * plan.total_squared_norm:
         raise JobError(
-            f"privacy.epsilon: {plan.job.privacy.epsilon:g} needs noise above the sum of squares of all "
-            f"{plan.params.max_rows} rows that max_rows allows; no answer could be seen"
+            f"privacy.epsilon: {plan.job.privacy.epsilon:g} needs more noise than the sum of squares of all "
+            f"{plan.params.max_rows} rows (max_rows), so no answer could be seen in it"
         )
 
 
@@ -103,7 +103,7 @@ class NoisyMoments:
     Attributes:
         matrix: shape (columns, columns), symmetric, in units of scaled rows; the constant column last.
         noise_level: about the spectral norm of its noise, same unit: smaller eigenvalues mean nothing.
-        wrong_shares_from: names of parties whose shares were wrong and corrected.
+        wrong_shares_from: names of the parties whose corrupted shares were corrected.
     """
 
     matrix: NDArray[np.float64] = field(repr=False)

@@ -38,12 +38,12 @@ from mpc.protocol.session import COORDINATOR, Session
 KEY_NAME = "sketch matrix"
 MAX_SKETCH_ROWS = 4096
 N_PRIMES = 3
-"""Of the field in which digests of ids are compared, and nothing else."""
+"""Number of primes of the field in which digests of row ids are compared; nothing else is computed in it."""
 
 MAX_ENTRIES = 1 << 34
-"""Of G: all parties draw it, and a party draws some hundred million entries per second."""
+"""Largest number of entries of G. Every party draws all of G, at about a hundred million entries per second."""
 
-_MOST_DEVIATIONS = 16  # noise reaches so far with probability below 2^-180
+_MAX_DEVIATIONS = 16  # noise reaches so far with probability below 2^-180
 _MOST = 1 << 62
 
 
@@ -64,7 +64,7 @@ class MomentParams(RowParams):
     def _sketches_have_a_matrix(self) -> Self:
         given = sorted({"sketch_rows", "sketch_entries"} & self.model_fields_set)
         if self.method != "sketch" and given:
-            raise ValueError(f"{given[0]} belongs to method 'sketch'")
+            raise ValueError(f"{given[0]}: can only be given with method 'sketch'")
         return self
 
 
@@ -110,7 +110,7 @@ class SketchPlan(RowPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """What the mechanism protects."""
+        """The privacy unit that the mechanism protects."""
         return self.protected.name
 
 
@@ -123,12 +123,14 @@ def calibrate_sketch(
         JobError: names the field of the job that cannot be met.
     """
     if len(job.inputs) < 2:
-        raise JobError("inputs: a sketch needs two parties with columns, who agree on its matrix")
+        raise JobError(
+            "inputs: a sketch needs at least two parties with columns, because they agree on its random matrix"
+        )
     matrix = SketchMatrix(sketch_rows, params.sketch_entries)
     if params.max_rows * sketch_rows > MAX_ENTRIES:
         raise JobError(
-            f"parameters.max_rows, parameters.sketch_rows: a matrix of {sketch_rows} x {params.max_rows} takes too "
-            "long to draw; give a bound closer to the number of rows, or use method 'mpc'"
+            f"parameters.max_rows, parameters.sketch_rows: drawing a matrix of {sketch_rows} x {params.max_rows} "
+            "entries would take too long; use a smaller max_rows, or method 'mpc'"
         )
     try:
         mechanism = NoisySketch.calibrate(
@@ -148,7 +150,8 @@ def calibrate_sketch(
     longest = sketch_rows * matrix.largest_entry**2
     if not mechanism.is_drawable(longest) or _largest_value(mechanism, matrix, params.max_rows, longest) >= _MOST:
         raise JobError(
-            "parameters.gamma, parameters.max_rows: values and noise of the sketch exceed 62 bits; lower gamma"
+            "parameters.gamma, parameters.max_rows: the values and the noise of the sketch exceed 62 bits; use a "
+            "smaller gamma"
         )
     return mechanism
 
@@ -156,7 +159,7 @@ def calibrate_sketch(
 def _largest_value(mechanism: NoisySketch, matrix: SketchMatrix, max_rows: int, longest: int) -> int:
     """Return a bound of an entry of G X plus noise, where the longest column of G has this squared norm."""
     largest = max(*mechanism.squared_norm_bounds, mechanism.constant**2)
-    reach = _MOST_DEVIATIONS * (isqrt(mechanism.variance(longest)) + 1)
+    reach = _MAX_DEVIATIONS * (isqrt(mechanism.variance(longest)) + 1)
     return max_rows * matrix.largest_entry * isqrt(largest) + reach
 
 
@@ -170,7 +173,7 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, lost or violates the protocol.
+        PeerError: a member is silent, drops out or violates the protocol.
 
     Privacy: `NoisySketch`. The coordinator learns C besides, which depends on the key and on nothing else: it is taken
     over max_rows columns, however many rows there are.
@@ -222,7 +225,7 @@ class _BlockSketch:
 
 @dataclass(frozen=True)
 class OpenedSketch:
-    """What the coordinator got.
+    """The noisy sketch that the coordinator received.
 
     Attributes:
         rows: shape (s, columns), scaled so that the mean of its second moments is X^T X in units of scaled rows, plus
@@ -238,8 +241,8 @@ async def gather_sketches(session: Session, plan: SketchPlan) -> OpenedSketch:
     """Run the coordinator's part: take every owner's noisy block.
 
     Raises:
-        PeerViolationError: a party sent what cannot be a block, or had another G than the others; names it.
-        PeerError: a party is silent or lost: its columns are missing then.
+        PeerViolationError: a party sent an invalid block, or used a different G than the others; names it.
+        PeerError: a party is silent or drops out, so its columns are missing.
     """
     s, matrix = plan.sketch_rows, plan.matrix
 
@@ -252,7 +255,9 @@ async def gather_sketches(session: Session, plan: SketchPlan) -> OpenedSketch:
     for owner, answer in zip(plan.owners, answers, strict=True):
         name = session.names[owner]
         if not 1 <= answer[0] <= s * matrix.largest_entry**2:
-            raise PeerViolationError(owner, OPENING_STAGE, f"{name} sent a column norm that no sketch matrix has")
+            raise PeerViolationError(
+                owner, OPENING_STAGE, f"{name} sent a column norm that is impossible for a sketch matrix"
+            )
         if answer[0] != longest:
             what = f"{name} and {session.names[plan.owners[0]]} drew different sketch matrices"
             raise PeerViolationError(owner, OPENING_STAGE, what)

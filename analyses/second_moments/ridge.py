@@ -1,4 +1,4 @@
-"""Linear regression from an estimate of second moments: whatever the noise left of them, an answer that says so."""
+"""Linear regression from a noisy estimate of second moments, with a note on how reliable the answer is."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RidgeSolution:
-    """The line that a matrix of second moments says.
+    """The regression line that follows from a matrix of second moments.
 
     Attributes:
         coefficients: shape (features,), in scaled units; None where there is none.

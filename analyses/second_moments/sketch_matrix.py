@@ -35,17 +35,17 @@ class SketchMatrix:
 
     @property
     def variance(self) -> int:
-        """Of an entry. The mean of G^T G is s times this times the identity."""
+        """Variance of one entry. The expected value of G^T G is s times this variance times the identity."""
         return _TRIALS // 4 if self.entries == "gaussian" else 1
 
     @property
     def largest_entry(self) -> int:
-        """In size."""
+        """Largest absolute value of an entry."""
         return _TRIALS // 2 if self.entries == "gaussian" else 1
 
     @property
     def block_columns(self) -> int:
-        """How many columns are drawn at once; all parties draw alike."""
+        """Number of columns that are drawn at once; it is the same at all parties."""
         return min(MAX_BLOCK_COLUMNS, max(64, _ENTRIES_PER_BLOCK // self.n_rows))
 
     def draw(self, stream: KeyStream, n_columns: int) -> NDArray[np.int8]:

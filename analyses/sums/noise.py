@@ -1,10 +1,10 @@
-"""Noise of a masked sum of which exactly the intended amount is left, whoever vanishes, and what it costs whom.
+"""Noise of a masked sum that keeps exactly the intended variance when members drop out, and its privacy cost.
 
-Each member adds noise before anybody knows how many survive. Sized for all members, it falls short when some vanish;
-sized for the fewest survivors allowed, it is too much when all survive. So each member adds a *base*, its part if all
-survive, and *removable components*, one for each step down to the fewest. Once the set of survivors is agreed upon, the
-members open the seeds of the components in excess, and only of those. They are independent of what stays, so whoever
-sees sum and seeds sees one release with the intended noise.
+Each member adds noise before the number of survivors is known. Noise that is sized for all members is too small when
+some drop out; noise that is sized for the fewest survivors allowed is too large when all survive. So each member adds a
+*base*, its part if all survive, and *removable components*, one for each step down to the fewest. Once the set of
+survivors is agreed upon, the members open the seeds of the components in excess, and only of those. They are
+independent of what stays, so whoever sees sum and seeds sees one release with the intended noise.
 
 The seeds are those of `mpc.secagg.secret.surplus`: shared among the holders before the vectors are sent, so a loss
 during the removal does not matter. What the sampler returns depends on nothing but its arguments and the bytes that it
@@ -56,7 +56,7 @@ def survivor_levels(fewest: int, n_members: int, largest_excess: Fraction = Frac
 
 @dataclass(frozen=True)
 class SumSensitivity:
-    """How far one protected unit moves the integer sum, in the norms that the cost depends on.
+    """The sensitivity of the integer sum to one protected unit, in the norms that the cost depends on.
 
     Attributes:
         squared_l2: bound of the squared Euclidean norm of the difference.
@@ -117,13 +117,15 @@ class SumNoise:
     def __post_init__(self) -> None:
         ascending = all(low < high for low, high in pairwise(self.levels))
         if self.mu < 1 or self.length < 1 or not self.levels or not ascending:
-            raise LocalFaultError("noise has a positive parameter and length, and ascending levels of survivors")
+            raise LocalFaultError(
+                "the parameter and the length of the noise must be positive, and the levels of survivors must ascend"
+            )
         if not 0 <= self.n_corrupt < self.levels[0]:
-            raise LocalFaultError(f"of {self.levels[0]} survivors, {self.n_corrupt} cannot be corrupt: nobody is left")
+            raise LocalFaultError(f"{self.n_corrupt} corrupt members must be fewer than the {self.levels[0]} survivors")
         if {view: moved.adjacency for view, moved in self.sensitivities.items()} != dict(ADJACENCY):
-            raise LocalFaultError("a sensitivity is needed for the neighbours of each view")
+            raise LocalFaultError("each view needs a sensitivity for its neighbouring relation")
         if len({moved.unit for moved in self.sensitivities.values()}) != 1:
-            raise LocalFaultError("both views are about the same unit")
+            raise LocalFaultError("the sensitivities of both views must be for the same protected unit")
 
     @property
     def base_mu(self) -> Fraction:
@@ -144,11 +146,14 @@ class SumNoise:
             seeds: the member's surplus seeds, one per component.
         """
         if len(seeds) != len(self.component_mus):
-            raise LocalFaultError(f"{len(seeds)} seeds for {len(self.component_mus)} removable components")
+            raise LocalFaultError(
+                f"there must be one seed for each of the {len(self.component_mus)} removable components, not "
+                f"{len(seeds)}"
+            )
         return sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
 
     def remove_surplus(self, opened: OpenedSum) -> OpenedSum:
-        """Return the sum without the components in excess; what the coordinator does at the end of a round.
+        """Return the sum without the excess components; the coordinator calls it at the end of a round.
 
         Raises:
             LocalFaultError: the opened seeds are not those that the number of survivors asks for.
@@ -158,7 +163,9 @@ class SumNoise:
         if n_opened == 0:
             return opened
         if set(seeds) != set(opened.survivors) or any(len(chain) != n_opened for chain in seeds.values()):
-            raise LocalFaultError(f"each of {len(opened.survivors)} survivors must have {n_opened} opened seeds")
+            raise LocalFaultError(
+                f"exactly {n_opened} seeds of each of the {len(opened.survivors)} survivors must be opened"
+            )
         surplus = np.zeros(self.length, dtype=np.int64)
         for chain in seeds.values():
             surplus += self._components(chain)
@@ -211,7 +218,7 @@ class SumNoise:
         return self.kept_mu(n_survivors) * n_unknown / n_survivors
 
     def least_unknown_mu(self, view: View) -> Fraction:
-        """Return the least that is unknown in a view, over all numbers of survivors allowed: what a plan promises."""
+        """Return the smallest noise parameter that is unknown in a view, over all allowed numbers of survivors."""
         return min(self.unknown_mu(level, view) for level in self.levels)
 
     def events(self, view: View, n_survivors: int | None = None) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:

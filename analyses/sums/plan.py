@@ -27,7 +27,7 @@ from analyses.job.job import Finite, Job, JobError, explain
 from analyses.job.plan import Plan, check_roster, rows_per_person
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
-from analyses.rows.quantise import MOST_PER_UNIT
+from analyses.rows.quantise import MAX_ANSWER_PER_UNIT
 from analyses.sums import session_sum
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
@@ -41,7 +41,7 @@ from analyses.sums.round import (
     ring_for,
 )
 from analyses.sums.row_vectors import (
-    LARGEST_ENTRY,
+    MAX_ENTRY,
     BinnedRows,
     RowVectors,
     ScaledRows,
@@ -53,7 +53,7 @@ from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, PERSON_AT_PARTY_UNIT, ROW_UNIT, TABLE_UNIT, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
@@ -67,7 +67,7 @@ UNITS: Mapping[str, str] = {
     PERSON: PERSON,
     PERSON_AT_PARTY: PERSON_AT_PARTY_UNIT,
 }
-"""What a job may protect, and how budgets and reports call it."""
+"""The privacy units that a job may choose, and their names in budgets and reports."""
 
 
 class TableSumParams(SumFields):
@@ -84,7 +84,7 @@ class TableSumParams(SumFields):
         edges: of the bins of a histogram, ascending; each bin includes its lower edge, the last its upper edge too.
         unit: what is protected; see `UNITS`.
         party_norm: with `unit` party: Euclidean norm to which a party's contribution is shortened, in scaled rows.
-        attempts: so many rounds, with fresh keys, before a sum fails that too few parties answer.
+        attempts: number of rounds, each with fresh keys, that are tried if too few parties answer.
     """
 
     max_rows: Annotated[int, Field(ge=1, le=1 << 40)]
@@ -98,7 +98,7 @@ class TableSumParams(SumFields):
     @model_validator(mode="after")
     def _fields_belong_together(self) -> Self:
         if (self.unit == "party") != (self.party_norm is not None):
-            raise ValueError("party_norm: unit party needs it, and only that")
+            raise ValueError("party_norm: must be given with unit 'party' and with no other unit")
         if self.edges:
             self.check_edges()
         return self
@@ -124,17 +124,17 @@ class TableSumPlan(Plan):
 
     @property
     def topology(self) -> Topology:
-        """Who shares with whom: all parties with all others."""
+        """The graph of the round: the complete graph."""
         return Topology.complete(self.n_parties, self.job.t)
 
     @property
     def rows(self) -> RowVectors:
-        """What a row contributes."""
+        """The rule that makes the vector of a row."""
         return _row_vectors(self.job.analysis, self.params, self.schemas)
 
     @property
     def encoding(self) -> VectorEncoding:
-        """What a party contributes, as the round sees it."""
+        """The encoding of a party's contribution in the round."""
         return _encoding(self.rows, self.params)
 
     @property
@@ -144,7 +144,7 @@ class TableSumPlan(Plan):
 
     @property
     def sensitivities(self) -> dict[View, SumSensitivity]:
-        """How far one protected unit moves the sum."""
+        """The sensitivity of the sum to one protected unit."""
         return _sensitivities(self.rows, self.params, self.n_parties, self.most_rows_of)
 
     @cached_property
@@ -157,7 +157,7 @@ class TableSumPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """What is protected."""
+        """The privacy unit that is protected."""
         return UNITS[self.params.unit]
 
     @cached_property
@@ -243,50 +243,60 @@ def _rows_that_count(job: Job, params: TableSumParams, schemas: tuple[BlockSchem
 def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
     parties = tuple(brought.party for brought in job.inputs)
     if set(job.compute_parties) != set(parties):
-        raise JobError("compute: the members of a sum are the parties that bring tables, no more and no fewer")
-    if len(parties) > LARGEST_COMPLETE_GRAPH:
-        raise JobError(f"inputs: at most {LARGEST_COMPLETE_GRAPH} parties; more members are for moiety sum")
+        raise JobError("compute: exactly the parties that bring tables must be the members of a sum")
+    if len(parties) > MAX_COMPLETE_GRAPH_MEMBERS:
+        raise JobError(
+            f"inputs: at most {MAX_COMPLETE_GRAPH_MEMBERS} parties are supported; use `moiety sum` for more members"
+        )
     if tuple(schema.party for schema in schemas) != job.members:
-        raise JobError("schemas do not belong to the members of the job")
+        raise JobError("the schemas are not those of the members of the job")
     for schema in schemas:
         if len(schema.columns) != len(schemas[0].columns) or not schema.columns:
             raise JobError(
-                f"inputs: {schema.party} brings {len(schema.columns)} columns and {schemas[0].party} "
-                f"{len(schemas[0].columns)}; each column is added to the others' in the same place"
+                f"inputs: {schema.party} brings {len(schema.columns)} columns and {schemas[0].party} brings "
+                f"{len(schemas[0].columns)}; all parties must bring the same number, because columns are added by "
+                "position"
             )
 
 
 def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> None:
     n_columns = len(schemas[0].columns)
     if (analysis == HISTOGRAM) != bool(params.edges):
-        raise JobError("parameters.edges: a histogram needs them, and only a histogram")
+        raise JobError("parameters.edges: must be given for a histogram and for no other analysis")
     if analysis == HISTOGRAM:
         if n_columns != 1:
-            raise JobError("inputs: a histogram is of one column of each party")
+            raise JobError("inputs: a histogram needs exactly one column of each party")
         if params.units is not None or params.row_norm is not None:
-            raise JobError("parameters.units, parameters.row_norm: a histogram counts rows, it has neither")
+            raise JobError(
+                "parameters.units, parameters.row_norm: must not be given for a histogram, which counts rows"
+            )
     elif params.units is None:
-        raise JobError("parameters.units: sums and means need it")
+        raise JobError("parameters.units: must be given for sums and means")
     if params.weight is not None:
         if analysis != MEAN:
-            raise JobError("parameters.weight: only a mean has weights")
+            raise JobError("parameters.weight: must be given for a mean only")
         if params.weight >= n_columns or n_columns < 2:
-            raise JobError(f"parameters.weight: there is no column {params.weight} beside one to average")
+            raise JobError(
+                f"parameters.weight: there is no column number {params.weight}, or no other column to average"
+            )
         for schema in schemas:
             column = schema.columns[params.weight]
             if column.lower < 0 or column.upper < 1:
                 raise JobError(
-                    f"parameters.weight: bounds of {schema.party}.{column.name} must reach from 0 or more to 1 or more"
+                    f"parameters.weight: the lower bound of {schema.party}.{column.name} must be at least 0 and its "
+                    "upper bound at least 1"
                 )
-    if analysis != HISTOGRAM and (largest := max(scales_of(schemas))) > MOST_PER_UNIT:
+    if analysis != HISTOGRAM and (largest := max(scales_of(schemas))) > MAX_ANSWER_PER_UNIT:
         raise JobError(
-            f"inputs: with bounds up to {largest:g} the answer leaves the range of floating-point numbers; give the "
-            "column in other units"
+            f"inputs: with bounds up to {largest:g} the answer would leave the range of float64; use other units for "
+            "the column"
         )
     if params.units is not None and n_columns * params.units**2 >= 1 << 62:
-        raise JobError("parameters.units: rows of so many columns and units do not fit 64-bit integers")
-    if _row_vectors(analysis, params, schemas).largest_entry > LARGEST_ENTRY:
-        raise JobError("parameters.units, parameters.weight: units times the largest weight is above 2^30")
+        raise JobError(
+            "parameters.units: sums of rows with this many columns and units do not fit into 64-bit integers"
+        )
+    if _row_vectors(analysis, params, schemas).largest_entry > MAX_ENTRY:
+        raise JobError("parameters.units, parameters.weight: units times the largest weight must not exceed 2^30")
 
 
 def _row_vectors(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> RowVectors:

@@ -1,10 +1,10 @@
 """`secure-sum`, `secure-mean`, `secure-histogram`: over the rows of all parties' tables, as jobs.
 
 Every party adds up its own rows (`analyses.sums.row_vectors`) and the parties' totals are added as a masked sum
-(`analyses.sums.session_sum`): the coordinator learns the survivors' sum, and once every party has committed the cost,
-parties may vanish. With a privacy target the members add noise of which exactly the intended amount stays whoever
-survives (`analyses.sums.noise`). Without one the answer is exact, and nobody is protected: parties refuse that
-unless their owner allows it by name.
+(`analyses.sums.session_sum`): the coordinator learns the survivors' sum, and parties may drop out once every party has
+committed the cost. With a privacy target the members add noise that keeps exactly the intended variance for any set of
+survivors (`analyses.sums.noise`). Without a target the answer is exact and protects nobody; parties refuse it unless
+their owner allows it explicitly.
 
     step                                                    function
     each row becomes a vector of certified size; a party    `contribution`
@@ -42,13 +42,13 @@ STAGES_PER_DEADLINE = 4
 the end of the stage, and before it for the last keys, or for a message to somebody who takes none."""
 
 SHORTENED = "the whole contribution, by party_norm"
-"""Under this name the owner's report counts that the total was shortened."""
+"""Key under which the owner's report counts whether the total was shortened."""
 
 Integers = NDArray[np.int64]
 
 
 def contribution(plan: TableSumPlan, table: Table, session: Session) -> tuple[Integers, LocalReport]:
-    """Return what a party contributes, shape (entries,), and what its owner may know of it. Both are private."""
+    """Return a party's contribution, shape (entries,), and a report on it for the owner. Both are private."""
     counting = None
     if most := plan.most_rows_of.get(table.schema.party):
         counting = counting_rows(table, own_key(session), most)
@@ -116,11 +116,11 @@ async def coordinator(session: Session, plan: TableSumPlan) -> dict[str, Any]:
 
 
 def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
-    """Return the answer: it, over whose rows it is, who vanished when, and what it costs.
+    """Return the answer: the values, the survivors, who dropped out when, and the privacy cost.
 
     Args:
         plan: of the job.
-        opened: what the round came to, without noise in excess.
+        opened: the outcome of the round, without the excess noise.
         config: of the round.
     """
     return value_of(plan, opened.integers()) | {
@@ -131,7 +131,7 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
 
 
 def survival(job: Job) -> Survival:
-    """Return how many parties of a sum may drop out: survivors' keys must suffice to take off all masks."""
+    """Return how many parties of a sum may drop out: the survivors' shares must suffice to remove all masks."""
     n = len(job.compute_parties)
     needed = Topology.complete(n, job.t).fewest_survivors
     opened = OpeningSurvival("a masked sum", needed, n - needed, 0)

@@ -1,4 +1,4 @@
-"""What a member of masked sums declares of a record, how a question is compared with that, and what it contributes.
+"""How a member of masked sums declares a record, checks a question against it, and contributes to the sum.
 
 A member answers or refuses by its declaration and the question alone, both of which are public. Whatever the record
 holds, it then contributes one vector within the question's bounds: the record's, clipped, where the record is what was
@@ -19,7 +19,7 @@ from analyses.sums.secure_sum import SumParams
 
 @dataclass(frozen=True)
 class Record:
-    """What one member keeps under one name, as it was found. Nothing is promised of it.
+    """The record that one member keeps under one name, as read. Nothing about it has been checked.
 
     Attributes:
         values: numbers, finite or not. Secret.
@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class DeclaredRecord:
-    """What an owner says of a record beforehand, from what it is about and not from what it holds. Public.
+    """The public declaration of a record, which an owner makes from its meaning and not from its contents.
 
     Attributes:
         length: numbers in it; None where their number varies, so that only histograms may ask for it.
@@ -44,7 +44,7 @@ class DeclaredRecord:
 
     @classmethod
     def as_asked(cls, params: SumParams) -> Self:
-        """Return the declaration of a record that is exactly what a question asks for."""
+        """Return the declaration that fits a question exactly."""
         return cls(None if params.edges else params.length, params.largest_weight)
 
     def check(self, params: SumParams) -> None:
@@ -56,22 +56,24 @@ class DeclaredRecord:
         name = params.record
         if not params.edges:
             if self.length is None:
-                raise JobError(f"record: {name} is declared here without a length, so it is in histograms only")
+                raise JobError(f"record: {name} is declared here without a length, so only histograms may use it")
             if params.length != self.length:
-                raise JobError(f"length: is {params.length}; {name} is declared here with length {self.length}")
+                raise JobError(
+                    f"length: the question has {params.length}, but {name} is declared here with length {self.length}"
+                )
         if params.largest_weight is not None:
             if self.largest_weight is None:
-                raise JobError(f"record: {name} is declared here without a largest_weight, so it is in no means")
+                raise JobError(f"record: {name} is declared here without a largest_weight, so means may not use it")
             if params.largest_weight < self.largest_weight:
                 raise JobError(
-                    f"largest_weight: is {params.largest_weight}; {name} is declared here with {self.largest_weight}, "
-                    "and a question must allow for at least as much"
+                    f"largest_weight: the question has {params.largest_weight}, but {name} is declared here with "
+                    f"{self.largest_weight}; it must not be smaller than that"
                 )
 
     def why_unusable(self, record: Record) -> str:
-        """Return why a record is not what was declared, or an empty text. Private: for the owner's eyes only."""
+        """Return why a record does not match its declaration, or an empty text. Private to the owner."""
         if record.values.ndim != 1 or type(record.weight) is not int:
-            return "its values are not a list of numbers, or its weight is not a whole number"
+            return "its values must be a list of numbers, and its weight a whole number"
         if self.length is not None and record.values.size != self.length:
             return f"it has {record.values.size} values; {self.length} are declared"
         if not np.isfinite(record.values).all():
@@ -81,7 +83,7 @@ class DeclaredRecord:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one member contributes, before it is encoded, and what its owner alone may know about it.
+    """The contribution of one member before it is encoded, with facts about it that only its owner may know.
 
     Attributes:
         vector: shape (length of the question's encoding,), finite. Secret.

@@ -45,7 +45,7 @@ def value_of(plan: TableSumPlan, total: Integers) -> dict[str, Any]:
 
 
 def _column_names(plan: TableSumPlan) -> list[str]:
-    """Return one name per place: the common one, or all that are added there."""
+    """Return one name per column position: the common name, or all names of the columns that are added there."""
     names = []
     for place in range(len(plan.schemas[0].columns)):
         found = [schema.columns[place].name for schema in plan.schemas]

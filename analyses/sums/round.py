@@ -19,13 +19,13 @@ from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
-from mpc.secagg.vector.group import LARGEST_RING_BITS, SMALLEST_RING_BITS, RingGroup
+from mpc.secagg.vector.group import MAX_RING_BITS, MIN_RING_BITS, RingGroup
 from mpc.transcript import RoundId
 
 SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"
 
 RING_EXCESS = Fraction(1, 20)
-"""Above 128 members up to a twentieth more noise than intended may be left: it saves shares."""
+"""Largest excess of the noise, relative to the intended one, with more than 128 members; it saves shares."""
 
 
 class SumFields(PublicModel):
@@ -46,7 +46,7 @@ class SumFields(PublicModel):
             ValueError: there are fewer than two, or they do not ascend.
         """
         if len(self.edges) < 2 or list(self.edges) != sorted(set(self.edges)):
-            raise ValueError("edges: a histogram needs at least two, ascending")
+            raise ValueError("edges: a histogram needs at least two edges in ascending order")
 
 
 def levels_of(topology: Topology) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ def ring_for(n_members: int, encoding: VectorEncoding, noise: SumNoise | None) -
     """
     bound = _noise_bound(noise)
     n_bits = (n_members * encoding.largest_element + bound).bit_length() + 1
-    ring = RingGroup(min(LARGEST_RING_BITS, max(SMALLEST_RING_BITS, n_bits)))
+    ring = RingGroup(min(MAX_RING_BITS, max(MIN_RING_BITS, n_bits)))
     encoding.check_fits(ring, n_members, bound)
     return ring
 
@@ -136,7 +136,7 @@ def participation(opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
     names = {entry.number: entry.name for entry in config.roster}
     return {
         "survivors": [names[member] for member in opened.survivors],
-        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.vanished.items())},
+        "vanished": {names[member]: str(stage) for member, stage in sorted(opened.dropped_out.items())},
         "silent_after": {names[member]: str(stage) for member, stage in opened.silent_after.items()},
         "wrong_shares_from": [names[member] for member in opened.liars],
         "attempt": config.round_id.attempt,

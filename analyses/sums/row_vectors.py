@@ -1,4 +1,4 @@
-"""What one row of a table contributes to a sum over all parties' rows: an integer vector of certified size.
+"""The contribution of one row to a sum over all parties' rows: an integer vector of certified norm.
 
 Three kinds, one per analysis. Each says how large a row's vector can be, whatever the data, and adds up the vectors of
 a table. Values are clipped to the owner's public bounds first; a weight that is no whole number is rounded down, and a
@@ -25,10 +25,10 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 ROWS_PER_BLOCK = 1 << 14
-LARGEST_ENTRY = 1 << 30
-"""Of the vector of one row."""
+MAX_ENTRY = 1 << 30
+"""Largest absolute value of an entry in the vector of one row."""
 CLIPPED_TOTALS = "the totals, as the table has more rows than the job allows for"
-"""Under this name the owner's report counts clipped entries of the total."""
+"""Key under which the owner's report counts clipped entries of the total."""
 
 
 class RowVectors(ABC):
@@ -37,12 +37,12 @@ class RowVectors(ABC):
     @property
     @abstractmethod
     def bound(self) -> VectorBound:
-        """Of the vector of one row."""
+        """Bounds on the vector of one row."""
 
     @property
     @abstractmethod
     def largest_entry(self) -> int:
-        """Of the vector of one row, in size."""
+        """Largest absolute value of an entry in the vector of one row."""
 
     @abstractmethod
     def of_rows(self, rows: Floats) -> tuple[Integers, int]:
@@ -53,18 +53,18 @@ class RowVectors(ABC):
         """
 
     def mapped(self, rows: Floats) -> Mapping[int, int]:
-        """Return how many values of a column cannot be taken as they stand, by column; arguments as `of_rows`."""
+        """Return, by column, how many values are not valid and were mapped; arguments as for `of_rows`."""
         return {}
 
     @property
     def n_entries(self) -> int:
-        """Of a row's vector."""
+        """Number of entries in the vector of one row."""
         return len(self.bound.spans)
 
     def total(
         self, table: Table, largest: int, counting: NDArray[np.bool_] | None = None
     ) -> tuple[Integers, LocalReport]:
-        """Return the sum of the vectors of the rows, and what its owner may know of it. Both are private.
+        """Return the sum of the rows' vectors, and a report on it for the owner. Both are private.
 
         The total is clipped to a public bound: a table with more rows than the bound is for is not refused, which would
         tell how many it has. That costs no sensitivity: clipping never brings two integers further apart.
@@ -76,7 +76,7 @@ class RowVectors(ABC):
 
         Memory: a block of rows at a time.
         """
-        assert self.largest_entry <= LARGEST_ENTRY  # so that 64 bits hold the total of all rows that memory holds
+        assert self.largest_entry <= MAX_ENTRY  # so that 64 bits hold the total of all rows that memory holds
         lower = np.array([column.lower for column in table.schema.columns])
         upper = np.array([column.upper for column in table.schema.columns])
         total = np.zeros(self.n_entries, dtype=np.int64)

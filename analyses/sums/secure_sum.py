@@ -1,8 +1,8 @@
-"""Sums, weighted means and histograms over many members, as masked sums: what is asked and what is answered.
+"""Sums, weighted means and histograms over many members, as masked sums: the question and its answer.
 
 Without a privacy target the sum is exact, and not private by itself: whoever knows all contributions but one knows that
-one. With a target, members add noise of which exactly the intended amount is left whoever vanishes
-(`analyses.sums.noise`). What members contribute: `analyses.sums.records`.
+one. With a target, members add noise that keeps exactly the intended variance when members drop out
+(`analyses.sums.noise`). `analyses.sums.records` defines what members contribute.
 """
 
 import json
@@ -28,21 +28,21 @@ from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, VECTOR_UNIT, View
 from mpc.errors import ProtocolError
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RoundConfig, Topology
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.transcript import RoundId
 
 Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
 
-LARGEST_LENGTH = 1 << 26
-LARGEST_WEIGHT = 1 << 52
+MAX_LENGTH = 1 << 26
+MAX_WEIGHT = 1 << 52
 MAX_VALUES = 1 << 26
 """The longest vector, the largest weight and the most values that a question or a declaration may state."""
 
 
 class SumParams(SumFields):
-    """What an analyst asks for. All members read the same text; it is bound into every key of the round.
+    """The question of an analyst. All members read the same text, which is bound into every key of the round.
 
     Attributes:
         analysis: `secure-sum`: of the members' vectors. `secure-mean`: the same, each times its member's weight, over
@@ -60,19 +60,20 @@ class SumParams(SumFields):
         members: names of those to be asked; empty means all that the coordinator knows.
         colluding: members that may collude with the coordinator without learning more than the sum. By default devices
             refuse fewer than a tenth of the members.
-        vanishing: more than 128 members: so many may vanish. Up to 128 it follows from `colluding`.
+        vanishing: number of members that may drop out, for more than 128 members. With up to 128 it follows from
+            `colluding`.
         stage_s: deadline of each of the five stages.
-        attempts: so many rounds, each with fresh keys, before a question fails that too few members answer.
+        attempts: number of rounds, each with fresh keys, that are tried if too few members answer.
         privacy: the noise that the answer must have; None for an exact answer.
     """
 
     analysis: Analysis
     record: Name
-    length: Annotated[int, Field(ge=1, le=LARGEST_LENGTH)] = 1
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
     values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
-    largest_weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] | None = None
+    largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
     members: tuple[Name, ...] = ()
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
@@ -82,16 +83,19 @@ class SumParams(SumFields):
     @model_validator(mode="after")
     def _fields_belong_to_the_analysis(self) -> Self:
         if (self.analysis == MEAN) != (self.largest_weight is not None):
-            raise ValueError("largest_weight: a mean needs it, and only a mean")
+            raise ValueError("largest_weight: must be given for a mean and for no other analysis")
         if self.analysis != HISTOGRAM:
             if self.edges:
-                raise ValueError("edges: only a histogram has them")
+                raise ValueError("edges: must be given for a histogram only")
             if self.values is not None:
                 raise ValueError("values: only a histogram counts values")
             return self
         self.check_edges()
         if self.length != 1 or self.units != 1 or self.largest != int(self.largest):
-            raise ValueError("length, units, largest: a histogram counts whole numbers in the bins between its edges")
+            raise ValueError(
+                "length, units, largest: must not be given for a histogram, which counts numbers in the bins between "
+                "its edges"
+            )
         if self.values is not None and self.largest > self.values:
             raise ValueError("largest, values: no more numbers of a member can count in one bin than count in all")
         return self
@@ -131,13 +135,13 @@ class SumParams(SumFields):
 
     @property
     def encoding(self) -> VectorEncoding:
-        """How members make integers."""
+        """The encoding of members' vectors as integers."""
         length = len(self.edges) - 1 if self.edges else self.length
         return VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
 
     @property
     def sensitivities(self) -> dict[View, SumSensitivity]:
-        """How far one member moves the integer sum, in both views.
+        """The sensitivity of the integer sum to one member, in both views.
 
         A member's weight travels as one more entry: w (x, 1) with 0 <= w <= W has a squared norm of at most
         W^2 (B + 1). A member whose record cannot be used contributes zeros, which are within every bound. Who took part
@@ -188,19 +192,22 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
         JobError: the question cannot be answered; the text names the field.
     """
     if not 0 <= attempt < params.attempts:
-        raise JobError(f"attempts: this is attempt {attempt}, counted from 0; the question allows {params.attempts}")
+        raise JobError(
+            f"attempts: this is attempt number {attempt}, counted from 0, but the question allows only "
+            f"{params.attempts} attempts"
+        )
     names = params.members or tuple(identities)
     strangers = [name for name in names if name not in identities]
     if strangers:
-        raise JobError(f"members: {strangers[0]!r} is not known to this coordinator")
+        raise JobError(f"members: this coordinator does not know {strangers[0]!r}")
     if len(set(names)) != len(names):
-        raise JobError("members: somebody is named twice")
+        raise JobError("members: a name appears more than once")
     check_delta(params.privacy, len(names))
     try:
         encoding = params.encoding
         topology = (
             Topology.complete(len(names), params.colluding)
-            if len(names) <= LARGEST_COMPLETE_GRAPH
+            if len(names) <= MAX_COMPLETE_GRAPH_MEMBERS
             else Topology.ring(len(names), params.colluding, params.vanishing)
         )
         noise = params.noise(topology)
@@ -218,15 +225,15 @@ def check_delta(target: PrivacyTarget | None, n_members: int) -> None:
         JobError: it is 1 / n_members or more.
     """
     if target is not None and target.delta * n_members >= 1:
-        raise JobError(f"privacy.delta: must be below 1 / {n_members}, one over the number of members")
+        raise JobError(f"privacy.delta: must be smaller than 1 / {n_members}, because the sum has {n_members} members")
 
 
 def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
-    """Return the answer, JSON-able: it, over whom it is, who vanished when, and what it costs.
+    """Return the answer as JSON data: the values, the survivors, who dropped out when, and the privacy cost.
 
     Args:
         params: the question.
-        opened: what the round came to; noise in excess still in it.
+        opened: the outcome of the round, which still contains the excess noise.
         config: of the round.
     """
     noise = params.noise(config.topology)

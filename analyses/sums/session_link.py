@@ -40,7 +40,7 @@ _AFTER = {Stage.SHARE: Stage.MASK, Stage.MASK: Stage.AGREE, Stage.AGREE: Stage.U
 
 
 class _Verdict(IntEnum):
-    """What the coordinator says before each of its messages."""
+    """The coordinator's verdict on a party's last answer, which precedes each of its messages."""
 
     GOES_ON = 1
     IS_OVER = 2
@@ -81,7 +81,7 @@ class SessionMember:
         name = self._name_of(stage, self._round_id)
         verdict = int((await self._session.receive(COORDINATOR, name, (1,), np.uint8))[0])
         if verdict == _Verdict.LEFT_BEHIND:
-            raise LeftBehindError(f"we answered too late: the round goes on without us from the stage {stage!s}")
+            raise LeftBehindError(f"we answered too late: the round continues without us from stage {stage!s} on")
         if verdict == _Verdict.IS_OVER:
             raise AttemptOverError("too few members answered in time")
         array = await self._session.receive(COORDINATOR, name, self._arrays.shape(kind), np.uint8)
@@ -98,8 +98,8 @@ class SessionHost:
     Args:
         session: the coordinator's end of the job.
         machine: of this attempt.
-        stage_s: who has not answered a stage within so long is left behind.
-        gone: parties that are lost for good; grows.
+        stage_s: deadline of a stage in seconds; parties that have not answered by then are left out.
+        dropped_out: parties that dropped out for good; extended during the round.
         name_of: names the messages.
         late: takes the receiving of answers that did not come in time, where the session goes on after this round:
             a party whose late answer is never taken would count as lost. None: it ends with the stage.
@@ -110,7 +110,7 @@ class SessionHost:
         session: Session,
         machine: SumCoordinator,
         stage_s: float,
-        gone: set[int],
+        dropped_out: set[int],
         name_of: NameOf = name_of_single,
         late: set[asyncio.Future[Any]] | None = None,
     ) -> None:
@@ -119,15 +119,15 @@ class SessionHost:
         self._round_id = machine.config.round_id
         self._arrays = RoundArrays(machine.config)
         self._stage_s = stage_s
-        self._gone = gone
+        self._dropped_out = dropped_out
         self._name_of = name_of
         self._late = late
         self._awaiting = dict.fromkeys(range(1, machine.config.n_members + 1), Stage.SHARE)
-        """Party to the stage for which it waits to hear from us."""
+        """The stage for which each waiting party expects our message."""
 
     async def end(self) -> None:
-        """Tell all who are still there that this attempt is over."""
-        await self._tell_all({party: (stage, _verdict(_Verdict.IS_OVER)) for party, stage in self._awaiting.items()})
+        """Notify all remaining parties that this attempt is over."""
+        await self._send_all({party: (stage, _verdict(_Verdict.IS_OVER)) for party, stage in self._awaiting.items()})
 
     async def collect(self, stage: Stage) -> None:
         """See `CoordinatorLink`: until all answers are there that can come, or the deadline has passed."""
@@ -137,7 +137,7 @@ class SessionHost:
         name, shape = self._name_of(stage, self._round_id), self._arrays.shape(_ANSWER[stage])
         coming: dict[asyncio.Future[Any], int] = {
             asyncio.ensure_future(self._session.receive(party, name, shape, np.uint8)): party
-            for party in self._machine.waiting_for() - self._gone
+            for party in self._machine.waiting_for() - self._dropped_out
         }
         pending: set[asyncio.Future[Any]] = set(coming)
         try:
@@ -170,32 +170,32 @@ class SessionHost:
             else:
                 told[party] = (awaited, _verdict(_Verdict.LEFT_BEHIND))
                 del self._awaiting[party]
-        await self._tell_all(told)
+        await self._send_all(told)
 
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """See `CoordinatorLink`."""
         return await self._session.compute(work, *args, **kwargs)
 
     async def _take(self, party: int, stage: Stage, answer: asyncio.Future[Any]) -> None:
-        """Take in one answer; what the protocol does not allow counts as silence."""
+        """Process one answer; an answer that violates the protocol counts as missing."""
         try:
             message: FromMembers = self._arrays.read(_ANSWER[stage], party, answer.result())
             await self._session.compute(self._machine.receive, message)
         except (PeerLostError, PeerSilentError):
-            self._gone.add(party)
+            self._dropped_out.add(party)
         except (PeerError, OutOfRangeError):
-            self._session.progress(f"{stage!s}: what {self._session.names[party]} sent is not used", 0, 1)
+            self._session.progress(f"{stage!s}: the message of {self._session.names[party]} is not used", 0, 1)
 
-    async def _tell_all(self, messages: Mapping[int, tuple[Stage, Iterable[Bytes]]]) -> None:
-        await asyncio.gather(*(self._tell(to, *what) for to, what in messages.items() if to not in self._gone))
+    async def _send_all(self, messages: Mapping[int, tuple[Stage, Iterable[Bytes]]]) -> None:
+        await asyncio.gather(*(self._send(to, *what) for to, what in messages.items() if to not in self._dropped_out))
 
-    async def _tell(self, party: int, stage: Stage, arrays: Iterable[Bytes]) -> None:
+    async def _send(self, party: int, stage: Stage, arrays: Iterable[Bytes]) -> None:
         try:
             async with asyncio.timeout(self._stage_s):
                 for array in arrays:
                     await self._session.send(party, self._name_of(stage, self._round_id), array)
         except (PeerLostError, PeerSilentError, TimeoutError):
-            self._gone.add(party)
+            self._dropped_out.add(party)
 
 
 def _verdict(verdict: _Verdict) -> tuple[Bytes]:

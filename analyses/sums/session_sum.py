@@ -1,15 +1,15 @@
-"""Masked sums over a job's session: the parties are the members, and all that they say passes their gates.
+"""Masked sums over a job's session: the parties are the members, and all their messages pass their gates.
 
 The rounds are those of `mpc.secagg.drive`, over the links of `session_link`. Every message to the
 coordinator goes through the session of the job, so none leaves a party before every party has committed the cost of
 the job (`party.gate`); from then on parties may vanish.
 
-A party signs with a key of its own for this job, which it tells the others over their direct channels: the
-coordinator relays no keys, so it can play nobody. With the key goes the binding of the job (`mpc.protocol.greeting`):
-parties that were shown different plans part before anything is said to the coordinator, and before anybody has paid.
-The binding is also the public input of every round, so it is in every key that a mask is drawn from.
+Each party signs with its own key for this job, which it sends to the others over direct channels. The coordinator
+relays no keys, so it cannot impersonate a party. With the key goes the binding of the job (`mpc.protocol.greeting`):
+parties that were shown different plans stop before anything is sent to the coordinator and before any cost is
+committed. The binding is also the public input of every round, so it is in every key that a mask is drawn from.
 
-A round that too few have answered in time is tried again with fresh keys. At most one attempt is ever opened: each
+A round in which too few parties answered in time is repeated with fresh keys. At most one attempt is ever opened: each
 party releases shares in one attempt only, and two attempts would need 2 n_required <= n + n_corrupt parties' shares.
 """
 
@@ -46,10 +46,10 @@ NoiseOf = Callable[[Sequence[bytes]], Awaitable[Integers]]
 
 IDENTITY_STAGE = "signing key"
 MESSAGES_FROM_VECTOR = 3
-"""Of a member in one attempt, from its masked vector on: it, the signature of the survivors, and shares of keys."""
+"""Number of messages of a member in one attempt from its masked vector on: vector, signature and shares of keys."""
 
-_LARGEST_ATTEMPT = 8
-MAX_ATTEMPTS = _LARGEST_ATTEMPT + 1
+_MAX_ATTEMPT = 8
+MAX_ATTEMPTS = _MAX_ATTEMPT + 1
 """A member takes part in no more, however many the coordinator begins; it draws noise for each."""
 
 STAGES_BEFORE_VECTORS = frozenset(
@@ -60,14 +60,14 @@ STAGES_BEFORE_VECTORS = frozenset(
 
 
 async def exchange_identities(session: Session, identity: IdentityKey, n_parties: int) -> dict[int, bytes]:
-    """Tell all parties with which key I sign; return everybody's, and tell the coordinator all of them.
+    """Send my signing key to all parties, return the keys of all, and send all of them to the coordinator.
 
     Keys go over the authenticated channels between two parties. The coordinator is told last: that passes the gate.
 
     Raises:
         DifferentTermsError: a party has computed another plan, or says so; nothing has been said to the coordinator
             then.
-        PeerError: a party is silent or lost; likewise.
+        PeerError: a party is silent or drops out; likewise.
 
     Privacy: fresh public keys. Cost: 1 round, 64 bytes per pair and direction, 32 n_parties to the coordinator.
     """
@@ -87,13 +87,13 @@ async def contribute(
     values: Integers,
     noise_of: NoiseOf | None,
 ) -> None:
-    """Do a party's part: rounds until one is opened or the coordinator gives up.
+    """Run a party's part: take part in rounds until one is opened or the coordinator gives up.
 
     Args:
         session: my end of the job.
         config_of: see `ConfigOf`.
         n_parties: of the job; all are members.
-        public_input: what all start from: the binding of the job.
+        public_input: the binding of the job, on which all parties agree.
         values: what I contribute, shape (n_elements,). Secret.
         noise_of: my surplus seeds to the noise that I add; drawn anew for each attempt.
 
@@ -129,11 +129,11 @@ async def contribute(
 
 
 def policy_of(config: RoundConfig) -> MemberPolicy:
-    """Return the floor of a party: it made the configuration itself, from the plan and the keys that it was told."""
+    """Return a party's policy. The party made the configuration itself, from the plan and the keys that it received."""
     return MemberPolicy(
         pinned={entry.name: entry.identity_public for entry in config.roster},
         smallest_cohort=2,
-        largest_attempt=_LARGEST_ATTEMPT,
+        largest_attempt=_MAX_ATTEMPT,
     )
 
 
@@ -147,36 +147,38 @@ async def conduct(
         config_of: see `ConfigOf`.
         n_parties: of the job.
         public_input: the binding of the job.
-        stage_s: who has not answered a stage within so long is left behind.
+        stage_s: deadline of a stage in seconds; parties that have not answered by then are left out.
         attempts: at most so many rounds.
 
     Returns:
-        What the round came to, and its configuration.
+        The outcome of the round, and its configuration.
 
     Raises:
         TooFewMembersError: too few answered, in the last attempt too.
         ProtocolError: the sum cannot be opened.
     """
-    gone: set[int] = set()
-    identities = await receive_identities(session, n_parties, stage_s, gone)
+    dropped_out: set[int] = set()
+    identities = await receive_identities(session, n_parties, stage_s, dropped_out)
     for attempt in range(attempts):
         config = await session.compute(config_of, attempt, identities)
         machine = SumCoordinator(config, public_input)
-        link = SessionHost(session, machine, stage_s, gone)
+        link = SessionHost(session, machine, stage_s, dropped_out)
         try:
             return await host(machine, link), config
         except TooFewMembersError:
-            if attempt + 1 == attempts or n_parties - len(gone) < config.topology.fewest_survivors:
+            if attempt + 1 == attempts or n_parties - len(dropped_out) < config.topology.fewest_survivors:
                 raise
             await link.end()
     raise AssertionError("there is at least one attempt")
 
 
-async def receive_identities(session: Session, n_parties: int, stage_s: float, gone: set[int]) -> dict[int, bytes]:
-    """Return all parties' keys, also of those that have vanished since the others heard theirs.
+async def receive_identities(
+    session: Session, n_parties: int, stage_s: float, dropped_out: set[int]
+) -> dict[int, bytes]:
+    """Return all parties' keys, including those of parties that dropped out after they had sent their keys.
 
-    Before the first answer nobody is hurried: parties read their tables, and each waits for all others' commits. From
-    then on all of them must be ready.
+    There is no deadline before the first answer: parties read their tables, and each waits for all others to commit.
+        After it, all parties must be ready.
     """
     shape = (n_parties, KEY_BYTES)
     coming: dict[asyncio.Future[Any], int] = {
@@ -196,7 +198,7 @@ async def receive_identities(session: Session, n_parties: int, stage_s: float, g
                 try:
                     tables[coming[answer]] = answer.result()
                 except (PeerLostError, PeerSilentError) as error:
-                    gone.add(coming[answer])
+                    dropped_out.add(coming[answer])
                     failure = failure or error
     finally:
         for answer in pending:
@@ -208,7 +210,7 @@ async def receive_identities(session: Session, n_parties: int, stage_s: float, g
     first = next(iter(tables.values()))
     for party, table in tables.items():
         if (table != first).any():
-            what = f"{session.names[party]} says that parties sign with other keys than another party says"
+            what = f"{session.names[party]} reports signing keys that differ from those that another party reports"
             raise PeerViolationError(party, IDENTITY_STAGE, what)
     return _keys_of(first)
 

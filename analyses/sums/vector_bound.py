@@ -11,7 +11,7 @@ from dp.cost.views import ADJACENCY, View
 
 @dataclass(frozen=True)
 class VectorBound:
-    """How large an integer vector is, at most, that one protected unit contributes to a sum.
+    """Bounds on the integer vector that one protected unit contributes to a sum.
 
     Attributes:
         spans: per entry, its largest value minus its least; 0 lies between the two.
@@ -43,7 +43,7 @@ class VectorBound:
         return cls((most_in_bin,) * n_bins, squared, is_non_negative=True, sizes=min(most_in_all, n_bins * most_in_bin))
 
     def sensitivity(self, view: View, unit: str) -> SumSensitivity:
-        """Return how far one unit moves the sum.
+        """Return the sensitivity of the sum to one unit.
 
         With x and y vectors within the bound, n their length:
 

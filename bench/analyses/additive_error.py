@@ -20,7 +20,7 @@ from bench.analyses.table import Row
 from bench.utility.moment_runs import QUICK_ROWS, plan_of, run_in_process
 
 LOW_RANK, LEAST_SQUARES = "low-rank, additive error", "least-squares, additive error"
-LEAST_ROWS, MAX_ROWS = 500, 40_000
+MIN_ROWS, MAX_ROWS = 500, 40_000
 ROWS = (2000, 32_000)
 RANK = 2
 RUNS = 21
@@ -35,7 +35,7 @@ def _split(columns: Mapping[str, Floats], n_parties: int = 3) -> list[Table]:
     for number, names in enumerate(np.array_split(np.array(list(columns)), n_parties), start=1):
         schema = tuple(ColumnSchema(name=str(name), lower=-1, upper=1) for name in names)
         values = np.column_stack([columns[str(name)] for name in names])
-        block = BlockSchema(party=f"party-{number}", columns=schema, rows=(LEAST_ROWS, MAX_ROWS))
+        block = BlockSchema(party=f"party-{number}", columns=schema, rows=(MIN_ROWS, MAX_ROWS))
         tables.append(Table(block, values))
     return tables
 

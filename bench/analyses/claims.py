@@ -1,4 +1,4 @@
-"""What the papers claim of these analyses, and whether it holds at equal true privacy: read off the measured rows."""
+"""The papers' claims about these analyses, and whether they hold at equal true privacy, judged by the measured rows."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def _errors_of_counts(rows: Rows, way: str) -> dict[float, float]:
 def _mpc_is_best(rows: Rows) -> Verdict:
     settings = [
         Setting(f"{dataset}, epsilon {epsilon:g}, {way}", row.mpc or 0.0, row.private or 0.0)
-        for way in clustering.COUNTINGS
+        for way in clustering.ESTIMATORS
         for (dataset, epsilon), row in _losses(rows, way, MIXTURE).items()
         if row.mpc is not None
     ]

@@ -40,13 +40,13 @@ MIXTURE_RUNS = 7
 RUNS = 3
 
 ACCEPTED = {"accept_no_protection_against_parties": True}
-COUNTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "fm-sketch": ("fm-sketch", ACCEPTED),
     "independent": ("independent", {}),
     "ldp": ("ldp", {}),
     "pattern": ("pattern", {}),
 }
-"""Ways of counting other than `mpc`: the counting and its options."""
+"""Estimators other than `mpc`, each with its options."""
 
 PAPER_SKETCHES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "fm-sketch, estimator 2pest": ("fm-sketch", {**ACCEPTED, "estimator": "2pest"}),
@@ -186,7 +186,7 @@ def on_table(make: Callable[[], ClusterTable], epsilons: Sequence[float], runs: 
     for n_owners in (2,) if quick else (2, 4):
         comparison = Comparison(table, n_owners, 1 if quick else runs)
         for epsilon in (4.0,) if quick else epsilons:
-            yield from comparison.rows(epsilon, COUNTINGS)
+            yield from comparison.rows(epsilon, ESTIMATORS)
 
 
 def paper_sketches(quick: bool) -> Iterator[Row]:
@@ -204,7 +204,7 @@ def k_median(quick: bool) -> Iterator[Row]:
         table = mixed_gaussian(QUICK_ROWS) if quick else mixed_gaussian()
         comparison = Comparison(table, n_owners, 1 if quick else RUNS, p=1)
         for epsilon in (4.0,) if quick else (1.0, 4.0):
-            yield from comparison.rows(epsilon, COUNTINGS)
+            yield from comparison.rows(epsilon, ESTIMATORS)
 
 
 def over_services(quick: bool) -> Iterator[Row]:

@@ -1,6 +1,6 @@
-"""Countings of memberships by themselves: how far the weights of the grid are from the counts, at equal true privacy.
+"""Membership estimators by themselves: the error of the grid's weights at equal true privacy.
 
-Local clusters are exact here, so that nothing but the counting errs.
+Local clusters are exact here, so that all errors are those of the estimator.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from analyses.clustering.estimators.fm_sketch import SketchCounting
+from analyses.clustering.estimators.fm_sketch import SketchEstimator
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.membership import Counting, GridWeights, MembershipGrid, Memberships
-from analyses.clustering.protocol import COUNTINGS
+from analyses.clustering.estimators.membership import GridWeights, MembershipEstimator, MembershipGrid, Memberships
+from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import PrivacyTarget
 from bench.analyses.table import Row, Spent
 from bench.datasets.clustering_tables import ClusterTable, mixed_gaussian
@@ -47,7 +47,7 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "pattern": ("pattern", {}),
     "mpc, cells joint": ("mpc", {"cells": "joint"}),
 }
-"""Other ways than the default of `mpc`, pairs of owners: the counting and its options."""
+"""Estimators other than the default (`mpc` with pairs of owners), each with its options."""
 
 
 def local_memberships(table: ClusterTable, n_owners: int, k_local: int = K_LOCAL) -> list[Memberships]:
@@ -67,10 +67,10 @@ def exact_counts(memberships: Sequence[Memberships], k_local: int) -> GridWeight
     return np.bincount(cells, minlength=k_local ** len(memberships)).reshape(shape).astype(np.float64)
 
 
-def plan_counting(
+def plan_estimator(
     name: str, n_owners: int, n_rows: int, epsilon: float, options: Mapping[str, Any], k_local: int = K_LOCAL
-) -> Counting:
-    """Return a counting whose epsilon holds against the coordinator, delta n^-1.1; at least three parties compute."""
+) -> MembershipEstimator:
+    """Return an estimator whose epsilon holds against the coordinator, delta n^-1.1; at least three parties compute."""
     n_parties = max(3, n_owners)
     grid = MembershipGrid(
         owners=tuple(range(1, n_owners + 1)),
@@ -81,11 +81,11 @@ def plan_counting(
         max_rows=n_rows,
     )
     target = PrivacyTarget(epsilon=epsilon, delta=n_rows**-1.1, view="coordinator")
-    return COUNTINGS[name].calibrate(grid, target, options)
+    return ESTIMATORS[name].calibrate(grid, target, options)
 
 
-def weights_in_process(counting: Counting, memberships: Sequence[Memberships]) -> tuple[GridWeights, Spent]:
-    """Run a counting in one process; return valid weights and what it took."""
+def weights_in_process(counting: MembershipEstimator, memberships: Sequence[Memberships]) -> tuple[GridWeights, Spent]:
+    """Run an estimator in one process; return valid weights and the resources that it took."""
     grid, field = counting.grid, ResidueField.for_bound(counting.opened_bound)
     network = LocalNetwork(local_names(grid.n_parties), entropy_of=lambda _: SystemEntropy(), deadline_s=120.0)
 
@@ -124,7 +124,7 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
 
 
 def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> Iterator[Row]:
-    """Yield a row for each way of counting the mixture."""
+    """Yield a row for each estimator on the mixture."""
     table = mixed_gaussian(QUICK_ROWS) if quick else mixed_gaussian()
     memberships = local_memberships(table, n_owners)
     counts, n_rows = exact_counts(memberships, K_LOCAL), len(memberships[0])
@@ -133,7 +133,7 @@ def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> 
         return float(np.abs(weights - counts).sum() / n_rows)
 
     def of(name: str, options: Mapping[str, Any], epsilon: float) -> tuple[float, Spent]:
-        counting = plan_counting(name, n_owners, n_rows, epsilon, options)
+        counting = plan_estimator(name, n_owners, n_rows, epsilon, options)
         results = [weights_in_process(counting, memberships) for _ in range(1 if quick else runs)]
         return statistics.median(error(weights) for weights, _ in results), typical([spent for _, spent in results])
 
@@ -160,8 +160,8 @@ def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> 
 def large_grid(quick: bool) -> Iterator[Row]:
     """Yield the time to publish and to estimate the sketches of a grid of 8^4 cells, M = 4096, on one core."""
     n_rows = QUICK_ROWS if quick else 20_000
-    counting = plan_counting("fm-sketch", 4, n_rows, 1.0, ACCEPTED, k_local=8)
-    assert isinstance(counting, SketchCounting)
+    counting = plan_estimator("fm-sketch", 4, n_rows, 1.0, ACCEPTED, k_local=8)
+    assert isinstance(counting, SketchEstimator)
     rng = np.random.default_rng(0)
     memberships = [rng.integers(0, 8, n_rows) for _ in range(4)]
     entropy, sketch = SystemEntropy(), counting.sketch

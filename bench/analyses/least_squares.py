@@ -73,7 +73,7 @@ def compared(
         found = {n: [run_in_process(plan, tables) for _ in range(runs)] for n, plan in plans.items()}
         medians = {n: statistics.median(score(r, plans[n], tables) for r in of_way) for n, of_way in found.items()}
         spent = {n: typical([r.spent for r in of_way]) for n, of_way in found.items()}
-        rival = [central(plans["mpc"], tables, epsilon, rng) for _ in range(runs)]
+        baseline = [central(plans["mpc"], tables, epsilon, rng) for _ in range(runs)]
         yield Row(
             analysis="least-squares",
             dataset=dataset,
@@ -81,7 +81,7 @@ def compared(
             metric=METRIC,
             private=medians["gaussian"],
             mpc=medians["mpc"],
-            central=statistics.median(rival),
+            central=statistics.median(baseline),
             non_private=explained(plans["mpc"], tables, least_squares.reference(tables, plans["mpc"])),
             private_spent=spent["gaussian"],
             mpc_spent=spent["mpc"],

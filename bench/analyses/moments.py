@@ -28,7 +28,7 @@ METRIC = "relative error (median), less is better"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 RUNS = 9
 ROWS = (1000, 16_384)
-MOST_ACCOUNTS = 31
+MAX_ACCOUNTS = 31
 """More accounts of one kind than nearly anybody has: a round number, not one of the data."""
 
 ACCOUNTS = {"bank": "num_active_debit_accounts", "lender": "num_mort_accounts", "shop": "num_open_cc_accounts"}
@@ -40,7 +40,7 @@ def borrowers() -> list[Table]:
     frame = read("lending_club")
     tables = []
     for party, column in ACCOUNTS.items():
-        counts = ColumnSchema(name=column, lower=0, upper=MOST_ACCOUNTS)
+        counts = ColumnSchema(name=column, lower=0, upper=MAX_ACCOUNTS)
         schema = BlockSchema(party=party, columns=(counts,), rows=ROWS)
         tables.append(Table(schema, frame[column].to_numpy().astype(np.float64)[:, None]))
     return tables

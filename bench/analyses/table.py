@@ -7,7 +7,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Spent:
-    """What one job took on this machine.
+    """The resources that one job took on this machine.
 
     Attributes:
         seconds: in one process: wall time of all members, one after another, without the plan. Over services: from the

@@ -16,7 +16,7 @@ from bench.datasets.bundled import read
 Bounds = tuple[float, float]
 
 MIXTURE_SEED = 20230107
-LEAST_ROWS = 1000
+MIN_ROWS = 1000
 """What owners declare publicly; the most is, for comparison with the paper, what there is."""
 _WEEK = (0, 604_800)  # seconds
 _CITY = {"longitude": (-74.3, -73.7), "latitude": (40.5, 40.95)}  # the box around the five boroughs
@@ -105,7 +105,7 @@ class ClusterTable:
                 ColumnSchema(name=names[c], lower=self.bounds[names[c]][0], upper=self.bounds[names[c]][1])
                 for c in mine
             )
-            rows = (min(LEAST_ROWS, len(self.rows)), len(self.rows))
+            rows = (min(MIN_ROWS, len(self.rows)), len(self.rows))
             schema = BlockSchema(party=f"owner-{owner + 1}", columns=columns, rows=rows)
             tables.append(Table(schema, self.rows[:, list(mine)]))
         return tables

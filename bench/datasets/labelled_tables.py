@@ -20,7 +20,7 @@ from demo.data_sets.kdd import NUMERIC as KDD_NUMERIC
 
 Bounds = tuple[float, float]
 
-LEAST_ROWS = 1000
+MIN_ROWS = 1000
 """What owners declare publicly; the most is, for comparison with others, what there is."""
 
 # The values of the categories, as the census bureau's description of the data lists them; "?" is unknown.
@@ -145,6 +145,6 @@ def _tables(
             columns.append(ColumnSchema(name=label[1], lower=0, upper=1))
             values.append(label[2])
         block = np.column_stack([np.asarray(column, dtype=np.float64) for column in values])
-        schema = BlockSchema(party=party, columns=tuple(columns), rows=(min(LEAST_ROWS, len(block)), len(block)))
+        schema = BlockSchema(party=party, columns=tuple(columns), rows=(min(MIN_ROWS, len(block)), len(block)))
         tables.append(Table(schema, block))
     return tables

@@ -1,4 +1,4 @@
-"""Exact noise from a cryptographic stream, a million values of each kind; one thread.
+"""Exact noise from a cryptographic key stream, a million values of each kind; one thread.
 
     python -m bench.privacy.noise --size 1000000
 
@@ -25,13 +25,13 @@ from entropy import SystemEntropy
 
 MUS = (1 << 3, 1 << 10, 10**6, 1 << 30, 1 << 60, 1 << 71, 1 << 100)
 SCALES = (Fraction(1), Fraction(1000), Fraction(10**9))
-LARGEST_NUMPY_MU = 10**15
+MAX_NUMPY_MU = 10**15
 
 
 def measure(mu: int, size: int, repeats: int) -> dict[str, Any]:
     """Return values per second for one parameter; `numpy_per_s` is None where NumPy is wrong."""
     works: list[Callable[[], object]] = [lambda: sample_skellam(SystemEntropy(), mu, size)]
-    if mu < LARGEST_NUMPY_MU:
+    if mu < MAX_NUMPY_MU:
         rng = np.random.default_rng(0)
         works.append(lambda: rng.poisson(mu, size) - rng.poisson(mu, size))
     ours_s, *numpy_s = medians_s(works, repeats)

@@ -25,7 +25,7 @@ from mpc.arithmetic.gram import GramAccumulator, upper_triangle_indices
 
 BLOCK_ROWS = 4096
 N_DEALERS = 3
-LARGEST_FOR_GALOIS = 2_000_000
+MAX_GALOIS_ELEMENTS = 2_000_000
 """Elements; its products of a larger matrix take minutes, so it gets the first rows of one, and the page says so."""
 
 
@@ -56,7 +56,7 @@ def measure(n_rows: int, n_columns: int, n_primes: int, repeats: int, *, with_ga
     gram_s, float64_s, dsyrk_s = medians_s(
         [from_packed_words, lambda: floats.T @ floats, lambda: dsyrk(1.0, floats.T)], repeats
     )
-    galois_rows = min(n_rows, LARGEST_FOR_GALOIS // n_columns)
+    galois_rows = min(n_rows, MAX_GALOIS_ELEMENTS // n_columns)
     galois_s = _galois_s(field, [block[:, :galois_rows] for block in blocks]) if with_galois else None
     return {
         "rows": n_rows,

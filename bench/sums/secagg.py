@@ -5,7 +5,7 @@
 
 The coordinator is `moiety coordinator serve`; each member has a certificate, a key and a TLS connection of its own, and
 its journal in memory. The time runs from the question to the answer at the analyst, start of the processes excluded.
-Members that vanish do so when their masked vector is due: that stage then takes its whole deadline, so `working_s`
+Members drop out when their masked vector is due: that stage then takes its whole deadline, so `working_s`
 leaves out the stages in which somebody was waited for in vain. The sum is compared with the exact one, and a wrong one
 is an error.
 
@@ -65,14 +65,14 @@ class WrongSumError(RuntimeError):
 
 
 class MeteredClient(AggregationClient):
-    """Counts what its member sends, and may hang when the vector is due."""
+    """Counts what its member sends; it may drop out when the vector is due."""
 
     sent_bytes = 0
-    vanishes = False
+    drops_out = False
 
     async def answer(self, message: FromMembers) -> None:
-        """Send, or vanish."""
-        if self.vanishes and isinstance(message, MaskedInput):
+        """Send the message, or drop out."""
+        if self.drops_out and isinstance(message, MaskedInput):
             await asyncio.Event().wait()
         self.sent_bytes += encode_from_member(message).ByteSize()
         await super().answer(message)
@@ -126,7 +126,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
             )
             channel = await stack.enter_async_context(open_channel(address, coordinator, own))
             clients[name] = MeteredClient(COORDINATOR_NAME, channel, PATIENCE_S)
-            clients[name].vanishes = number <= question.vanishing
+            clients[name].drops_out = number <= question.vanishing
             record = Record(values_of(number, question.length))
             device = Device(
                 name,
@@ -191,8 +191,8 @@ def as_text(report: dict[str, Any]) -> str:
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run["stages_s"].items())
     resident = f"{run['coordinator_peak_resident_bytes'] / 1e6:.0f} MB"
     lines = (
-        f"{run['members']} members x {run['elements']}, {run['vanished']} vanish; the sum is exact",
-        f"  question to answer {run['seconds']:.2f} s, without waiting for the vanished {run['working_s']:.2f} s",
+        f"{run['members']} members x {run['elements']}, {run['vanished']} drop out; the sum is exact",
+        f"  question to answer {run['seconds']:.2f} s, without waiting for dropouts {run['working_s']:.2f} s",
         f"  stages in s: {stages}",
         f"  coordinator: processor time {run['coordinator_cpu_s']:.2f} s, peak memory {resident}",
         f"  a member sends at most {run['sent_bytes_by_a_member']} bytes",
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--elements", type=int, default=100_000)
-    parser.add_argument("--vanish", type=float, default=0.0, help="fraction that vanishes when its vector is due")
+    parser.add_argument("--vanish", type=float, default=0.0, help="fraction that drops out when its vector is due")
     parser.add_argument("--corrupt", type=float, default=0.0, help="fraction that may collude with the coordinator")
     parser.add_argument("--repeats", type=int, default=1, help="the median of so many rounds is reported")
     parser.add_argument("--peer", choices=("flower",), help="run its SecAgg+ workflow beside")

@@ -3,9 +3,9 @@
     python -m bench.sums.secagg_core --members 100 --elements 1000000 --vanish 0.3 --format json
 
 All members and the coordinator are the real machines of `mpc.secagg`, called in turn in one process; the time of a call
-is the processor time that the process spent in it. Members vanish after they have shared keys, before their vector.
-Journals are in memory. The sum is compared with the exact one, and a wrong one is an error. A draw of the ring succeeds
-if everybody, vanished or not, has enough holders among the survivors.
+is the processor time that the process spent in it. Members drop out after they have shared keys, before they send their
+vector. Journals are in memory. The sum is compared with the exact one, and a wrong one is an error. A draw of the ring
+succeeds if every member, including dropouts, has enough holders among the survivors.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import numpy as np
 
 from bench.machine import describe_machine
 from entropy import SystemEntropy
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, RosterEntry, RoundConfig, Topology
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RosterEntry, RoundConfig, Topology
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.secret.mask import Mask, apply_masks
@@ -33,7 +33,7 @@ from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
-LARGEST_VALUE = 1000
+MAX_VALUE = 1000
 
 
 class WrongSumError(RuntimeError):
@@ -77,11 +77,11 @@ def _content_bytes(content: object) -> int:
 
 def measure_round(n_members: int, n_elements: int, vanish: float, bits: int, corrupt: float) -> dict[str, Any]:
     """Run one round; `vanish` and `corrupt` are fractions of the members."""
-    n_vanishing, n_corrupt = int(vanish * n_members), int(corrupt * n_members)
-    if n_members <= LARGEST_COMPLETE_GRAPH:
+    n_dropouts, n_corrupt = int(vanish * n_members), int(corrupt * n_members)
+    if n_members <= MAX_COMPLETE_GRAPH_MEMBERS:
         topology = Topology.complete(n_members, n_corrupt)
     else:
-        topology = Topology.ring(n_members, n_corrupt, n_vanishing)
+        topology = Topology.ring(n_members, n_corrupt, n_dropouts)
     identities = {i: IdentityKey(SystemEntropy()) for i in range(1, n_members + 1)}
     config = RoundConfig(
         round_id=RoundId("bench", 0, 0),
@@ -89,12 +89,12 @@ def measure_round(n_members: int, n_elements: int, vanish: float, bits: int, cor
         topology=topology,
         group=RingGroup(bits),
         vector="gradient",
-        encoding=VectorEncoding(n_elements, float(LARGEST_VALUE)),
+        encoding=VectorEncoding(n_elements, float(MAX_VALUE)),
     )
     expected = np.zeros(n_elements, dtype=np.int64)
 
     def values_of(member: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        values = np.random.default_rng(member).integers(-LARGEST_VALUE, LARGEST_VALUE + 1, n_elements)
+        values = np.random.default_rng(member).integers(-MAX_VALUE, MAX_VALUE + 1, n_elements)
         np.add(expected, values, out=expected)
         return values
 
@@ -104,7 +104,7 @@ def measure_round(n_members: int, n_elements: int, vanish: float, bits: int, cor
         values_of,
         identities,
         lambda member: SystemEntropy(),
-        vanishing=dict.fromkeys(range(1, n_vanishing + 1), Stage.MASK),
+        dropouts=dict.fromkeys(range(1, n_dropouts + 1), Stage.MASK),
         meter=meter,
     )
     if not np.array_equal(opened.integers(), expected):
@@ -119,7 +119,7 @@ def measure_round(n_members: int, n_elements: int, vanish: float, bits: int, cor
         "degree": topology.degree,
         "required_shares": topology.n_required,
         "corrupt": n_corrupt,
-        "vanished": n_vanishing,
+        "vanished": n_dropouts,
         "exact": True,
         "member_cpu_s": {"median": statistics.median(survivors_s), "largest": max(survivors_s)},
         "coordinator_cpu_s": meter.coordinator_s,
@@ -149,12 +149,12 @@ def measure_expansion(n_elements: int, bits: int, repeats: int = 40) -> dict[str
 
 
 def count_ring_failures(
-    n_members: int, degree: int, n_required: int, n_vanishing: int, *, n_draws: int, rng: np.random.Generator
+    n_members: int, degree: int, n_required: int, n_dropouts: int, *, n_draws: int, rng: np.random.Generator
 ) -> int:
     """Draw who survives on a random ring; count the draws in which somebody has too few surviving holders."""
     failures = 0
     half = degree // 2
-    stays = np.arange(n_members) >= n_vanishing
+    stays = np.arange(n_members) >= n_dropouts
     for _ in range(n_draws):
         ring = rng.permutation(stays).astype(np.int64)
         around = np.concatenate([ring[-half:], ring, ring[:half]])
@@ -193,7 +193,7 @@ def as_text(report: dict[str, Any]) -> str:
     who = f"{round_['members']} members x {round_['elements']} of {round_['bits']} bits"
     ring_is = f"ring of {ring['members']}, {ring['degree']} neighbours, {ring['required_shares']} shares required"
     lines = (
-        f"{who}, {round_['degree']} neighbours each, {round_['vanished']} vanish; the sum is exact",
+        f"{who}, {round_['degree']} neighbours each, {round_['vanished']} drop out; the sum is exact",
         f"  processor time of a member: median {member_s['median']:.3f} s, largest {member_s['largest']:.3f} s",
         f"  processor time of the coordinator: {round_['coordinator_cpu_s']:.2f} s",
         f"  upload: {upload['vector_bytes']} bytes of vector, {upload['other_bytes']} of all else",
@@ -208,10 +208,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--elements", type=int, default=1_000_000)
     parser.add_argument("--bits", type=int, default=32)
-    parser.add_argument("--vanish", type=float, default=0.3, help="fraction that vanishes after sharing keys")
+    parser.add_argument("--vanish", type=float, default=0.3, help="fraction that drops out after sharing keys")
     parser.add_argument("--corrupt", type=float, default=0.0, help="fraction that may collude with the coordinator")
     parser.add_argument(
-        "--ring", type=int, default=1000, help="members on the simulated ring, 10 %% corrupt and vanishing"
+        "--ring", type=int, default=1000, help="members on the simulated ring, 10 %% corrupt and 10 %% dropouts"
     )
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--format", choices=("text", "json"), default="text")

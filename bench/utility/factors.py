@@ -196,8 +196,8 @@ def local(data: Data, epsilon: float | None, seed: int) -> float:
     n = data.train.n_rows
     plan = plan_of(data, epsilon, Members(n, 0, int(0.7 * n)), setting="local")
     devices = [data.train.of_rows(np.array([i])) for i in range(n)]
-    gone = np.flatnonzero(np.random.default_rng(seed + 1).random(n) < 0.2).tolist()
-    members = LocalMembers(plan, devices, PRIOR, InsecureTestEntropy(f"{seed}"), absent={0: gone}, together=True)
+    dropped_out = np.flatnonzero(np.random.default_rng(seed + 1).random(n) < 0.2).tolist()
+    members = LocalMembers(plan, devices, PRIOR, InsecureTestEntropy(f"{seed}"), absent={0: dropped_out}, together=True)
     return data.error(predicted(data, run(plan, Estimates(PRIOR), members).model))
 
 

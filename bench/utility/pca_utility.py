@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--job", type=Path, default=EXAMPLE, help="job file; its privacy section is not used")
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--rows", type=int, help="how many of the table's rows; all 145,586 where absent")
-    parser.add_argument("--seed", type=int, default=0, help="of the two rivals; our noise has none")
+    parser.add_argument("--seed", type=int, default=0, help="of the two baselines; our noise has none")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:

@@ -1,4 +1,4 @@
-"""What all commands share: results on standard output, all else on standard error, one exit code per outcome.
+"""Common rules of all commands: results on standard output, all else on standard error, one exit code per outcome.
 
 | code | meaning |
 | --- | --- |
@@ -75,9 +75,9 @@ def fail(text: str, code: ExitCode) -> NoReturn:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Turn the errors that people cause or can mend into a message and an exit code. Bugs pass through.
+    """Turn errors that users cause or can fix into a message and an exit code. Bugs pass through.
 
-    A file that cannot be read or written is theirs to mend; other errors of the system name nothing that they could.
+    Users can fix a file that cannot be read or written; other errors of the system name nothing that they could fix.
     """
     from analyses.job.job import JobError
     from service.errors import ServiceError

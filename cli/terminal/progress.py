@@ -1,4 +1,4 @@
-"""A job's events on standard error: bars per party on a terminal, plain lines elsewhere."""
+"""Shows a job's events on standard error: one bar per party on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ def event_printer() -> EventPrinter:
 
 
 def describe(event: EventView) -> str:
-    """Say an event in one line."""
+    """Return an event as one line."""
     clock = time.strftime("%H:%M:%S", time.localtime(event.at_s))
     if event.text or not event.member:
         return f"{clock} {event.state}" + (f": {event.text}" if event.text else "")

@@ -1,4 +1,4 @@
-"""What analysts ask of masked sums: one question, one answer; a round that too few answered is tried again."""
+"""Analysts' questions to masked sums: one question, one answer; a round with too few answers is repeated."""
 
 import asyncio
 import json
@@ -77,8 +77,9 @@ class Sums:
     ) -> AsyncGenerator[SumHappening, None]:
         """Run one round; yields how each stage went and at last the result, the failure, or that it may be retried.
 
-        Only a round that too few answered may be, and no share has left any member then: shares are asked for after
-        the last stage that can fail so. Fresh keys and noise are the members' part; a new attempt number asks for it.
+        Only a round with too few answers may be repeated. No share has left any member in that case, because shares are
+        requested after the last stage that can fail in this way. A new attempt number makes members draw fresh keys and
+        noise.
         """
         reports: asyncio.Queue[StageReport | None] = asyncio.Queue()
         hosted = HostedRound(config, params.canonical_json().encode(), params.stage_s, reports.put_nowait)

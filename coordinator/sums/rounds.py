@@ -1,4 +1,4 @@
-"""Rounds of masked sums that this coordinator hosts: when a stage is over, and what is due to whom.
+"""The rounds of masked sums that this coordinator hosts: when stages end, and which message each member gets next.
 
 A round lives in memory only. A coordinator that restarts knows none of its earlier rounds: members hear that, leave
 them, and can never be asked again for the same round (their journals see to it). Its identifier is drawn at random, so
@@ -27,12 +27,12 @@ from service.identity import Identity
 from transport.aggregation import STEP_OF, RoundStep, longest_answer_bytes
 from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
 
-MOST_ROUNDS = 16
-"""That run at once."""
-MOST_PLACES = 4096
-"""Of rounds whose place in the order is remembered; older ones count as the first."""
+MAX_ROUNDS = 16
+"""Largest number of rounds that run at the same time."""
+MAX_PLACES_REMEMBERED = 4096
+"""Number of past rounds whose position in the order is remembered; an older round counts as the first."""
 LINGER_S = 60.0
-"""So long after its end members may still ask what became of a round."""
+"""Seconds after the end of a round during which members may still fetch its outcome."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +51,7 @@ class HostedRound:
         config: of the round.
         public_input: what all members start from.
         stage_s: the deadline of each stage.
-        on_stage: told of each stage that is over.
+        on_stage: called for each stage that is over.
     """
 
     config: RoundConfig
@@ -76,7 +76,7 @@ class HostedRound:
         return self._ended is not None
 
     async def run(self) -> OpenedSum:
-        """Take the round to its end.
+        """Run the round to its end.
 
         Raises:
             ProtocolError: it cannot be brought to an end; the text says why, and members are told.
@@ -87,7 +87,7 @@ class HostedRound:
             self.end(str(error))
             raise
         except BaseException:
-            self.end("the coordinator gave the round up")
+            self.end("the coordinator gave up the round")
             raise
         self.end("")
         return opened
@@ -115,7 +115,7 @@ class HostedRound:
             raise NotAllowedError(f"{name} is not member {message.member} of {self.config.round_id}")
         try:
             await self.compute(self._coordinator.receive, message)
-        finally:  # also when the caller has gone: what it sent was taken all the same
+        finally:  # also if the caller has disconnected: its message was processed nevertheless
             self._notify()
 
     def due(self, name: str, step: RoundStep) -> ToMembers | None:
@@ -125,15 +125,15 @@ class HostedRound:
         if self._ended is not None:
             return self._ended
         if step in self._due:
-            return Ended(f"{name} did not answer in time and counts as vanished")
+            return Ended(f"{name} did not answer in time and counts as dropped out")
         return None
 
     def includes(self, name: str) -> bool:
-        """Say whether a member is in the roster."""
+        """Return whether a member is in the roster."""
         return name in self._numbers
 
     def invites(self, name: str) -> bool:
-        """Say whether a member may still enter."""
+        """Return whether a member may still enter."""
         return self.includes(name) and self._ended is None and RoundStep.MEMBERS not in self._due
 
     async def change(self) -> None:
@@ -192,12 +192,12 @@ class HostedRounds:
             ProtocolError: see `HostedRound.run`.
         """
         round_id = hosted.config.round_id
-        if sum(not other.is_over for other in self._rounds.values()) >= MOST_ROUNDS:
-            raise TooMuchError(f"{MOST_ROUNDS} masked sums run here already; try again later")
+        if sum(not other.is_over for other in self._rounds.values()) >= MAX_ROUNDS:
+            raise TooMuchError(f"{MAX_ROUNDS} masked sums run here already; try again later")
         self._rounds[round_id] = hosted
         self._n_hosted += 1
         self._places[round_id] = self._n_hosted
-        if len(self._places) > MOST_PLACES:
+        if len(self._places) > MAX_PLACES_REMEMBERED:
             del self._places[next(iter(self._places))]
         self._new.set()
         self._new = asyncio.Event()
@@ -216,7 +216,9 @@ class HostedRounds:
         name = self._name_of(caller)
         longest = [hosted.longest_answer_bytes for hosted in self._rounds.values() if hosted.includes(name)]
         if not longest:
-            raise NotFoundError(f"there is no round of {name} here: it has ended, or the coordinator restarted")
+            raise NotFoundError(
+                f"this coordinator has no round of {name}: the round has ended, or the coordinator was restarted"
+            )
         return max(longest)
 
     async def receive(self, caller: Identity, message: FromMembers) -> None:
@@ -238,10 +240,10 @@ class HostedRounds:
         return None
 
     async def _invitation(self, name: str, last: RoundId) -> ToMembers:
-        """Wait for a round that began after `last`: a member hears of each once, also of those that it refuses.
+        """Wait for a round that began after `last`, so that a member is invited to each round only once.
 
-        The same question has the same answer, so it may be repeated. Who names no round, or one that nobody here
-        knows, hears of all that are open, in their order.
+        The call may be repeated and then returns the same round. A caller that names no round, or an unknown one, is
+        invited to all open rounds in their order.
         """
         while True:
             after = self._places.get(last, -1)
@@ -253,7 +255,7 @@ class HostedRounds:
             await self._new.wait()
 
     def check_caller(self, caller: Identity) -> None:
-        """Refuse who is no member of masked sums here.
+        """Refuse callers that are not members of masked sums here.
 
         Raises:
             NotAllowedError: names the caller.
@@ -262,11 +264,13 @@ class HostedRounds:
 
     def _name_of(self, caller: Identity) -> str:
         if caller not in self._members:
-            raise NotAllowedError(f"{caller} is no member of masked sums of this coordinator (sum_members)")
+            raise NotAllowedError(f"{caller} is not a member of the masked sums of this coordinator (sum_members)")
         return caller.name
 
     def _known(self, round_id: RoundId, name: str) -> HostedRound:
         hosted = self._rounds.get(round_id)
         if hosted is None or not hosted.includes(name):
-            raise NotFoundError(f"there is no {round_id} of {name} here: it has ended, or the coordinator restarted")
+            raise NotFoundError(
+                f"this coordinator has no {round_id} of {name}: the round has ended, or the coordinator was restarted"
+            )
         return hosted

@@ -25,7 +25,7 @@ TABLE_NAME = "connections"
 DESCRIPTION = "KDD Cup 1999 connections"
 ID_COLUMN = "connection_id"
 
-LEAST_ROWS, MOST_ROWS = 1000, 200_000
+MIN_ROWS, MAX_ROWS = 1000, 200_000
 """What the parties declare publicly of their number of rows."""
 
 Bounds = tuple[float, float]
@@ -170,13 +170,13 @@ def bounds_of(party: str) -> dict[str, Bounds]:
     return {**NUMERIC[party], **dict.fromkeys(encoded, YES_OR_NO)}
 
 
-def write_kdd_parties(folder: Path, *, rows: int | None = None, most_rows: int = MOST_ROWS) -> KddParties:
+def write_kdd_parties(folder: Path, *, rows: int | None = None, most_rows: int = MAX_ROWS) -> KddParties:
     """Write one table per party, `<party>.parquet`, with the same rows in the same order.
 
     Args:
         folder: where to; must exist.
         rows: how many, spread evenly over the file; all 145,586 where absent.
-        most_rows: what the parties declare at most. At least, they declare LEAST_ROWS, or `rows` where that is less.
+        most_rows: what the parties declare at most. At least, they declare MIN_ROWS, or `rows` where that is less.
 
     Returns:
         The tables (carrier 20, host 13, monitor 85 usual columns) and the pooled matrix.
@@ -195,7 +195,7 @@ def write_kdd_parties(folder: Path, *, rows: int | None = None, most_rows: int =
             name=TABLE_NAME,
             path=path,
             bounds={**usual, **asked_for},
-            rows=(min(LEAST_ROWS, len(connections)), most_rows),
+            rows=(min(MIN_ROWS, len(connections)), most_rows),
             id_column=ID_COLUMN,
             on_request=tuple(asked_for),
         )

@@ -1,4 +1,4 @@
-"""An attempt to beat a claimed epsilon: a statistical test that can show a claim to be false, never that it is true.
+"""An attempt to refute a claimed epsilon: a statistical test that can show a claim to be false, never that it is true.
 
 A mechanism is run many times on each of two neighbouring inputs. Samples are split in half. On the first half the test
 chooses an event E by its likelihood ratio: values of a statistic are put into cells, cells are sorted by how much more
@@ -26,14 +26,14 @@ from entropy import Entropy
 Statistics = Mapping[str, NDArray[np.float64]]
 
 FALSE_ALARM = 1e-6
-"""Probability that the test calls a true claim beaten."""
+"""Probability that the test refutes a true claim."""
 
-_MOST_CELLS = 400
+_MAX_CELLS = 400
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a mechanism is said to guarantee for the two inputs of a target."""
+    """The claimed guarantee of a mechanism for the two inputs of a target."""
 
     epsilon: float
     delta: float
@@ -111,7 +111,9 @@ def audit(target: Target, entropy: Entropy, *, n_runs: int, false_alarm: float =
         ValueError: fewer than four runs, or a false_alarm that is no probability.
     """
     if n_runs < 4 or not 0 < false_alarm < 1:
-        raise ValueError("an audit needs four runs of each input, and a probability of a false alarm between 0 and 1")
+        raise ValueError(
+            "an audit needs at least four runs of each input, and a false-alarm probability between 0 and 1"
+        )
     half = n_runs // 2
     first = [target.statistics(world, half, entropy) for world in (0, 1)]
     event = _choose_event(first, half, target.claim.delta, false_alarm)
@@ -181,10 +183,10 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     Quantiles are dense in the tails, where likelihood ratios are large.
     """
     distinct = np.unique(values)
-    if len(distinct) <= _MOST_CELLS:
+    if len(distinct) <= _MAX_CELLS:
         return distinct[1:]
-    tail = np.geomspace(20 / len(values), 0.05, _MOST_CELLS // 4)
-    levels = np.concatenate([tail, np.linspace(0.05, 0.95, _MOST_CELLS // 2), 1 - tail])
+    tail = np.geomspace(20 / len(values), 0.05, _MAX_CELLS // 4)
+    levels = np.concatenate([tail, np.linspace(0.05, 0.95, _MAX_CELLS // 2), 1 - tail])
     return np.unique(np.quantile(values, levels))
 
 

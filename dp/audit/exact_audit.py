@@ -43,19 +43,20 @@ FALSE_ALARM = 1e-5
 """Probability that a true claim is called false, half for each of the two tests: all targets stay below 1e-3."""
 
 LESS = Fraction(4, 5)
-"""Of the claimed noise: sample sizes are such that a mechanism with so much of it is caught."""
+"""The fraction of the claimed noise that an audit must detect: sample sizes are chosen so that such a mechanism is
+caught."""
 
 POWER = 0.9999
 """Probability, at least, with which it is."""
 
-LEAST_POWER = 0.5
+MIN_POWER = 0.5
 """Probability with which the weaker of the two tests catches it too, where that does not take too many runs."""
 
 UNIT = 0.01
-"""Of loss and concentration."""
+"""Grid width of loss and concentration."""
 
-_LARGEST_RATIO = 15.0  # logarithms of ratios are cut off here: what they are of is less likely than 1e-6 by far
-_MOST_RUNS = 1 << 18
+_MAX_RATIO = 15.0  # logarithms of ratios are cut off here; such values are far less likely than 1e-6
+_MAX_RUNS = 1 << 18
 _ENOUGH_RUNS = 1 << 12  # beyond, the power of one of the tests is enough
 
 
@@ -176,7 +177,7 @@ def design_audit(
     n_runs: int | None = None,
     false_alarm: float = FALSE_ALARM,
     power: float = POWER,
-    least_power: float = LEAST_POWER,
+    least_power: float = MIN_POWER,
 ) -> Design:
     """Choose statistics, tests and the number of runs from exact laws.
 
@@ -211,8 +212,10 @@ def design_audit(
             return found
         if found.power >= power and (min(privacy.power, noise.power) >= least_power or n >= _ENOUGH_RUNS):
             return found
-        if n >= _MOST_RUNS:
-            raise ValueError(f"not even {n} runs would show that {float(LESS):g} of the noise is too little")
+        if n >= _MAX_RUNS:
+            raise ValueError(
+                f"even {n} runs could not detect that a fraction {float(LESS):g} of the noise is too little"
+            )
         n += n // 4
 
 
@@ -236,8 +239,8 @@ def audit_exactly(target: ExactTarget, design: Design, entropy: Entropy) -> Exac
 def _log_ratio(numerator: Floats, denominator: Floats) -> Integers:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(numerator) - np.log(denominator)
-    ratio = np.nan_to_num(ratio, nan=0.0, posinf=_LARGEST_RATIO, neginf=-_LARGEST_RATIO)
-    found: Integers = np.rint(np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO) / UNIT).astype(np.int64)
+    ratio = np.nan_to_num(ratio, nan=0.0, posinf=_MAX_RATIO, neginf=-_MAX_RATIO)
+    found: Integers = np.rint(np.clip(ratio, -_MAX_RATIO, _MAX_RATIO) / UNIT).astype(np.int64)
     return found
 
 

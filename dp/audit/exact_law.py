@@ -22,7 +22,7 @@ SLACK = 1e-9
 """More than the error of any probability computed here; whoever tests a claim allows for it."""
 
 _REACH = 9.5  # standard deviations on each side: what lies beyond has a probability below 1e-20, or 1e-13 for Laplace
-_LEAST_MASS = 1e-18  # ends of a convolution below it are cut off; fewer than 2^20 of them
+_MIN_MASS = 1e-18  # ends of a convolution below it are cut off; fewer than 2^20 of them
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def hockey_stick(likelier: Floats, other: Floats, epsilon: float) -> float:
 
 
 def _trimmed(start: int, masses: Floats) -> Law:
-    seen = np.flatnonzero(masses > _LEAST_MASS)
+    seen = np.flatnonzero(masses > _MIN_MASS)
     if not len(seen):
         return Law(start, masses)
     return Law(start + int(seen[0]), masses[seen[0] : seen[-1] + 1])

@@ -1,7 +1,7 @@
 """The Gaussian mechanism, calibrated exactly. FOR COMPARISON ONLY.
 
-The rivals that the project measures itself against add Gaussian noise in floating point. Its low bits give the data
-away [Mironov12], so nothing that a party releases uses it.
+The baselines that the project is compared with add Gaussian noise in floating point. Its low bits reveal the data
+[Mironov12], so no release of a party uses it.
 """
 
 import math

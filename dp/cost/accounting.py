@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 class CalibrationError(ValueError):
-    """No noise parameter meets the privacy asked for, or what was asked for is not a privacy bound."""
+    """No noise parameter meets the privacy target, or the target is not a valid privacy bound."""
 
 
 class AdjacencyError(ValueError):
@@ -25,7 +25,7 @@ class AdjacencyError(ValueError):
 
 
 class Adjacency(Enum):
-    """Which tables are neighbours. A cost is stated for one of them and never mixed with the other."""
+    """The neighbouring relation of tables. A cost is stated for one relation and never combined with another's."""
 
     ADD_OR_REMOVE_ONE = "add_or_remove_one"
     REPLACE_ONE = "replace_one"
@@ -77,14 +77,14 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes wit
 
 @attr.frozen
 class EpsilonBound:
-    """An (epsilon, delta) guarantee and where on the grid of orders it was found.
+    """An (epsilon, delta) guarantee and the Renyi order that gave it.
 
     Attributes:
         epsilon: rounded up.
         delta: as asked for.
         order: the Renyi order that gave epsilon; None where a privacy loss distribution gave it.
-        order_at_edge: it is the smallest (2, usual for large epsilon) or the largest order at which the divergence is
-            known: another order might give less. The guarantee holds all the same.
+        order_at_edge: whether the order is the smallest (2, usual for large epsilon) or the largest one at which the
+            divergence is known, so that another order might give a smaller epsilon. The guarantee holds in any case.
     """
 
     epsilon: float

@@ -48,8 +48,8 @@ def least_noise(spends: Callable[[int], float], ladder: Ladder, *, epsilon: floa
 
     if not is_enough(ladder.top):
         raise CalibrationError(
-            f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the sampler's range{ladder.range_}; "
-            "allow a larger epsilon or a coarser scale of the data"
+            f"epsilon {epsilon:g} at delta {delta:g} needs more noise than the sampler can draw{ladder.range_}; use a "
+            "larger epsilon or coarser units of the data"
         )
     return ladder.at(last_enough(is_enough, lacking=0, enough=ladder.top, excess_bits=ladder.excess_bits))
 

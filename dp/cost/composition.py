@@ -1,4 +1,4 @@
-"""What the releases of one job cost together: the smaller of two bounds that both hold.
+"""The joint cost of the releases of one job: the smaller one of two valid bounds.
 
 Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
 are known (`dp.cost.losses.of_events`), and give less, as nothing is lost in a conversion. Both are upper bounds of the
@@ -42,25 +42,27 @@ from dp.cost.losses.distribution import LossDistribution, Losses
 from dp.cost.losses.of_events import PairLosses, losses_of
 
 Events = frozenset[tuple[PrivacyEvent, int]]
-"""Different events, and how often each."""
+"""Different events, each with its number of repetitions."""
 
 Composed = PrivacyEvent | Iterable[PrivacyEvent] | Mapping[PrivacyEvent, int]
 """One release, several, or how often each is made."""
 
-MOST_DIFFERENT = 16
-"""More different releases than that are composed by their Renyi curves alone."""
+MAX_DIFFERENT_EVENTS = 16
+"""Largest number of different releases whose loss distributions are composed; more are composed by Renyi curves
+alone."""
 
-_LARGEST_EPSILON = 100.0
-"""Beyond, nobody asks for the difference."""
+_MAX_EPSILON = 100.0
+"""Largest epsilon for which loss distributions are composed; the Renyi bound is good enough beyond."""
 
 _CELLS_PER_DEVIATION = 256
-"""Of the composed loss; a grid adds less than h^2 / 4 to the variance of each loss on it. At least 16 of one loss."""
+"""Grid cells per standard deviation of the composed loss. A grid of width h adds less than h^2 / 4 to the variance of
+each loss. A single loss gets at least 16 cells per standard deviation."""
 
 _CELLS_OF_REACH = 2048
-"""At least, from the least to the largest loss that matters of any release."""
+"""Smallest number of grid cells between the smallest and the largest relevant loss of any release."""
 
 _CUT = 2.0**-20
-"""Of the delta asked for: what is cut off distributions altogether, and counted."""
+"""Fraction of the requested delta that may be cut off the distributions in total; it is added to the result."""
 
 
 def composed_epsilon(events: Composed, delta: float, *, near: float | None = None) -> EpsilonBound:
@@ -69,8 +71,8 @@ def composed_epsilon(events: Composed, delta: float, *, near: float | None = Non
     Args:
         events: all that the plan releases.
         delta: strictly between 0 and 1.
-        near: for a search of the noise that costs so much: where the Renyi curves give at most this, or more than
-            twice as much, they are enough.
+        near: the target epsilon of a search for a noise parameter. If the epsilon by Renyi curves is at most this, or
+            more than twice as large, no loss distributions are composed.
 
     Raises:
         AdjacencyError: the events are for different neighbouring relations, or there is none.
@@ -114,7 +116,9 @@ def _counted(events: Composed) -> Events:
     adjacencies = {event.adjacency for event in counted}
     if len(adjacencies) != 1:
         names = " and ".join(sorted(one.value for one in adjacencies)) or "none"
-        raise AdjacencyError(f"a composition has one neighbouring relation, this one has {names}")
+        raise AdjacencyError(
+            f"all events of a composition must have the same neighbouring relation; these have {names}"
+        )
     return frozenset(counted.items())
 
 
@@ -129,7 +133,7 @@ def _n_events(events: Events) -> int:
 @lru_cache(maxsize=512)
 def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
     """Return the bound that distributions give at the same delta, if it is smaller."""
-    if not 0 < bound.epsilon <= _LARGEST_EPSILON:
+    if not 0 < bound.epsilon <= _MAX_EPSILON:
         return bound
     for way in _ways(events, bound.delta):
         epsilon = max(d.epsilon(bound.delta) for d in way)
@@ -149,7 +153,7 @@ def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
 
     One set, or two where there are bounded samples: all steps, or K releases without sampling.
     """
-    if len(events) > MOST_DIFFERENT:
+    if len(events) > MAX_DIFFERENT_EVENTS:
         return
     yield from _composed(events, delta)
     if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):

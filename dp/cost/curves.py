@@ -23,7 +23,7 @@ from dp.cost.events import (
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 from dp.cost.losses.skellam import shift_divergence
 from dp.cost.losses.sketch import SketchCell
-from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
+from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 
 
 def renyi_curve(event: PrivacyEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
@@ -104,7 +104,10 @@ def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: NDArray[np
     With p = truthful, q = (1 - p) / (k - 1): ln(p^a q^(1-a) + q^a p^(1-a) + (k - 2) q) / (a - 1) [Mironov17, table 2].
     """
     if event.n_options < 2 or not Fraction(1, event.n_options) <= event.truthful < 1:
-        raise ValueError("randomized response needs two options and tells the truth at least as often as any other one")
+        raise ValueError(
+            "randomized response needs at least two options, and the truth must be at least as likely as any other "
+            "option"
+        )
     p, other = event.truthful, (1 - event.truthful) / (event.n_options - 1)
     order = orders.astype(np.float64)
     epsilon = log_ratio(p, other) * (1 + 2.0**-50)
@@ -157,7 +160,7 @@ def sampled_rdp(event: PoissonSampledDpEvent, orders: NDArray[np.int64] = ORDERS
     that bound the release costs what it does without sampling, by quasi-convexity.
     """
     at = _sampled_at_small_orders(event)
-    small = orders <= LARGEST_ORDER
+    small = orders <= MAX_ORDER
     out = np.zeros(len(orders)) if event.rate == 0 else renyi_curve(event.release, orders).copy()
     out[small] = at[orders[small] - 2]
     return out
@@ -165,7 +168,7 @@ def sampled_rdp(event: PoissonSampledDpEvent, orders: NDArray[np.int64] = ORDERS
 
 @lru_cache(maxsize=256)
 def _sampled_at_small_orders(event: PoissonSampledDpEvent) -> Floats:
-    unsampled = np.concatenate([[0.0, 0.0], renyi_curve(event.release, np.arange(2, LARGEST_ORDER + 1))])
+    unsampled = np.concatenate([[0.0, 0.0], renyi_curve(event.release, np.arange(2, MAX_ORDER + 1))])
     found = poisson_sampled_rdp(unsampled, round_up(event.rate), is_reflected=True)
     # Never worse than without sampling, by quasi-convexity.
     found = np.asarray(np.minimum(found, unsampled[2:]), dtype=np.float64)

@@ -41,12 +41,12 @@ _CLASSES: dict[str, type[Any]] = {
 _WORDS = {event_class: word for word, event_class in _CLASSES.items()}
 _FIELDS = {event_class: tuple(field.name for field in attr.fields(event_class)) for event_class in _WORDS}
 
-_MOST_CHARACTERS = 8000
-"""Of a fraction: far above what any mechanism yields, far below what takes noticeable time to read."""
+_MAX_CHARACTERS = 8000
+"""Longest text of a fraction: far longer than any mechanism produces, and short enough to be parsed at once."""
 
 
 class UnknownEventError(ValueError):
-    """Not a privacy event that can be kept and composed; the cost of the job is unknown."""
+    """The event cannot be stored and composed, so the cost of the job is unknown."""
 
 
 def record_of(event: DpEvent) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def record_of(event: DpEvent) -> dict[str, Any]:
 
 
 def event_from(record: Mapping[str, Any]) -> PrivacyEvent:
-    """Return the event that a record is of.
+    """Return the event of a record.
 
     Raises:
         UnknownEventError: of an unknown kind, or not what `record_of` makes.
@@ -72,12 +72,12 @@ def event_from(record: Mapping[str, Any]) -> PrivacyEvent:
     if event_class is None:
         raise UnknownEventError(f"an event of kind {word!r} is unknown to this version")
     if set(record) != {"event", *_FIELDS[event_class]}:
-        raise UnknownEventError(f"the record of a {word} event has other fields than this version writes")
+        raise UnknownEventError(f"the record of a {word} event does not have the fields that this version writes")
     try:
         event: PrivacyEvent = event_class(**{name: _read(record[name]) for name in _FIELDS[event_class]})
         return event
     except (ValueError, TypeError, ZeroDivisionError, AdjacencyError) as error:
-        raise UnknownEventError(f"the record of a {word} event holds something that is no cost") from error
+        raise UnknownEventError(f"the record of a {word} event holds a value that is not a valid cost") from error
 
 
 def rdp_of(event: DpEvent) -> Floats:
@@ -87,7 +87,7 @@ def rdp_of(event: DpEvent) -> Floats:
         UnknownEventError: there is none for events of this class.
     """
     if not isinstance(event, get_args(PrivacyEvent)):
-        raise UnknownEventError(f"an event of class {type(event).__name__} has no Renyi curve here")
+        raise UnknownEventError(f"the Renyi curve of an event of class {type(event).__name__} is not known")
     return renyi_curve(event)
 
 
@@ -110,16 +110,16 @@ def _read(value: object) -> object:
             raise ValueError("not a number")
         case int():
             if value < 0:
-                raise ValueError("no sensitivity is negative")
+                raise ValueError("a sensitivity must not be negative")
             return value
         case str():
             return _fraction(value) if value[:1].isdigit() else Adjacency(value)
-    raise ValueError("neither a number nor a name")
+    raise ValueError("the value must be a number or a name")
 
 
 def _fraction(text: str) -> Fraction:
     """Read what `str` writes of a fraction that is not negative; twice as quick as Fraction's own reading of a text."""
     numerator, _, denominator = text.partition("/")
-    if len(text) > _MOST_CHARACTERS or not text.isascii() or not numerator.isdigit():
+    if len(text) > _MAX_CHARACTERS or not text.isascii() or not numerator.isdigit():
         raise ValueError("not the text of a fraction")
     return Fraction(int(numerator), int(denominator or 1))

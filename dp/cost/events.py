@@ -121,7 +121,7 @@ class DiscreteGaussianShiftsDpEvent(DpEvent):  # type: ignore[misc]
 
 def _check_shifts(shift: int, n_shifts: int, parameter: Fraction) -> None:
     if shift < 1 or n_shifts < 1 or parameter <= 0:
-        raise ValueError(f"{n_shifts} numbers moved by {shift} under noise of parameter {parameter}: no event")
+        raise ValueError(f"invalid event: {n_shifts} numbers that move by {shift}, with noise of parameter {parameter}")
 
 
 AdditiveDpEvent = (
@@ -131,7 +131,7 @@ AdditiveDpEvent = (
     | DiscreteGaussianShiftsDpEvent
     | DiscreteLaplaceDpEvent
 )
-"""Releases with independent symmetric noise added: what may be about a sample."""
+"""Releases with additive independent symmetric noise, which may be computed on a sample."""
 
 
 @attr.frozen
@@ -160,7 +160,7 @@ class PoissonSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.frozen
 class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
-    """Releases about one sample after the other, of which no unit is in more than a public number.
+    """Releases about successive samples, where no unit is in more than a public number of samples.
 
     Proof of both of its bounds: `dp.mechanism.bounded_sampling.BoundedPoisson`.
 
@@ -176,7 +176,7 @@ class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.most_participations <= self.n_steps:
-            raise ValueError(f"a unit takes part 1 to {self.n_steps} times, not {self.most_participations}")
+            raise ValueError(f"most_participations must lie in 1..{self.n_steps}, not at {self.most_participations}")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -206,7 +206,9 @@ class CardinalitySketchDpEvent(DpEvent):  # type: ignore[misc]
 
     def __attrs_post_init__(self) -> None:
         if min(self.n_sketches, self.n_parties, self.shared_phantoms, self.floor) < 1 or self.own_phantoms < 0:
-            raise CalibrationError("a sketch has a floor of at least 1 and a phantom that all its parties share")
+            raise CalibrationError(
+                "a sketch needs a floor of at least 1 and at least one phantom that all its parties share"
+            )
 
 
 @attr.frozen
@@ -215,7 +217,7 @@ class SampledBitsDpEvent(DpEvent):  # type: ignore[misc]
 
     Attributes:
         truthful: probability that a bit is reported as it is, 1/2 .. 1, both excluded.
-        n_bits: bits of a slot that a unit in it sets, 1 .. `dp.cost.losses.sampled_bits.MOST_BITS`.
+        n_bits: bits of a slot that a unit in it sets, 1 .. `dp.cost.losses.sampled_bits.MAX_BITS`.
         share: of the slots that are in the sample, 0 < share <= 1.
         adjacency: add_or_remove_one.
     """

@@ -1,4 +1,4 @@
-"""What a release costs a person with several rows: at most k rows instead of one.
+"""Group privacy: the cost of a release for a person with up to k rows.
 
 Write F for what is released but for its noise, and T_0, T_1, ..., T_k for tables of which each differs from the next in
 one row: added, removed or replaced, always the same of these. Then F(T_0) - F(T_k) = d_1 + ... + d_k, each d_i a
@@ -57,7 +57,7 @@ def for_rows(
         TypeError: the noise of the event is of a kind for which this is not proven.
     """
     if most_rows < 1:
-        raise ValueError("a unit that is protected has at least one row that counts")
+        raise ValueError("a protected unit must have at least one row that counts")
     k = most_rows
     if isinstance(event, SkellamShiftsDpEvent | DiscreteGaussianShiftsDpEvent):
         if k == 1:
@@ -75,4 +75,4 @@ def for_rows(
         return attr.evolve(event, squares=k**2 * event.squares)
     if isinstance(event, DiscreteLaplaceDpEvent):
         return attr.evolve(event, l1_sensitivity=k * event.l1_sensitivity)
-    raise TypeError(f"what an event of class {type(event).__name__} costs several rows is not known")
+    raise TypeError(f"the cost of several rows is not known for an event of class {type(event).__name__}")

@@ -1,4 +1,4 @@
-"""What one job is charged: one function from what a job releases to the cost that budgets add up."""
+"""The cost that a job is charged: one function from the job's releases to the cost that budgets add up."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from dp.cost.views import ADJACENCY, View, views_of
 
 
 class CostError(ValueError):
-    """Not a cost that can be charged; the text is public."""
+    """The cost cannot be charged; the text is public."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobCost:
-    """All releases of one job, in every view in which its unit is promised something.
+    """All releases of one job, in every view that has a guarantee for the job's privacy unit.
 
     `curve` is at each Renyi order the largest, over the views, of the sum of the curves of the releases in that view.
     So it dominates every view at every order, and stays so under addition: with jobs i and views v, at each order,
@@ -39,7 +39,8 @@ class JobCost:
     Attributes:
         events: all releases of the job, per view; at least one in each.
         unit: what they protect. It decides which views there must be: `dp.cost.views.views_of`.
-        colluding: t, of how many colluding parties the data are hidden; 0 where none.
+        colluding: t, the number of colluding parties that the data are protected from; 0 if there is no such
+            protection.
 
     Raises:
         CostError: a view is missing, has no release, or has one for other neighbours than the view's.
@@ -52,7 +53,10 @@ class JobCost:
 
     def __post_init__(self) -> None:
         if set(self.events) != set(views_of(self.unit)):
-            raise CostError(f"a cost per {self.unit} is stated for {' and '.join(views_of(self.unit))}")
+            raise CostError(
+                f"the cost of unit {self.unit} must be stated for exactly these views: "
+                f"{' and '.join(views_of(self.unit))}"
+            )
         for view, events in self.events.items():
             if not events:
                 raise CostError("the analysis states no cost for what it opens")
@@ -61,8 +65,8 @@ class JobCost:
                 if adjacency is not ADJACENCY[view]:
                     named = getattr(adjacency, "value", "none")
                     raise CostError(
-                        f"budgets are for neighbours by {ADJACENCY[view].value} against the {view}, an event is for "
-                        f"{named}"
+                        f"an event in the view of the {view} must be stated for the neighbouring relation "
+                        f"{ADJACENCY[view].value}, not for {named}"
                     )
 
     @classmethod

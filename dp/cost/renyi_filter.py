@@ -1,4 +1,4 @@
-"""When one more job may run: a privacy filter for jobs that are chosen by what earlier and running ones have shown.
+"""A privacy filter: decides whether another job may run when jobs are chosen adaptively by the results of others.
 
 Composing at the best Renyi order is sound for jobs that were all fixed beforehand. Where a job is chosen by the results
 of others, the best order may differ from one course of events to another, and each course then uses up the whole delta:
@@ -36,7 +36,7 @@ class FilterOrder:
 
     def __post_init__(self) -> None:
         if self.order not in _INDEX or not 0 < self.share <= 1:
-            raise ValueError("a filter has orders of the grid, each with a part of delta")
+            raise ValueError("each order of a filter must be on the grid and must have a positive part of delta")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class RenyiFilter:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         if not self.orders or sum(one.share for one in self.orders) > 1:
-            raise ValueError("a filter has orders, whose parts of delta add up to at most 1")
+            raise ValueError("a filter needs at least one order, and its parts of delta must add up to at most 1")
 
     @classmethod
     def of_budget(cls, epsilon: float, delta: float) -> Self:
@@ -197,5 +197,5 @@ def check_orders(orders: Sequence[tuple[int, str]]) -> tuple[FilterOrder, ...]:
     """
     read = tuple(FilterOrder(int(order), Fraction(share)) for order, share in orders)
     if not read or sum(one.share for one in read) > 1:
-        raise ValueError("the parts of delta of a filter add up to at most 1")
+        raise ValueError("the parts of delta of a filter must add up to at most 1")
     return read

@@ -22,7 +22,7 @@ def privacy_report(
     parameters: Mapping[str, Any],
     unit: str = UNIT,
 ) -> dict[str, Any]:
-    """Return what a job costs whom, as plain JSON data. Public.
+    """Return the privacy cost of a job in each view, as plain JSON data. Public.
 
     Args:
         mechanism: what is released, in words.
@@ -127,5 +127,5 @@ def ceil_to_digits(value: float, digits: int = 4) -> str:
     if value == 0:
         return "0"
     unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
-    written = Fraction(repr(float(value)))  # 0.55 is meant to be 0.55, though its float lies above that
+    written = Fraction(repr(float(value)))  # 0.55 should stay 0.55, although its float is slightly larger
     return f"{float(math.ceil(written / unit) * unit):.{digits}g}"

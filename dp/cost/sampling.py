@@ -1,4 +1,4 @@
-"""What a release costs when each protected unit takes part only with a small probability."""
+"""Amplification by sampling: the cost of a release in which each unit takes part only with a small probability."""
 
 import math
 from functools import lru_cache
@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 Floats = NDArray[np.float64]
 
-LARGEST_ORDER = 256
+MAX_ORDER = 256
 """Highest Renyi order of a sampled release. Costs grow with its square; beyond, the divergence is not stated."""
 
 
@@ -35,13 +35,13 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
     Which samples S the other units form is a mixture, and divergences are quasi-convex.
 
     Args:
-        rdp: shape (LARGEST_ORDER + 1,), the divergence of the release without sampling at orders 0, 1, 2, ...; the
+        rdp: shape (MAX_ORDER + 1,), the divergence of the release without sampling at orders 0, 1, 2, ...; the
             first two are not used. Rounded up.
         rate: q, 0 .. 1, rounded up.
         is_reflected: the noise is symmetric about 0 and added to the query.
 
     Returns:
-        shape (LARGEST_ORDER - 1,), at orders 2, 3, ...; rounded up.
+        shape (MAX_ORDER - 1,), at orders 2, 3, ...; rounded up.
 
     Raises:
         ValueError: the rate is no probability.
@@ -49,7 +49,7 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
     if not 0 <= rate <= 1:
         raise ValueError(f"a sampling rate must lie in 0..1, not {rate}")
     if rate == 0:
-        return np.zeros(LARGEST_ORDER - 1)
+        return np.zeros(MAX_ORDER - 1)
     log_binomial, term, order = _tables()
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
     costs = (term >= 2) & (term <= order)
@@ -62,9 +62,9 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
     found = logsumexp(terms, axis=1)
     # The terms without the release's cost add up to 1, so the sum is at least 1. Each logarithm of a term has parts of
     # at most `parts` in size; gammaln and the others err by a relative 2^-48 at most.
-    parts = 2000.0 + exponent.max(axis=1) - LARGEST_ORDER * math.log(rate)
+    parts = 2000.0 + exponent.max(axis=1) - MAX_ORDER * math.log(rate)
     if rate < 1:
-        parts = parts - LARGEST_ORDER * log_rest
+        parts = parts - MAX_ORDER * log_rest
     bounded: Floats = (np.maximum(found, 0.0) + parts * 2.0**-46) / (order[:, 0] - 1) * (1 + 2.0**-50)
     return bounded
 
@@ -72,7 +72,7 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
     """Return ln C(order, term), -inf for term > order; term; and order. Rows are orders from 2 on, columns terms."""
-    order, term = np.arange(2, LARGEST_ORDER + 1)[:, None], np.arange(LARGEST_ORDER + 1)[None, :]
+    order, term = np.arange(2, MAX_ORDER + 1)[:, None], np.arange(MAX_ORDER + 1)[None, :]
     inside = term <= order
     rest = np.where(inside, order - term, 0)
     log_binomial = np.where(inside, gammaln(order + 1) - gammaln(term + 1) - gammaln(rest + 1), -np.inf)

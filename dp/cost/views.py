@@ -1,4 +1,4 @@
-"""Who looks at what a job releases, and which tables must then be hard to tell apart.
+"""The views of a job: who observes its releases, and which neighbouring relation holds in each view.
 
 Every report states both views (docs/decisions/004-privacy-in-two-views.md).
 """
@@ -16,7 +16,8 @@ ADJACENCY: Mapping[View, Adjacency] = {
     "coordinator": Adjacency.ADD_OR_REMOVE_ONE,
     "coalition": Adjacency.REPLACE_ONE,
 }
-"""The coalition's members know how many rows they hold, so only a replaced row can be hidden from them."""
+"""The neighbouring relation of each view. Members of a coalition know the number of rows, so only replaced rows are
+hidden."""
 
 # What noise protects, in the words of budgets and reports. A budget is kept per unit, so the words never change.
 
@@ -26,6 +27,9 @@ ROW_UNIT = "row of one party's table"
 TABLE_UNIT = "whole table of one party"
 EVENT_UNIT = "event"
 """One of the events that a party's value counts."""
+
+RATING_UNIT = "rating of an item by a user"
+"""What one table says of one user and one item."""
 
 MEMBER_UNIT = "one member's records"
 """Everything that a member of a masked sum contributes to it."""
@@ -37,13 +41,13 @@ PERSON = "person"
 """All rows of one person that count, in all tables of the job together."""
 
 UNIT_AGAINST_COORDINATOR = "record of the joint table, against the coordinator alone"
-"""What sketches under shared hash keys protect: nothing is promised against a party that gives its keys away. An owner
-allows such a job by a budget of this unit; a budget of the usual unit refuses it."""
+"""The privacy unit of sketches under shared hash keys, which have no guarantee against a party that reveals its keys.
+An owner allows such a job by a budget of this unit; a budget of the usual unit refuses it."""
 
 
 @dataclass(frozen=True)
 class Protected:
-    """What neighbouring tables differ in.
+    """The privacy unit in which neighbouring tables differ.
 
     Attributes:
         name: the unit, as budgets and reports call it.
@@ -55,7 +59,7 @@ class Protected:
 
     def __post_init__(self) -> None:
         if self.most_rows < 1:
-            raise ValueError("a unit that is protected has at least one row that counts")
+            raise ValueError("a protected unit must have at least one row that counts")
 
     @property
     def times(self) -> str:
@@ -67,12 +71,12 @@ RECORD = Protected()
 
 
 def views_of(unit: str) -> tuple[View, ...]:
-    """Return the views in which something is promised to a unit: both, but for the one that names the coordinator."""
+    """Return the views that have a guarantee for a unit: both, or the coordinator's alone."""
     return ("coordinator",) if unit == UNIT_AGAINST_COORDINATOR else VIEWS
 
 
 def views_to_calibrate(target: View) -> tuple[View, ...]:
-    """Return the views whose epsilon a target bounds.
+    """Return the views whose epsilon a privacy target bounds.
 
     `coalition` is the worst promise: the coordinator is part of every coalition, so both epsilons must meet the target.
     The coalition's is the larger one as a rule, but not always: removing a row takes its constant column away too,

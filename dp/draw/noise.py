@@ -26,15 +26,15 @@ MAX_SCALE = 1 << 53
 variable: samples fit 64-bit integers."""
 
 MIN_SCALE = Fraction(1, 1 << 20)
-"""Smallest ones that are drawn; far below, where noise is 0 but with a probability that nobody could observe."""
+"""Smallest parameters that are drawn. With noise far below this scale, a value other than 0 would never be observed."""
 
 MAX_TRIALS = 1 << 62
-"""Of a binomial variable."""
+"""Largest number of trials of a binomial variable."""
 
 MAX_WEIGHT = (1 << 63) - 1
-"""Of all categories together."""
+"""Largest sum of the weights of all categories."""
 
-_MOST_TRIALS_ONE_BY_ONE = 32  # beyond, the envelope of `dp.draw.rejection` is quicker, and its geometric tail short
+_MAX_TRIALS_ONE_BY_ONE = 32  # beyond, the envelope of `dp.draw.rejection` is quicker, and its geometric tail short
 
 
 def sample_discrete_laplace(entropy: Entropy, scale: int | Fraction, size: int) -> Integers:
@@ -138,7 +138,7 @@ def sample_binomial(entropy: Entropy, n_trials: int, probability: int | Fraction
     stream, size = _stream(entropy), _size(size)
     if n_trials * exact == 0:
         return np.zeros(size, dtype=np.int64)
-    if n_trials <= _MOST_TRIALS_ONE_BY_ONE:
+    if n_trials <= _MAX_TRIALS_ONE_BY_ONE:
         successes = np.zeros(size, dtype=np.int64)
         for _ in range(n_trials):
             successes += _bernoulli(exact, size, stream)
@@ -170,7 +170,7 @@ def sample_categorical(entropy: Entropy, weights: Sequence[int], size: int) -> I
         ValueError: the weights are no integers, negative, all 0 or too large; or size is out of range.
     """
     if any(isinstance(weight, bool) or not isinstance(weight, int) or weight < 0 for weight in weights):
-        raise ValueError("weights of categories are non-negative integers")
+        raise ValueError("the weights of the categories must be non-negative integers")
     total = sum(weights)
     if not 1 <= total <= MAX_WEIGHT:
         raise ValueError(f"weights of categories must add up to 1..2^63 - 1, not to {total}")
@@ -225,7 +225,7 @@ def _bernoulli(probability: Fraction, size: int, stream: KeyStream) -> NDArray[n
 
 def _exact(name: str, value: int | Fraction, least: Fraction, most: Fraction) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise ValueError(f"a {name} is an integer or a Fraction, not a {type(value).__name__}")
+        raise ValueError(f"a {name} must be an integer or a Fraction, not a {type(value).__name__}")
     if not least <= value <= most:
         raise ValueError(f"a {name} of {float(value):g} is outside {float(least):g}..{float(most):g}")
     return Fraction(value)

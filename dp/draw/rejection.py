@@ -154,7 +154,9 @@ class _Envelope:
 def _envelope(distribution: LogConcaveDistribution) -> _Envelope:
     spread = distribution.spread
     if not 1 <= spread <= MAX_SPREAD:
-        raise ValueError(f"a spread of {spread} is outside 1..{MAX_SPREAD}: offsets might not fit 64-bit integers")
+        raise ValueError(
+            f"a spread of {spread} is outside 1..{MAX_SPREAD}, so offsets might not fit into 64-bit integers"
+        )
     width = 1 << max(0, (spread // 16).bit_length() - 1)
     bins_per_side = -(-_REACH * spread // width)
     bins_left = bins_per_side if distribution.lowest is None else min(bins_per_side, -distribution.lowest // width)

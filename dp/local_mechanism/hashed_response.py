@@ -44,12 +44,12 @@ class HashedResponse:
 
     @property
     def response(self) -> RandomizedResponse:
-        """Of the bucket."""
+        """The randomized response about the bucket."""
         return RandomizedResponse.of_odds(self.n_buckets, self.odds.favoured, self.odds.other)
 
     @property
     def variance(self) -> Fraction:
-        """Of the estimated frequency of a rare input, times the number of responses: q (1 - q) / (p - q)^2, q = 1/g."""
+        """Variance of a rare input's estimated frequency, times the responses: q (1 - q) / (p - q)^2, q = 1/g."""
         p, q = self.response.truthful, Fraction(1, self.n_buckets)
         return q * (1 - q) / (p - q) ** 2
 
@@ -101,7 +101,7 @@ class DirectResponse:
 
     @property
     def response(self) -> RandomizedResponse:
-        """Of the input itself."""
+        """The randomized response about the input itself."""
         return RandomizedResponse.of_odds(self.n_inputs, self.odds.favoured, self.odds.other)
 
     @property

@@ -58,7 +58,7 @@ class HierarchicalResponse:
 
     @cached_property
     def oracles(self) -> tuple[DirectResponse | HashedResponse, ...]:
-        """Of each level."""
+        """The frequency oracle of each level."""
         return tuple(frequency_oracle(size, self.odds) for size in self.sizes)
 
     def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:

@@ -14,10 +14,12 @@ UNIT_WEIGHT = 1 << 20
 
 MIN_EPSILON = Fraction(1, 1 << 10)
 MAX_EPSILON = 16
-"""Of one response. Below, 2^20 units say too little of the ratio; above, sums of weights might not fit 63 bits."""
+"""Range of the epsilon of one response. Below it, 2^20 units represent the ratio too coarsely; above it, sums of
+weights might exceed 63 bits."""
 
 MAX_INPUTS = 1 << 14
-"""Of a local mechanism: the sum of its weights then fits 63 bits at the largest epsilon."""
+"""Largest number of inputs of a local mechanism: the sum of its weights then fits into 63 bits at the largest
+epsilon."""
 
 _DIGITS = 30
 

@@ -16,7 +16,7 @@ Words = NDArray[np.uint64]
 _LABEL = b"moiety public choice of a respondent:"
 _LEVEL, _FACTOR, _OFFSET, _ROW = range(4)
 _PRIME = (1 << 31) - 1
-"""Of the hash functions. A product of a factor and an input below 2^14 fits 63 bits."""
+"""Prime modulus of the hash functions. A product of a factor and an input below 2^14 fits into 63 bits."""
 
 
 class PublicChoices:

@@ -37,7 +37,8 @@ Floats = NDArray[np.float64]
 Shape = Literal["square", "trapezoid", "triangle"]
 
 MAX_WINDOW = (1 << 15) + 1
-"""Of weights in a window: the relative half-width is at most 1/2, but for perturbed values on a finer grid."""
+"""Largest number of weights in a window: the relative half-width is at most 1/2, except for perturbed values on a finer
+grid."""
 
 _DIGITS = 60
 

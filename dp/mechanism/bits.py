@@ -63,7 +63,8 @@ class RandomizedBits:
         )
         if enough == 0:
             raise CalibrationError(
-                f"epsilon {epsilon:g} is so small that randomized response could tell nothing; allow a larger one"
+                f"epsilon {epsilon:g} is so small that randomized response would carry no information; use a larger "
+                "epsilon"
             )
         return bits(enough)
 

@@ -1,4 +1,4 @@
-"""Poisson samples of one table, step after step, that use no unit more than a public number of times."""
+"""Successive Poisson samples of one table that contain no unit more than a public number of times."""
 
 import math
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ ACCEPTED_LOSS = 0.01
 
 @dataclass(frozen=True)
 class BoundedPoisson:
-    """Which units take part in which of several steps.
+    """The random choice of the units that take part in each of several steps.
 
     Each unit throws a coin of its own before each step and takes part if it shows heads, unless it has taken part
     `most_participations` times already. Its coins do not depend on any other unit or on any data.
@@ -82,11 +82,11 @@ class BoundedPoisson:
         if not 1 <= self.rate_units <= RATE_UNITS:
             raise ValueError(f"a sampling rate must lie in 1/2^32 .. 1, not {self.rate_units}/2^32")
         if not 1 <= self.most_participations <= self.n_steps:
-            raise ValueError(f"a unit takes part 1 to {self.n_steps} times, not {self.most_participations}")
+            raise ValueError(f"most_participations must lie in 1..{self.n_steps}, not at {self.most_participations}")
         if self.rate_units == RATE_UNITS and self.most_participations < self.n_steps:
             raise ValueError(
-                f"at rate 1 every unit takes part in all {self.n_steps} steps: after {self.most_participations} nobody "
-                "would be left"
+                "at rate 1 every unit takes part in every step, so no unit would be left after "
+                f"{self.most_participations} of the {self.n_steps} steps"
             )
 
     @classmethod
@@ -114,10 +114,10 @@ class BoundedPoisson:
         return Fraction(self.rate_units, RATE_UNITS)
 
     def samples(self, stream: KeyStream, n_units: int) -> Iterator[NDArray[np.intp]]:
-        """Draw all samples, one after the other; who holds the same stream draws the same ones.
+        """Draw all samples in order; holders of the same stream draw the same samples.
 
         Args:
-            stream: where the coins come from: secret to those whom the sampling shall keep in the dark.
+            stream: the source of the coins; it must be secret from observers that the sampling is to protect from.
             n_units: how many there are.
 
         Yields:
@@ -133,7 +133,7 @@ class BoundedPoisson:
     def sampled_event(
         self, release: SkellamDpEvent | SkellamShiftsDpEvent, most_rows: int = 1
     ) -> BoundedSampledDpEvent:
-        """Return what all steps cost in the eyes of who does not know the coins.
+        """Return the cost of all steps in the view of an observer who does not know the coins.
 
         Args:
             release: one step about one row without sampling, for add_or_remove_one.
@@ -150,14 +150,17 @@ class BoundedPoisson:
     def participation_event(
         self, release: SkellamDpEvent | SkellamShiftsDpEvent, most_rows: int = 1
     ) -> SkellamDpEvent | SkellamShiftsDpEvent:
-        """Return what all steps cost in the eyes of who knows the coins: as many releases as a unit takes part in.
+        """Return the cost of all steps for an observer who knows the coins: that of the releases with the unit.
 
         Args:
             release: one step about one row without sampling, for replace_one.
             most_rows: k, of what is protected.
         """
         if release.adjacency is not Adjacency.REPLACE_ONE:
-            raise ValueError("who knows the coins knows how many units there are: only a replaced one can be hidden")
+            raise ValueError(
+                "a view that knows the coins knows the number of units, so its neighbouring relation must be "
+                "replace_one"
+            )
         return for_rows(release, most_rows).times(self.most_participations)
 
     def most_sampled(self, most_units: int, log2_probability: float) -> int:

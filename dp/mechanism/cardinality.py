@@ -36,7 +36,7 @@ HIGHEST = 33
 """Largest level; up to some 2^28 users no sketch gets there often enough to matter."""
 
 MAX_PHANTOMS = 1 << 20
-"""Of each kind: beyond, there are more phantoms than a sketch can tell users from."""
+"""Largest number of phantoms of each kind. With more, a sketch could no longer distinguish users from phantoms."""
 
 _WORDS_PER_BLOCK = 1 << 20
 _MISS = 1e-3  # probability that the phantoms of a cluster alone stay at or below the floor
@@ -47,11 +47,11 @@ _SHARED = tuple(sorted({round(2 ** (i / 2)) for i in range(21)}))  # 1 .. 1024
 class PartitionSketch:
     """The sketches that a group of parties makes with one key, and what they cost.
 
-    Hashes of users are independent and alike, so it does not matter which place in the table a user has, nor that
-    others move up when one is removed.
+    Hashes of users are independent and identically distributed, so neither the position of a user in the table matters
+    nor that others move up when one is removed.
 
-    Who knows a hash key knows H of every user and sees from the sketches whose are in a cluster: there is no guarantee
-    against somebody to whom one of the parties gave it.
+    Whoever knows a hash key knows H of every user and can infer from the sketches which users are in a cluster: there
+    is no guarantee against an observer to whom a party revealed the key.
 
     Attributes:
         n_clusters: k' of each party.
@@ -73,9 +73,12 @@ class PartitionSketch:
 
     def __post_init__(self) -> None:
         if min(self.n_clusters, self.n_sketches, self.n_groups) < 1 or self.n_parties < 2:
-            raise CalibrationError("there is at least one cluster and one sketch, and there are at least two parties")
+            raise CalibrationError("at least one cluster, one sketch and two parties are needed")
         if not (0 <= self.own_phantoms <= MAX_PHANTOMS and 1 <= self.shared_phantoms <= MAX_PHANTOMS):
-            raise CalibrationError(f"a sketch has 1..{MAX_PHANTOMS} shared phantoms and at most as many own ones")
+            raise CalibrationError(
+                f"the number of shared phantoms must lie in 1..{MAX_PHANTOMS}, and that of own phantoms in "
+                f"0..{MAX_PHANTOMS}"
+            )
         if not 1 <= self.floor < HIGHEST:
             raise CalibrationError(f"the floor of a sketch lies in 1..{HIGHEST - 1}")
 
@@ -140,7 +143,7 @@ class PartitionSketch:
         if membership.size and not 0 <= membership.min() <= membership.max() < self.n_clusters:
             raise ValueError(f"a cluster lies outside 0..{self.n_clusters - 1}")
         if not 0 <= axis < self.n_parties:
-            raise ValueError(f"a party of a group of {self.n_parties} has no axis {axis}")
+            raise ValueError(f"axis {axis} does not exist in a group of {self.n_parties} parties")
         levels = highest_of_clusters(users, membership, self.n_clusters, self.n_sketches)
         np.maximum(levels, self._shared_levels(phantoms, axis), out=levels)
         np.maximum(levels, own, out=levels)

@@ -124,7 +124,9 @@ class NoisyGram:
         if self.n_columns < 1 or self.squared_norm_bound < 1:
             raise ValueError("a Gram matrix needs at least one column and a squared norm bound of at least 1")
         if not 0 <= self.colluding < self.n_parties:
-            raise ValueError(f"{self.colluding} colluding parties of {self.n_parties} leave no noise unknown")
+            raise ValueError(
+                f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
+            )
         if self.party_mu % 2 or not 2 <= self.party_mu <= MAX_MU:
             raise ValueError(f"party_mu must be even and lie in 2..2^100, not {self.party_mu}")
 
@@ -199,7 +201,7 @@ class NoisyGram:
         return tail_bound(self.n_parties * self.party_mu, self.n_entries, log2_probability)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """Return what the release costs whom, as plain JSON data. Public.
+        """Return the privacy cost of the release in each view, as plain JSON data. Public.
 
         Raises:
             CalibrationError: delta is out of range.

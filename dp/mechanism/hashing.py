@@ -71,7 +71,7 @@ class LocalHashing:
 
     def __post_init__(self) -> None:
         if self.n_options < 2 or self.response.n_options > MAX_BUCKETS:
-            raise CalibrationError(f"hashing needs two options, and at most {MAX_BUCKETS} buckets")
+            raise CalibrationError(f"local hashing needs at least two options and at most {MAX_BUCKETS} buckets")
 
     def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
         """Return what one report costs: that of its response, as functions are public and do not depend on choices."""
@@ -114,7 +114,7 @@ class LocalHashing:
         """
         p, q = float(self.response.truthful), 1 / self.response.n_options
         if p == q:
-            raise CalibrationError("reports that are independent of the truth cannot be made unbiased")
+            raise CalibrationError("no unbiased estimate exists, because the reports do not depend on the truth")
         found: Floats = ((reports[:, None] == self._buckets(len(reports))) - q) / (p - q)
         return found
 

@@ -1,4 +1,4 @@
-"""The release of a sketch G X: a shared random matrix times the joint table, each party's block with noise of its own.
+"""The release of a sketch G X: a shared random matrix times the joint table, with each party's own noise on its block.
 
 Sketch-and-perturb [VertPrim23, appendix E], with its privacy repaired.
 """
@@ -80,9 +80,11 @@ class NoisySketch:
 
     def __post_init__(self) -> None:
         if self.sketch_rows < 1 or self.multiplier < 1 or self.constant < 0:
-            raise ValueError("a sketch has rows and noise, and its constant is not negative")
+            raise ValueError(
+                "a sketch needs at least one row and positive noise, and its constant must not be negative"
+            )
         if not self.squared_norm_bounds or min(self.squared_norm_bounds) < 1:
-            raise ValueError("a sketch has blocks, each with a positive norm bound")
+            raise ValueError("a sketch needs at least one block, and each block needs a positive norm bound")
 
     @classmethod
     def calibrate(
@@ -157,7 +159,7 @@ class NoisySketch:
         return self.variance(largest_squared_column) <= MAX_SCALE**2
 
     def report(self, delta: float) -> dict[str, Any]:
-        """Return what the release costs whom, as plain JSON data. Public.
+        """Return the privacy cost of the release in each view, as plain JSON data. Public.
 
         Raises:
             CalibrationError: delta is out of range.

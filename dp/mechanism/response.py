@@ -62,7 +62,7 @@ class RandomizedResponse:
         enough = last_enough(is_private, lacking=_STEPS, enough=_STEPS // n_options)
         if enough == _STEPS // n_options:
             raise CalibrationError(
-                f"epsilon {epsilon:g} is so small that nothing of the truth would be left; allow a larger one"
+                f"epsilon {epsilon:g} is so small that the reports would carry no information; use a larger epsilon"
             )
         return response(enough)
 
@@ -139,6 +139,6 @@ class RandomizedResponse:
         """
         p, q = float(self.truthful), float(self.other)
         if self.truthful == self.other:
-            raise CalibrationError("reports that are independent of the truth cannot be made unbiased")
+            raise CalibrationError("no unbiased estimate exists, because the reports do not depend on the truth")
         found: Floats = ((reports[:, None] == np.arange(self.n_options)) - q) / (p - q)
         return found

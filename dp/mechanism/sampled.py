@@ -1,4 +1,4 @@
-"""Sums over samples of a table, step after step, with Skellam noise of which each party adds a part."""
+"""Sums over successive samples of a table, with Skellam noise of which each party adds a part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,10 @@ class SampledSkellam:
 
     def __post_init__(self) -> None:
         if self.step.protected != RECORD:
-            raise ValueError("a step is about one row: how many a person has in it depends on the sampling")
+            raise ValueError(
+                "the sensitivity of a step must be for one row; the sampling decides how many rows of a person are in "
+                "a step"
+            )
 
     @classmethod
     def calibrate(
@@ -99,7 +102,7 @@ class SampledSkellam:
         return self.step.noise_tail_bound(log2_probability - float(np.log2(self.sampling.n_steps)))
 
     def report(self, what: str, delta: float) -> dict[str, Any]:
-        """Return what the steps cost whom, as plain JSON data. Public.
+        """Return the privacy cost of the steps in each view, as plain JSON data. Public.
 
         Args:
             what: is released in a step, in words.

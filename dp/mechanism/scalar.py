@@ -82,7 +82,7 @@ class _AdditiveNoise(Mechanism):
 
     def __post_init__(self) -> None:
         if self.length < 1 or self.squared_l2 < 0 or self.l1 < 0:
-            raise ValueError("a release has at least one number, and sensitivities that are not negative")
+            raise ValueError("a release needs at least one number, and its sensitivities must not be negative")
         if not 1 <= self.parameter <= self._most():
             raise ValueError(f"a noise parameter of {self.parameter} is outside 1..{self._most()}")
 

@@ -1,4 +1,4 @@
-"""The release of an integer vector with noise of which no party knows more than its own part."""
+"""The release of an integer vector with distributed noise, of which each party knows only its own part."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from entropy import Entropy
 
 @dataclass(frozen=True)
 class VectorSensitivity:
-    """How far one row moves an integer vector: bounds over all pairs of neighbours.
+    """The sensitivity of an integer vector to one row: bounds over all pairs of neighbours.
 
     Attributes:
         squared_l2: of the sum of the squared differences.
@@ -110,11 +110,13 @@ class SharedSkellam:
 
     def __post_init__(self) -> None:
         if self.length < 1 or self.n_releases < 1:
-            raise ValueError("a release has at least one entry, and there is at least one")
+            raise ValueError("there must be at least one release, and a release needs at least one entry")
         if set(self.sensitivities) != set(VIEWS):
             raise ValueError("a sensitivity is needed for each view")
         if not 0 <= self.colluding < self.n_parties:
-            raise ValueError(f"{self.colluding} colluding parties of {self.n_parties} leave no noise unknown")
+            raise ValueError(
+                f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
+            )
         if not 1 <= self.party_mu <= MAX_MU:
             raise ValueError(f"party_mu must lie in 1..2^100, not {self.party_mu}")
 
@@ -187,7 +189,7 @@ class SharedSkellam:
         return math.sqrt(2 * self.unknown_mu(view))
 
     def report(self, what: str, delta: float) -> dict[str, Any]:
-        """Return what the releases cost whom, as plain JSON data. Public.
+        """Return the privacy cost of the releases in each view, as plain JSON data. Public.
 
         Args:
             what: is released, in words.

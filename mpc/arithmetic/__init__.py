@@ -1,1 +1,1 @@
-"""Arithmetic on shares without a message in sight: residues, kernels, Shamir sharing, opening."""
+"""Local arithmetic on shares, without messages: residues, kernels, Shamir sharing, opening."""

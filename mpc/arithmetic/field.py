@@ -8,7 +8,6 @@ An array of field elements has dtype uint64 and shape `(n_words, *shape)`: row w
 Residues that the field does not use are zero, and so is bit 63 of every word.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,52 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from entropy import KeyStream
 from mpc.arithmetic import kernels
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.moduli import PRIMES, WordConstants, is_prime, words_of
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
-
-PRIMES = (2097143, 2097133, 2097131, 2097097, 2097091, 2097083)
-"""The six largest primes below 2^21."""
 
 _CHUNK = 1 << 13  # words per pass of a linear combination: the result stays in the caches near the core
 _STREAM_CHUNK = 1 << 16  # words drawn from a key stream before they are checked: they stay in the second-level cache
 
 Weights = Sequence[int]
 """One public factor: its residue modulo each prime of the field, in order."""
-
-
-@dataclass(frozen=True)
-class _Word:
-    """What the kernels need to know of the three residues of one word; unused residues have modulus 1."""
-
-    primes: Words
-    inverses: NDArray[np.float64]
-    mask: np.uint64
-    garner: Words
-    order: int
-
-
-@functools.cache
-def _words_of(primes: tuple[int, ...]) -> tuple[_Word, ...]:
-    words = []
-    for start in range(0, len(primes), RESIDUES_PER_WORD):
-        used = primes[start : start + RESIDUES_PER_WORD]
-        p0, p1, p2 = used + (1,) * (RESIDUES_PER_WORD - len(used))
-        moduli = np.array([p0, p1, p2], dtype=np.uint64)
-        words.append(
-            _Word(
-                primes=moduli,
-                inverses=1.0 / moduli.astype(np.float64),
-                mask=np.uint64(
-                    sum(((1 << (p - 1).bit_length()) - 1) << (RESIDUE_BITS * i) for i, p in enumerate(used))
-                ),
-                garner=np.array([pow(p0, -1, p1), pow(p0 * p1, -1, p2)], dtype=np.uint64),
-                order=math.prod(used),
-            )
-        )
-    return tuple(words)
-
-
-def _is_prime(n: int) -> bool:
-    return n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))
 
 
 @dataclass(frozen=True, init=False)
@@ -88,16 +49,16 @@ class ResidueField:
     order: int = field(compare=False, repr=False)
     half_order: int = field(compare=False, repr=False)
     n_words: int = field(compare=False, repr=False)
-    _words: tuple[_Word, ...] = field(compare=False, repr=False)
+    _words: tuple[WordConstants, ...] = field(compare=False, repr=False)
 
     def __init__(self, n_primes: int) -> None:
         if not 1 <= n_primes <= len(PRIMES):
-            raise FieldTooSmallError(f"a field has 1 to {len(PRIMES)} primes, not {n_primes}")
+            raise FieldTooSmallError(f"a field must have 1 to {len(PRIMES)} primes, not {n_primes}")
         self._fill(PRIMES[:n_primes])
 
     def _fill(self, primes: tuple[int, ...]) -> None:
         order = math.prod(primes)
-        words = _words_of(primes)
+        words = words_of(primes)
         values = {"primes": primes, "order": order, "half_order": order // 2, "n_words": len(words), "_words": words}
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -112,11 +73,11 @@ class ResidueField:
         """
         chosen = tuple(primes)
         if not 1 <= len(chosen) <= len(PRIMES) or len(set(chosen)) != len(chosen):
-            raise LocalFaultError(f"a field has 1 to {len(PRIMES)} distinct primes")
-        if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not _is_prime(p) for p in chosen):
+            raise LocalFaultError(f"a field must have 1 to {len(PRIMES)} distinct primes")
+        if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not is_prime(p) for p in chosen):
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
         if min(math.prod(chosen) // 2, 1 << 63) // min(chosen) >= 1 << 51:
-            raise LocalFaultError("the smallest prime is too small beside the order")
+            raise LocalFaultError("the smallest prime is too small compared with the order of the field")
         made = cls.__new__(cls)
         made._fill(chosen)
         return made
@@ -139,8 +100,8 @@ class ResidueField:
         limit_bits = RESIDUE_BITS * len(PRIMES)
         needed_bits = (2 * bound).bit_length()
         raise FieldTooSmallError(
-            f"values of this size need a field of {needed_bits} bits; the limit is {limit_bits}: "
-            "coarser quantisation, tighter bounds or fewer rows make them smaller"
+            f"values of this size need a field of {needed_bits} bits, but the largest field has {limit_bits}; use a "
+            "coarser quantisation, tighter bounds or fewer rows"
         )
 
     # -- conversion ------------------------------------------------------------------------------------------------
@@ -215,7 +176,9 @@ class ResidueField:
     def pack(self, residues: Sequence[NDArray[Any]]) -> Words:
         """Return the words that hold these residues: one integer array per prime, each entry in [0, p)."""
         if len(residues) != len(self.primes):
-            raise ShapeError(f"{len(residues)} arrays of residues for {len(self.primes)} primes")
+            raise ShapeError(
+                f"there must be one array of residues for each of {len(self.primes)} primes, not {len(residues)}"
+            )
         out = self.zeros(np.shape(residues[0]))
         for i, values in enumerate(residues):
             shift = np.uint64(RESIDUE_BITS * (i % RESIDUES_PER_WORD))
@@ -341,7 +304,7 @@ class ResidueField:
             out: C-contiguous array to be overwritten, none of `parts`; or None for a new one.
         """
         if not parts or len(parts) != len(weights):
-            raise ShapeError(f"{len(parts)} parts with {len(weights)} weights")
+            raise ShapeError(f"there must be one weight for each of {len(parts)} parts, not {len(weights)}")
         for part in parts:
             self._check_shape(part)
             if part.shape != parts[0].shape:
@@ -373,7 +336,9 @@ class ResidueField:
 
     def _weights_by_word(self, weights: Weights) -> list[Words]:
         if len(weights) != len(self.primes):
-            raise ShapeError(f"a factor of {len(weights)} residues in a field of {len(self.primes)} primes")
+            raise ShapeError(
+                f"a factor must have one residue for each of {len(self.primes)} primes, not {len(weights)}"
+            )
         padded = [*weights, *([0] * (-len(weights) % RESIDUES_PER_WORD))]
         return list(np.array(padded, dtype=np.uint64).reshape(self.n_words, RESIDUES_PER_WORD))
 

@@ -99,7 +99,7 @@ class GramAccumulator:
                 )
         n_columns = sum(block.shape[2] for block in blocks)
         if n_columns != self._n_columns:
-            raise ShapeError(f"the blocks have {n_columns} columns together, not {self._n_columns}")
+            raise ShapeError(f"the blocks together have {n_columns} columns instead of {self._n_columns}")
         return int(n_rows)
 
 

@@ -1,7 +1,7 @@
-"""Opening a sharing: interpolate, check the surplus, correct wrong shares and name who sent them.
+"""Opening a sharing: interpolate, check surplus shares, correct corrupted shares and name their senders.
 
 The shares of one element are a word of a Reed-Solomon code. With m shares of degree d there are m - d - 1 more than
-needed: that many missing members are survived, and half as many wrong ones are corrected.
+needed: up to that many shares may be missing, and up to half as many corrupted shares can be corrected.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Opening:
 
     Attributes:
         words: the values, shape `(n_words, *shape)`. Not shown by repr.
-        wrong: the numbers of those that sent a wrong share of any entry, ascending; empty if all agree.
+        wrong: the numbers of the members that sent a corrupted share of any entry, ascending; empty if all agree.
     """
 
     words: Words = field(repr=False)
@@ -30,10 +30,10 @@ class Opening:
 
 
 def survivable(n_parties: int, degree: int) -> tuple[int, int]:
-    """Return how many parties may vanish before an opening, and how many may lie instead.
+    """Return how many parties may drop out before an opening, and how many may send corrupted shares instead.
 
-    An opening needs degree + 1 shares. Of the surplus s all may be missing; or s // 2 may be wrong and are corrected
-    and named.
+    An opening needs degree + 1 shares. Of the surplus s all shares may be missing; or s // 2 shares may be corrupted
+    and are corrected, and their senders named.
 
     Args:
         n_parties: N.
@@ -70,9 +70,9 @@ def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -
     Cost: one linear combination of `degree + 1` arrays, and one more per surplus share.
     """
     if degree < 0 or any(number < 1 for number in shares):
-        raise LocalFaultError("a sharing has a degree of at least 0 and shares numbered from 1")
+        raise LocalFaultError("the degree of a sharing must be at least 0, and its shares must be numbered from 1")
     if len(shares) < degree + 1:
-        raise TooFewSharesError(f"{len(shares)} shares arrived, {degree + 1} are needed")
+        raise TooFewSharesError(f"{len(shares)} shares arrived, but {degree + 1} are needed")
     numbers = tuple(sorted(shares))
     n_correctable = (len(numbers) - degree - 1) // 2
     wrong: set[int] = set()
@@ -85,8 +85,8 @@ def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -
         found = _wrong_in_entry(shares, numbers, entry, degree, field) if n_correctable else None
         if found is None or len(wrong | found) > n_correctable:
             raise InconsistentSharesError(
-                f"the {len(numbers)} shares of {list(numbers)} contradict each other; with {degree + 1} needed, "
-                f"at most {n_correctable} wrong senders can be told apart and there are more"
+                f"the {len(numbers)} shares of {list(numbers)} contradict each other; {degree + 1} shares are needed, "
+                f"so at most {n_correctable} corrupted shares can be corrected, and there are more"
             )
         wrong |= found
     words = field.combine([shares[number] for number in basis], lagrange_weights(field, basis))

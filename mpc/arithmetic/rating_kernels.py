@@ -22,7 +22,7 @@ from mpc.machine_code import Array, inlined, kernel
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_LEAST_STEP = 2.0**-40
+_MIN_STEP = 2.0**-40
 """How much a vector that is too long is shrunk first. Each further step is twice as large, so few are ever needed."""
 
 _INDEX = Array("int64")
@@ -67,7 +67,7 @@ def add_offset_vectors(
             mean += deviations[k]
         mean = np.divide(mean, float(end - first) + mean_ridge)
         whole = units * weights[i]
-        factor, step = whole, _LEAST_STEP
+        factor, step = whole, _MIN_STEP
         while True:
             count = np.int64(factor * count_weight)
             squared = (end - first) * count * count
@@ -180,7 +180,7 @@ def add_factor_vectors(
         if end <= first:
             continue
         weight = weights[i]
-        factor, step = units, _LEAST_STEP
+        factor, step = units, _MIN_STEP
         while True:
             squared: Any = 0
             for k in range(first, end):
@@ -237,7 +237,7 @@ def add_rating_vectors(
     for k in range(rows.size):
         o = others[k]
         residual = _clipped(deviations[k] - offsets[o], largest)
-        factor, step = units, _LEAST_STEP
+        factor, step = units, _MIN_STEP
         while True:
             count, alone = np.int64(factor * count_weight), np.int64(factor * residual)
             squared = count * count + alone * alone

@@ -17,8 +17,8 @@ def decode_reed_solomon(points: Sequence[int], values: Sequence[int], degree: in
 
     With m points, up to e = (m - degree - 1) // 2 wrong values are corrected, and the answer is then unique. Gao's
     decoder [Gao03]: the extended Euclidean algorithm on prod_i (x - x_i) and the interpolation polynomial of all values
-    stops at the remainder f * v, where v vanishes at the wrong points. Where there are too many, the quotient f has too
-    high a degree or differs from the values at more than e points.
+    stops at the remainder f * v, where v drops_out at the wrong points. Where there are too many, the quotient f has
+    too high a degree or differs from the values at more than e points.
 
     Args:
         points: m distinct abscissas in [0, prime).
@@ -30,7 +30,9 @@ def decode_reed_solomon(points: Sequence[int], values: Sequence[int], degree: in
     """
     n_points = len(points)
     if n_points != len(values) or not 0 <= degree < n_points:
-        raise LocalFaultError(f"{len(values)} values at {n_points} points do not determine a degree of {degree}")
+        raise LocalFaultError(
+            f"{len(values)} values at {n_points} points do not determine a polynomial of degree {degree}"
+        )
     n_correctable = (n_points - degree - 1) // 2
     previous, remainder = _through(points, values, prime)
     previous_locator: Polynomial = []
@@ -53,7 +55,7 @@ def decode_reed_solomon(points: Sequence[int], values: Sequence[int], degree: in
 def _through(points: Sequence[int], values: Sequence[int], prime: int) -> tuple[Polynomial, Polynomial]:
     """Return prod_i (x - x_i), and the polynomial of least degree through all points, by Newton's divided steps.
 
-    Each step adds a multiple of the product so far, which vanishes at all points before, such that the next one fits.
+    Each step adds a multiple of the product so far, which drops_out at all points before, such that the next one fits.
     """
     product: Polynomial = [1]
     polynomial: Polynomial = []

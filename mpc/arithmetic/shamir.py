@@ -53,7 +53,9 @@ def lagrange_weights(field: ResidueField, points: Sequence[int], at: int = 0) ->
     if not abscissas or len(set(abscissas)) != len(abscissas):
         raise LocalFaultError(f"interpolation needs distinct points, not {abscissas}")
     if not all(0 <= x < min(field.primes) for x in (*abscissas, at)):
-        raise LocalFaultError(f"abscissas lie in 0 .. {min(field.primes) - 1}, unlike some of {(*abscissas, at)}")
+        raise LocalFaultError(
+            f"abscissas must lie in 0 .. {min(field.primes) - 1}, but some of {(*abscissas, at)} do not"
+        )
     return _weights(field.primes, abscissas, at)
 
 
@@ -77,8 +79,8 @@ class ShamirScheme:
     def __post_init__(self) -> None:
         if not 1 <= self.degree < self.n_parties:
             raise TooFewPartiesError(
-                f"{self.n_parties} parties cannot hold a sharing of degree {self.degree}: "
-                f"the degree is at least 1 and at least {max(self.degree, 1) + 1} parties are needed"
+                f"{self.n_parties} parties cannot hold a sharing of degree {self.degree}: the degree must be at least "
+                f"1, and at least {max(self.degree, 1) + 1} parties are needed"
             )
         if self.n_parties >= min(self.field.primes):
             raise TooFewPartiesError(
@@ -146,7 +148,7 @@ class ShamirScheme:
     def recombine(self, shares: Mapping[int, Words]) -> Words:
         """Return the secrets from any `degree + 1` shares; of more, those with the lowest numbers are used.
 
-        It does not look for wrong shares: `mpc.arithmetic.opening.open_shares` does.
+        It does not check for corrupted shares; `mpc.arithmetic.opening.open_shares` does.
 
         Args:
             shares: party number to share, each of shape `(n_words, *shape)`.
@@ -157,8 +159,8 @@ class ShamirScheme:
         """
         unknown = sorted(set(shares) - set(self.parties))
         if unknown:
-            raise ShapeError(f"shares are numbered 1 .. {self.n_parties}, unlike {unknown[0]}")
+            raise ShapeError(f"there is no share number {unknown[0]}; shares are numbered 1 .. {self.n_parties}")
         if len(shares) < self.n_required:
-            raise TooFewSharesError(f"{len(shares)} shares arrived, {self.n_required} are needed")
+            raise TooFewSharesError(f"{len(shares)} shares arrived, but {self.n_required} are needed")
         used = sorted(shares)[: self.n_required]
         return self.field.combine([shares[number] for number in used], self.lagrange_weights(used))

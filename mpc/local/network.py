@@ -89,7 +89,7 @@ class LocalNetwork:
         return LocalSession(self, member)
 
     def kill(self, member: int) -> None:
-        """Make a member vanish: nobody hears from it any more."""
+        """Make a member drop out: no message of it arrives any more."""
         self.lost[member] = "killed"
         self._lost_changed.set()
         self._lost_changed = asyncio.Event()
@@ -136,7 +136,7 @@ class LocalNetwork:
         queue = self.queue(sender, receiver, stage)
         while queue.empty():
             if sender in self.lost:
-                raise PeerLostError(sender, stage, f"{self.names[sender]} is gone: {self.lost[sender]}")
+                raise PeerLostError(sender, stage, f"{self.names[sender]} has dropped out: {self.lost[sender]}")
             arrival, loss = asyncio.create_task(queue.get()), asyncio.create_task(self._lost_changed.wait())
             try:
                 done, _ = await asyncio.wait(
@@ -173,7 +173,7 @@ class LocalSession:
         """Send one array; it is copied, so the sender may reuse it."""
         self._check_member(to)
         if to in self._network.lost:
-            raise PeerLostError(to, stage, f"{self.names[to]} is gone: {self._network.lost[to]}")
+            raise PeerLostError(to, stage, f"{self.names[to]} has dropped out: {self._network.lost[to]}")
         sequence = self._next_sent.get((to, stage), 0)
         self._next_sent[(to, stage)] = sequence + 1
         self._network.post(Message(self.me, to, stage, sequence, message.copy()))
@@ -234,7 +234,7 @@ class LocalSession:
         """Do nothing: a job in one process has no price."""
 
     def trust_binding(self, members: Collection[int]) -> None:
-        """Do nothing: no gate waits for it."""
+        """Do nothing: there is no gate here that would need it."""
 
     def accuse(self, member: int, stage: str, what: str) -> None:
         """Record the accusation."""

@@ -1,14 +1,15 @@
-"""Which dealers count, when members may vanish in the middle of a round.
+"""Agreement on the dealers that count when members may drop out in the middle of a round.
 
 Whatever is summed over dealers (a degree reduction, a random element, a sharing of zero) is only consistent if all
-parties sum over the same ones. With exactly 2t + 1 parties there is no choice: all must deal, and a lost one ends the
-job. With more, each party tells all others from whom it received, and the dealers that count are those that every
-answering party received from.
+parties sum over the same ones. With exactly 2t + 1 parties there is no choice: all must deal, and a dropout ends the
+job. With more parties, each party reports to all others from whom it received, and the dealers that count are those
+that every answering party received from.
 
-Two parties may still come to different sets, where a member vanishes while it answers. Therefore the sets so far are
-hashed into the *view*, and the view is part of the name of every later stage and accompanies every opened share:
-parties with different views do not hear each other any more. So at worst too few are left and the job fails; shares
-that belong to different sets never meet in one interpolation. No clock, no coordinator and no vote is involved.
+Two parties may still arrive at different sets if a member drops out while it answers. Therefore all sets so far are
+hashed into the *view*. The view is part of the name of every later stage and accompanies every opened share, so parties
+with different views no longer receive each other's messages. In the worst case too few parties are left and the job
+fails, but shares that belong to different sets are never combined in one interpolation. This needs no clock, no
+coordinator and no vote.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from mpc.protocol.session import Array
 
 
 class DealerAgreement:
-    """What one member knows of who is still there, and of the sets of dealers agreed on so far.
+    """One member's knowledge of the parties that are still active, and of the sets of dealers agreed on so far.
 
     A party that failed once is never listened to again by this member: a late message could be taken for the next one.
 
@@ -36,7 +37,7 @@ class DealerAgreement:
     def __init__(self, exchange: ShareExchange, name: str) -> None:
         self._exchange = exchange
         self._name = name
-        self._gone: dict[int, PeerError] = {}
+        self._dropped_out: dict[int, PeerError] = {}
         self._everybody = tuple(range(1, exchange.n_parties + 1))
         self._dealers = self._everybody
         self._n_agreements = 0
@@ -47,18 +48,18 @@ class DealerAgreement:
 
     @property
     def has_surplus(self) -> bool:
-        """Whether a party may vanish at all: N > 2t + 1."""
+        """Whether parties may drop out at all, that is, whether N > 2t + 1."""
         return self._exchange.n_parties > 2 * self._exchange.t + 1
 
     @property
     def view(self) -> int:
-        """A 64-bit digest of the sets agreed on; 0 as long as nobody has been missed."""
+        """A 64-bit digest of the sets agreed on; 0 as long as no party has dropped out."""
         return self._view
 
     @property
-    def gone(self) -> dict[int, PeerError]:
-        """The parties that failed, and how."""
-        return dict(self._gone)
+    def dropped_out(self) -> dict[int, PeerError]:
+        """The parties that failed, each with its error."""
+        return dict(self._dropped_out)
 
     def stage(self, kind: str) -> str:
         """Return the name of a stage among the parties with my view."""
@@ -66,20 +67,20 @@ class DealerAgreement:
 
     def present(self) -> list[int]:
         """Return the other parties that have not failed."""
-        return [p for p in self._everybody if p != self._exchange.session.me and p not in self._gone]
+        return [p for p in self._everybody if p != self._exchange.session.me and p not in self._dropped_out]
 
     def miss(self, failure: PeerError) -> None:
-        """Go on without a member that failed, if that is possible at all.
+        """Continue without a member that failed, if that is possible.
 
         Raises:
             PeerError: the failure itself, where all parties are needed.
         """
         if not self.has_surplus:
             raise failure
-        self._gone.setdefault(failure.member, failure)
+        self._dropped_out.setdefault(failure.member, failure)
 
     async def agree(self, received: Collection[int], n_required: int) -> tuple[int, ...]:
-        """Return the dealers that count in one round, ascending; the same for all parties that hear each other later.
+        """Return the dealers that count in one round, ascending; equal for all parties that communicate later.
 
         Args:
             received: the dealers whose array I have, myself included.
@@ -95,7 +96,9 @@ class DealerAgreement:
         stage = self.stage("dealers")
         flags = np.array([dealer in received for dealer in self._everybody], dtype=np.uint8)
         session = self._exchange.session
-        others = [p for p in self._everybody if p != session.me]  # whom I do not hear may still hear me, and follow
+        others = [
+            p for p in self._everybody if p != session.me
+        ]  # a party that I do not receive from may still receive from me, and continue
         await asyncio.gather(*(send_unless_lost(session, other, stage, flags) for other in others))
         answers = await asyncio.gather(*(self._flags_of(peer, stage) for peer in self.present()))
         for answer in answers:
@@ -114,16 +117,16 @@ class DealerAgreement:
         return dealers
 
     def begin(self) -> None:
-        """Begin a step. Who holds no shares hears nothing of it, and is to wait for the next opening so much longer."""
+        """Begin a step. Members without shares take no part in it and wait longer for the next opening."""
         self._n_steps_unheard += 1
 
     def settle(self) -> None:
-        """End a step: what was agreed in it becomes part of the view."""
+        """End a step: the sets agreed on in it become part of the view."""
         if self._has_changed:
             self._view = int.from_bytes(self._changes.digest()[:8], "big")
 
     async def senders_with_one_view(self, stage: str, receivers: Sequence[int], n_required: int) -> list[int] | None:
-        """Tell the receivers of an opening my view; as a receiver, return the parties whose shares belong together.
+        """Send my view to the receivers of an opening; as a receiver, return the parties whose shares belong together.
 
         Args:
             stage: of these messages, for this opening only.
@@ -157,7 +160,9 @@ class DealerAgreement:
         found = list(views.values())
         ours = self._view if exchange.am_receiver else max(found, key=found.count, default=0)
         for peer in [p for p in peers if views.get(p, ours) != ours]:
-            what = f"{exchange.session.names[peer]} has been cut off: it counts other dealers than the rest"
+            what = (
+                f"{exchange.session.names[peer]} has been cut off: its set of dealers differs from that of the others"
+            )
             self.miss(PeerLostError(peer, stage, what))
         senders = [party for party in sorted(views) if views[party] == ours]
         if len(senders) < n_required:
@@ -168,7 +173,7 @@ class DealerAgreement:
         answer = await self._patient_answer(peer, stage, (len(self._everybody),), np.uint8, patience=2)
         if not isinstance(answer, PeerError) and answer.max() > 1:
             name = self._exchange.session.names[peer]
-            return PeerViolationError(peer, stage, f"{name} sent something else than flags in stage {stage}")
+            return PeerViolationError(peer, stage, f"{name} sent invalid flags in stage {stage}")
         return answer
 
     async def _view_of(self, peer: int, stage: str, patience: int) -> int | PeerError:
@@ -178,7 +183,7 @@ class DealerAgreement:
     async def _patient_answer(
         self, peer: int, stage: str, shape: tuple[int, ...], dtype: type, patience: int
     ) -> Array | PeerError:
-        """Wait for several deadlines: the peer may itself be waiting for a third that is silent."""
+        """Wait for several deadlines, because the peer may itself be waiting for a third party that is silent."""
         for attempt in range(patience):
             try:
                 return await self._exchange.session.receive(peer, stage, shape, dtype)
@@ -190,8 +195,8 @@ class DealerAgreement:
         raise AssertionError("patience is at least 1")
 
     def _too_few(self, stage: str, left: Sequence[int], n_required: int) -> PeerError:
-        """Return the error that ends the job: the first failure that I saw, or else one who failed others."""
-        failure = next((self._gone[p] for p in self._everybody if p in self._gone), None)
+        """Return the error that ends the job: the first failure seen here, or that of a party that others missed."""
+        failure = next((self._dropped_out[p] for p in self._everybody if p in self._dropped_out), None)
         if failure is not None:
             return failure
         names = self._exchange.session.names
@@ -199,5 +204,5 @@ class DealerAgreement:
         return PeerLostError(
             absent,
             stage,
-            f"{names[absent]} did not reach everybody: {len(left)} parties are left, {n_required} are needed",
+            f"{names[absent]} did not reach all parties: {len(left)} parties are left, but {n_required} are needed",
         )

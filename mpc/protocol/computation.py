@@ -28,8 +28,9 @@ class Computation(Rows, Products, Noise, Openings):
     Methods that take rounds are awaited one after another, in the same order by all members: independent products go
     into one round with `reduce_all`. After an error nothing more can be computed.
 
-    A party that vanishes after input does not end the computation while more than 2t parties are left and hear each
-    other; see `mpc.protocol.agreement`. With exactly N = 2t + 1 parties, none may vanish before a product is opened.
+    A party that drops out after the input does not end the computation while more than 2t parties are left that
+    communicate with each other; see `mpc.protocol.agreement`. With exactly N = 2t + 1 parties, none may drop out before
+    a product is opened.
 
     Args:
         exchange: dealing and taking of shares, in one field.
@@ -53,7 +54,7 @@ class Computation(Rows, Products, Noise, Openings):
         Raises:
             TooFewPartiesError: N < 2t + 1.
             PeerViolationError: a member sent no valid key, or has another field, n_parties, t or name than I have.
-            PeerError: a member is silent or lost.
+            PeerError: a member is silent or drops out.
 
         Cost: 2 rounds, 64 bytes per pair and direction; the coordinator takes no part.
         """

@@ -1,4 +1,4 @@
-"""Running the halves of a protocol together, and blocking work beside them."""
+"""Running parts of a protocol concurrently, and blocking work beside them."""
 
 import asyncio
 import contextvars
@@ -28,7 +28,7 @@ async def run_to_its_end(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     lock was to keep apart then overlaps. The cancellation is not lost: it is raised afterwards, instead of the result.
 
     Raises:
-        CancelledError: we were cancelled. The work was done all the same, unless it failed; that is not told.
+        CancelledError: we were cancelled. The work was finished nevertheless, unless it failed, which is not reported.
     """
     call = partial(contextvars.copy_context().run, partial(work, *args, **kwargs))
     # No task, as `asyncio.to_thread` would need: a loop that ends cancels its tasks, and leaves their threads behind.

@@ -1,9 +1,9 @@
 """Element-wise products with double sharings: less to send than by resharing, in more rounds [DN07].
 
 The parties prepare random elements r, each shared twice: with degree t and with degree 2t. A product x * y of shares
-has degree 2t; the parties send x * y - r to a *king*, who opens it and tells the value e; [r]_t + e is the product with
-degree t. Nobody learns r, so e is uniform and tells nothing. The elements of a batch are divided among all parties, and
-each is the king of some: the load is even.
+has degree 2t; the parties send x * y - r to a *king*, which opens it and sends out the value e; [r]_t + e is the
+product with degree t. Nobody learns r, so e is uniform and tells nothing. The elements of a batch are divided among all
+parties, and each is the king of some: the load is even.
 
 Three things make it cheap here. N dealers that share one random element each make N - t random elements that no t of
 them know, not one. Shares are derived from pairwise keys, those of degree N - 1 without anything to send. And a king
@@ -53,7 +53,8 @@ def double_sharings_win(n_parties: int, t: int, n_elements: int, n_words: int) -
         resharing           (5 + 20 t) ns     t
         double sharings    (48 +  8 t) ns     t / (t + 1) + 3 t / N
 
-    Never where N > 2t + 1: there resharing goes on without a lost party and names wrong ones, this does neither.
+    It is never used if N > 2t + 1: resharing then tolerates dropouts and names parties with corrupted shares; this way
+    does neither.
     """
     if n_parties != 2 * t + 1:
         return False
@@ -112,8 +113,8 @@ async def reduce_with_double_sharings(
 
     Raises:
         TooFewPartiesError: N is not 2t + 1.
-        PeerError: a member is lost, silent or sent what is no share.
-        InconsistentSharesError: a party sent a wrong share of x * y - r, or a king a wrong value.
+        PeerError: a member drops out, is silent or sent an invalid share.
+        InconsistentSharesError: a party sent a corrupted share of x * y - r, or a king a wrong value.
 
     Privacy: passive, at most t corrupt. The honest parties' N - t contributions make every r uniform and its sharing of
     degree 2t a uniform polynomial with value r, so x * y - r is a uniform polynomial, whoever sees all of it.
@@ -180,7 +181,7 @@ class _Multiplication:
             await self._masked.put(_Masked(block, segment, mask, masked))
 
     async def open(self) -> None:
-        """As a king, open what is mine; add to r what the kings say."""
+        """As a king, open my part; then add to r the values that the kings sent."""
         for _ in self._segments:
             masked = await self._masked.get()
             reigns = self._reigns(masked.where.stop - masked.where.start)
@@ -197,7 +198,7 @@ class _Multiplication:
         assert opening is not None, "every party receives"
         if opening.words.any():
             raise InconsistentSharesError(
-                f"the shares of {list(self._everybody)} of masked products are not those of the values that were opened"
+                f"the shares of {list(self._everybody)} of the masked products contradict the values that were opened"
             )
 
     def _n_dealt(self, segment: slice) -> int:

@@ -1,4 +1,4 @@
-"""One sender, many receivers: the receivers make sure that all were told the same."""
+"""One sender, many receivers: the receivers check that all of them received the same array."""
 
 import hashlib
 import hmac
@@ -17,9 +17,9 @@ async def receive_alike(
 ) -> NDArray[np.uint64]:
     """Return the next array of a stage once all receivers have said that they got the same.
 
-    Each receiver sends a SHA-256 of what it got to every other one, in the order of the stage. A sender that tells two
-    of them different things is found out before either acts on it (the echo of Bracha's broadcast, for receivers that
-    follow the protocol).
+    Each receiver sends a SHA-256 of what it got to every other one, in the order of the stage. A sender that sends
+    different arrays to two of them is detected before either acts on its array (the echo of Bracha's broadcast, for
+    receivers that follow the protocol).
 
     Args:
         session: my end of the job.
@@ -30,7 +30,7 @@ async def receive_alike(
 
     Raises:
         PeerViolationError: another receiver got something else, or says so; names the sender.
-        PeerError: somebody is silent or lost.
+        PeerError: a member is silent or drops out.
 
     Cost: 1 round besides the array's own, 32 bytes per pair and direction.
     """
@@ -43,7 +43,7 @@ async def receive_alike(
         theirs = await session.receive(other, echo, digest.shape, np.uint8)
         if not hmac.compare_digest(theirs.tobytes(), digest.tobytes()):
             names = session.names
-            what = f"{names[sender]} told {names[other]} something else than {names[session.me]} in stage {stage}"
+            what = f"{names[sender]} sent different arrays to {names[other]} and {names[session.me]} in stage {stage}"
             raise PeerViolationError(sender, stage, what)
 
     await run_together(*(with_receiver(other) for other in receivers if other != session.me))

@@ -1,4 +1,4 @@
-"""Do all members hold the same value? A test that reveals yes or no and nothing else.
+"""A test whether members hold the same value, which reveals only yes or no.
 
 Comparing keyed digests would let a party test guesses: "is your list of ids mine without this one?" Here the members
 share their digests, and only r * (d_p - d_q) is opened, with an r that nobody knows.
@@ -38,11 +38,11 @@ async def check_equal(
         label: stage of the messages, unique within the job.
         value: mine, where I am one of those compared; else None.
 
-    Where N > 2t + 1, wrong shares of the verdict are corrected and their senders told to `Session.accuse`.
+    If N > 2t + 1, corrupted shares of the verdict are corrected and their senders are passed to `Session.accuse`.
 
     Raises:
         UnequalValuesError: names the member that differs from the reference.
-        PeerError: a member is silent, lost or sent what it must not.
+        PeerError: a member is silent, drops out or sent an invalid message.
 
     Privacy: passive, at most t corrupt. Reveals per compared member only whether it agrees with the reference; the
     coordinator sees nothing. Cost: 2 rounds.

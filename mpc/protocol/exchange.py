@@ -48,7 +48,7 @@ async def agree_pairwise_secrets(session: Session, members: Sequence[int], n_par
     Raises:
         DifferentTermsError: a peer has another binding, or says so.
         PeerViolationError: a peer sent a point of low order.
-        PeerError: a peer is silent or lost.
+        PeerError: a peer is silent or drops out.
 
     Privacy: the coordinator sees none of these messages. Cost: 1 round, 64 bytes per pair and direction.
     """
@@ -63,7 +63,7 @@ async def agree_pairwise_secrets(session: Session, members: Sequence[int], n_par
 async def confirm_pairwise_secrets(
     session: Session, secrets: Mapping[int, PairwiseSecret], parameters: bytes = b""
 ) -> None:
-    """Find out now, not by a wrong result, if a peer has come to another secret than I have, or computes differently.
+    """Check that every peer has the same pairwise secret as I have, and computes with the same parameters.
 
     The secrets and what is said here are bound to the terms of the job (`mpc.protocol.greeting`). A member says it
     only when every peer of its own has shown the same binding. So two input-only members, who greet each other
@@ -77,7 +77,7 @@ async def confirm_pairwise_secrets(
 
     Raises:
         PeerViolationError: a peer has another secret or other parameters.
-        PeerError: a peer is silent or lost.
+        PeerError: a peer is silent or drops out.
 
     Privacy: digests under the secrets themselves. Cost: 1 round, 32 bytes per pair and direction.
     """
@@ -91,8 +91,8 @@ async def confirm_pairwise_secrets(
         expected = digest(peer, peer)
         theirs = await session.receive(peer, CONFIRMATION_STAGE, expected.shape, np.uint8)
         if not hmac.compare_digest(theirs.tobytes(), expected.tobytes()):
-            what = f"{session.names[peer]} has another pairwise secret than I have"
-            what += ", or another field, roster, t or name of the computation" if parameters else ""
+            what = f"{session.names[peer]} has a different pairwise secret"
+            what += ", or a different field, roster, t or name of the computation" if parameters else ""
             raise PeerViolationError(peer, CONFIRMATION_STAGE, what)
 
     await asyncio.gather(*(with_peer(peer) for peer in secrets))
@@ -135,7 +135,7 @@ class ShareExchange:
         return ShamirScheme(self.field, self.n_parties, degree)
 
     async def deal(self, label: str, block: int, secret: Words, degree: int) -> Words | None:
-        """Share one array of mine. Receivers that are lost get nothing; whoever needs them finds out.
+        """Share one array of mine. Receivers that dropped out are skipped; members that need them will notice.
 
         Args:
             label: what it is; the stage under which the shares travel. Unique within the job.
@@ -167,7 +167,7 @@ class ShareExchange:
         Raises:
             LocalFaultError: I have no secret in common with such a dealer: it is not in the roster.
             PeerViolationError: a word is not a packed field element.
-            PeerError: the dealer is silent or lost.
+            PeerError: the dealer is silent or drops out.
         """
         me = self.session.me
         if dealer not in self.secrets:
@@ -206,8 +206,9 @@ class ShareExchange:
         The polynomials of what is opened must be uniform but for their value at 0 (fresh, or hidden by a sharing of
         zero or of noise of the same degree).
 
-        A party whose message is no array of field elements of this shape counts like one that sent nothing, as long as
-        enough others answered; it is named among the wrong ones. All of these are told to `Session.accuse` too.
+        A party whose message is not an array of field elements of this shape counts as one that sent nothing, as long
+        as enough others answered; it is named among the parties with corrupted shares. All of these are passed to
+        `Session.accuse`, too.
 
         Waits for all senders, each until its deadline, also where `degree + 1` have answered: the others' shares are
         what a wrong one is found by, and whoever answers first must not be able to choose who is checked. So a silent
@@ -222,7 +223,7 @@ class ShareExchange:
             senders: the parties whose shares count, besides mine; default: all.
 
         Returns:
-            The values and the members that sent wrong shares, where I am a receiver; else None.
+            The values and the members that sent corrupted shares, at a receiver; None at other members.
 
         Raises:
             TooFewSharesError, InconsistentSharesError: see `mpc.arithmetic.opening.open_shares`.
@@ -232,7 +233,7 @@ class ShareExchange:
         counted = range(1, self.n_parties + 1) if senders is None else senders
         if share is not None:
             if share.shape != (self.field.n_words, *shape):
-                raise ShapeError(f"a share of shape {share.shape[1:]} where {shape} is to be opened")
+                raise ShapeError(f"the share has shape {share.shape[1:]}, but the array to be opened has shape {shape}")
             others = [r for r in receivers if r != me]
             await asyncio.gather(*(send_unless_lost(self.session, r, label, share) for r in others))
             shares[me] = share
@@ -260,7 +261,7 @@ class ShareExchange:
         violators = (sender for sender, failure in failures.items() if isinstance(failure, PeerViolationError))
         wrong = tuple(sorted({*opening.wrong, *violators}))
         for sender in wrong:
-            what = f"{self.session.names[sender]} sent a wrong share, which was corrected"
+            what = f"{self.session.names[sender]} sent a corrupted share, which was corrected"
             self.session.accuse(sender, label, what)
         return replace(opening, wrong=wrong)
 
@@ -274,7 +275,7 @@ class ShareExchange:
 
 
 async def send_unless_lost(session: Session, to: int, stage: str, message: Array) -> None:
-    """Send to a member that may have vanished: its absence is for those to judge who need its answer."""
+    """Send to a member that may have dropped out: members that need its answer will notice its absence."""
     try:
         await session.send(to, stage, message)
     except (PeerLostError, PeerSilentError):

@@ -1,10 +1,10 @@
-"""The first words between members of a job: a public key, and proof that both mean the same job.
+"""The greeting between members of a job: a public key, and proof that both mean the same job.
 
-Whoever sets a job up, the coordinator, tells each member what it is about, and may tell each something else. So members
+The coordinator, which sets a job up, describes it to each member, and may describe it differently to each. So members
 compare, before anything else, what they computed themselves: the *binding*, a hash of the version of the protocol, the
 job, all names and the terms (in a job: the plan and who asked for it). It travels with the first public key, over the
-connection on which the two have authenticated each other, and it is part of every key that they derive afterwards. What
-the coordinator says of it plays no part.
+connection on which the two have authenticated each other, and it is part of every key that they derive afterwards. No
+statement of the coordinator is used for this.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from mpc.protocol.session import COORDINATOR, Session
 from mpc.transcript import encode_fields
 
 PROTOCOL = "moiety protocol 2"
-"""The version of what members say to each other. It changes whenever the meaning of a message does."""
+"""Version of the protocol between members. It changes whenever the meaning of a message changes."""
 
 GREETING_STAGE = "keys"
 """The stage of greetings, as errors name it."""
@@ -28,13 +28,13 @@ BINDING_BYTES = 32
 
 
 class DifferentTermsError(PeerViolationError):
-    """A member says that it takes part in another job than I do: other terms, other members or another protocol.
+    """A member reports that it takes part in a different job than I do: other terms, other members or another protocol.
 
-    The first to be suspected is who told both what the job is: `member` is the coordinator, where there is one. It is
-    not proven guilty: the witness may lie, or run another version. The text says both.
+    The coordinator described the job to both, so it is suspected first: `member` is the coordinator, if there is one.
+    This is no proof: the witness may lie or run another version. The text says both.
 
     Attributes:
-        witness: number of the member that says so.
+        witness: number of the member that reports it.
     """
 
     def __init__(self, witness: int, names: Mapping[int, str], me: int) -> None:
@@ -68,7 +68,7 @@ def binding_of(job_id: str, names: Mapping[int, str], terms: bytes) -> bytes:
 
 
 async def exchange_public_keys(session: Session, peers: Sequence[int], public: bytes) -> dict[int, bytes]:
-    """Tell some members my public key; return theirs, if all of them are bound to the same job as I am.
+    """Send my public key to some members; return theirs, if all of them are bound to the same job as I am.
 
     Args:
         session: my end of the job.
@@ -77,7 +77,7 @@ async def exchange_public_keys(session: Session, peers: Sequence[int], public: b
 
     Raises:
         DifferentTermsError: a member has another binding, or says so.
-        PeerError: a member is silent or lost.
+        PeerError: a member is silent or drops out.
 
     Privacy: public keys and a hash of public facts, between two members each; nobody else sees them.
     Cost: 1 round, 32 bytes and the key per pair and direction.
@@ -90,7 +90,7 @@ async def exchange_public_keys(session: Session, peers: Sequence[int], public: b
             raise DifferentTermsError(peer, session.names, session.me)
         return theirs[BINDING_BYTES:]
 
-    # To all of them before anything is compared: whoever differs, all find it out by themselves.
+    # Send to all of them before anything is compared, so that each member detects a difference by itself.
     await asyncio.gather(*(session.send(peer, GREETING_STAGE, message) for peer in peers))
     keys = await run_together(*map(key_of, peers))
     session.trust_binding(peers)

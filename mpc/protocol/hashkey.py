@@ -57,7 +57,7 @@ class HashKey:
         return f"HashKey({self.name!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a key is not copied or stored")
+        raise TypeError("a key must not be copied or stored")
 
 
 class HashKeys:
@@ -80,9 +80,11 @@ class HashKeys:
         self._parties = tuple(sorted(set(parties)))
         others = [party for party in self._parties if party != session.me]
         if not others or session.me not in self._parties:
-            raise LocalFaultError("a key is agreed by at least two data parties, and by one of them here")
+            raise LocalFaultError(
+                "a key agreement needs at least two data parties, and this member must be one of them"
+            )
         if not set(others) <= set(secrets):
-            raise LocalFaultError("a key is agreed over sealed channels, and there is no secret with some party")
+            raise LocalFaultError("a key agreement needs a pairwise secret with each party, and one is missing")
         self._channels = {
             party: SealedChannel(
                 secrets[party], binding=session.binding, me=session.me, them=party, their_name=session.names[party]
@@ -107,7 +109,7 @@ class HashKeys:
             LocalFaultError: it was asked for elsewhere, with the same secrets.
             PeerViolationError: a party revealed something else than it had committed to, or somebody showed different
                 commitments to different parties, or a message does not open. Names the party.
-            PeerError: a party is silent or lost: there is no key then.
+            PeerError: a party is silent or drops out, so there is no key.
 
         Privacy: active, all parties but one may be corrupt, with the coordinator or without. One honest r_i makes the
         key uniform: it stays hidden until all other contributions are fixed in the eyes of that party. The last to
@@ -115,7 +117,9 @@ class HashKeys:
         Cost: 2 rounds, 128 bytes per pair and direction.
         """
         if name in self._names:
-            raise KeyNameReusedError(f"a key {name!r} was asked for before in this job; a key has one use")
+            raise KeyNameReusedError(
+                f"a key named {name!r} was requested before in this job; each key has only one use"
+            )
         self._names.add(name)
         me = self._session.me
         contribution = self._session.entropy.read(CONTRIBUTION_BYTES)
@@ -127,10 +131,10 @@ class HashKeys:
         for party, revealed in (await self._exchange(stage, contribution + transcript)).items():
             theirs, seen = revealed[:CONTRIBUTION_BYTES], revealed[CONTRIBUTION_BYTES:]
             if not hmac.compare_digest(self._commitment(name, party, theirs), commitments[party]):
-                what = f"{self._session.names[party]} revealed another part of the key {name!r} than it committed to"
+                what = f"{self._session.names[party]} revealed a part of the key {name!r} that it had not committed to"
                 raise PeerViolationError(party, stage, what)
             if seen != transcript:
-                what = f"{self._session.names[party]} was shown other commitments to the key {name!r} than we were"
+                what = f"{self._session.names[party]} received commitments to the key {name!r} that differ from ours"
                 raise PeerViolationError(party, stage, what)
             contributions[party] = theirs
         return HashKey(combine(self._session.binding, name, transcript, contributions), name)

@@ -51,11 +51,11 @@ class EphemeralKey:
         return "EphemeralKey()"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a private key is not copied or stored")
+        raise TypeError("a private key must not be copied or stored")
 
 
 class PairwiseSecret:
-    """What two members have in common. Made by `pairwise_secret`.
+    """The secret that two members share. Made by `pairwise_secret`.
 
     Args:
         key: 32 bytes.
@@ -83,15 +83,15 @@ class PairwiseSecret:
         """
         if frozenset((dealer, receiver)) != self._members:
             raise LocalFaultError(
-                f"the secret of members {sorted(self._members)} is not for dealer {dealer} and receiver {receiver}"
+                f"the secret belongs to members {sorted(self._members)}, not to dealer {dealer} and receiver {receiver}"
             )
         info = f"moiety stream {dealer} {receiver} {label}".encode()
         return KeyStream(derive_key(self._key, salt=b"", info=info), number=block)
 
     def claim_seal(self, sender: int, stage: str) -> bool:
-        """Say whether a member may seal its one message of a stage with this secret: the first time that it asks.
+        """Return whether a member may seal its only message of a stage with this secret: true for the first call only.
 
-        Kept here and not by who seals: of those there may be several with one secret.
+        This is recorded here and not in the channel, because several channels may share one secret.
         """
         is_first = (sender, stage) not in self._sealed
         self._sealed.add((sender, stage))
@@ -110,7 +110,7 @@ class PairwiseSecret:
         return f"PairwiseSecret(members={sorted(self._members)})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not copied or stored")
+        raise TypeError("a secret must not be copied or stored")
 
 
 def pairwise_secret(

@@ -1,10 +1,10 @@
-"""Were the shares that went into a degree reduction right? Surplus dealers tell.
+"""A check of the shares that went into a degree reduction, by means of surplus dealers.
 
 In a reduction of degree d every dealer's value is a point of one polynomial of degree d per element. With more than
 d + 1 dealers the further points are determined by the first ones, so their differences are shared zeros. Random linear
-combinations of these over all elements are opened among the parties before anything else is: all zero, or some dealer
-multiplied wrong shares. Differences are the syndrome of a Reed-Solomon word, so the wrong dealer is named where the
-surplus allows.
+combinations of these over all elements are opened among the parties before anything else is: if any of them is not
+zero, some dealer multiplied corrupted shares. Differences are the syndrome of a Reed-Solomon word, so the wrong dealer
+is named where the surplus allows.
 
 This finds faults: a corrupted share, a party with stale data. The coefficients are public beforehand, so it is no
 protection against a party that chooses its errors to fit them; the adversary of these protocols is semi-honest.
@@ -52,7 +52,7 @@ class ProductCheck:
         self._n_checks = 0
 
     def collect(self, stage: str, block: int, degree: int, shares: Mapping[int, Words]) -> None:
-        """Take note of what the agreed dealers of one segment dealt to me; nothing where there is no surplus.
+        """Record what the agreed dealers of one segment dealt to me; do nothing if there is no surplus.
 
         Args:
             stage: of the segment.
@@ -83,10 +83,10 @@ class ProductCheck:
             name: begins the names of the stages.
 
         Returns:
-            The parties that sent wrong shares of the check itself, which were corrected.
+            The parties whose corrupted shares of the check itself were corrected.
 
         Raises:
-            PeerViolationError: names a party that multiplied wrong shares.
+            PeerViolationError: names a party that multiplied corrupted shares.
             InconsistentSharesError: some party did, and the surplus is too small to tell which.
             PeerError: too few parties answered.
 
@@ -120,5 +120,5 @@ class ProductCheck:
         word |= {d: differences[:, i] for i, d in enumerate(syndrome.dealers[n_basis:])}
         wrong = open_shares(word, syndrome.degree, self._exchange.field).wrong
         culprit = wrong[0]
-        what = f"{self._exchange.session.names[culprit]} multiplied wrong shares"
+        what = f"{self._exchange.session.names[culprit]} multiplied corrupted shares"
         raise PeerViolationError(culprit, f"{name}/check", what)

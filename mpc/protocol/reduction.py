@@ -22,7 +22,7 @@ SEGMENT = 1 << 16
 """Elements per message: 512 KB per word. A segment is computed on while the next one travels."""
 
 Weigh = Callable[[tuple[int, ...]], Mapping[int, Weights]]
-"""Maps the dealers that count to the factors of those that are used."""
+"""Function from the dealers that count to the factors of those that are used."""
 
 Part = Callable[[slice], Words]
 """Returns my values of a segment of the elements, shape (n_words, length): made where they are needed, not before."""
@@ -56,7 +56,7 @@ async def reduce_degree(
     Args:
         exchange: dealing and taking of shares.
         agreement: who counts as a dealer.
-        check: takes note of what surplus dealers dealt.
+        check: records what surplus dealers dealt.
         first_block: number of the first segment, the same for all parties, never used before in this stage.
         product_share: mine.
         n_elements: how many.
@@ -67,14 +67,15 @@ async def reduce_degree(
 
     Raises:
         TooFewPartiesError: fewer than degree + 1 parties exist.
-        PeerError: a member is lost, silent or sent what is no share, and fewer than degree + 1 dealers are left.
+        PeerError: a member drops out, is silent or sent an invalid share, and fewer than degree + 1 dealers are left.
 
     Privacy: passive, at most t corrupt: a dealer's h_j is hidden by its fresh polynomial. Reveals nothing.
     Cost: 1 round (2 where N > 2t + 1); per element (N - 1 - t) words sent, N - 1 + t drawn from key streams.
     """
     if degree >= exchange.n_parties:
         raise TooFewPartiesError(
-            f"a sharing of degree {degree} needs {degree + 1} parties, there are {exchange.n_parties}: reduce earlier"
+            f"a sharing of degree {degree} needs {degree + 1} parties, but there are only {exchange.n_parties}: "
+            "reduce the degree earlier"
         )
 
     def weigh(dealers: tuple[int, ...]) -> Mapping[int, Weights]:

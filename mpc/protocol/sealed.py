@@ -1,4 +1,4 @@
-"""Messages that two members of a job seal for each other, so that it does not matter who carries them.
+"""Messages that are sealed between two members of a job, so that any carrier may relay them.
 
 The channel needs a `PairwiseSecret` whose public keys went directly, over authenticated connections between the two.
 What is sealed with it may then go directly or be relayed, by the coordinator for instance: the carrier can drop it, and
@@ -17,10 +17,10 @@ from mpc.protocol.pairwise import PairwiseSecret
 from mpc.transcript import encode_fields
 
 SEAL_BYTES = 16
-"""So much longer than its plaintext is what is sealed."""
+"""Number of bytes by which a sealed message is longer than its plaintext."""
 
 _NONCE = bytes(12)
-"""May be constant: every key seals one message."""
+"""The nonce is constant, because every key seals only one message."""
 
 
 class SealedChannel:
@@ -55,7 +55,7 @@ class SealedChannel:
         """
         if not self._secret.claim_seal(self.me, stage):
             raise LocalFaultError(
-                f"a message of stage {stage} to {self._their_name} was sealed before: one key, one use"
+                f"a message of stage {stage} to {self._their_name} was sealed before; a key may seal only one message"
             )
         return self._cipher(stage, self.me, self.them).encrypt(
             _NONCE, plaintext, self._associated(stage, self.me, self.them)
@@ -73,8 +73,8 @@ class SealedChannel:
             )
         except InvalidTag as error:
             what = (
-                f"a message of {self._their_name} in stage {stage} does not open: altered or exchanged on the way, or "
-                "of another job"
+                f"a message of {self._their_name} in stage {stage} cannot be opened: it was altered or replaced, or "
+                "belongs to another job"
             )
             raise PeerViolationError(self.them, stage, what) from error
 
@@ -89,4 +89,4 @@ class SealedChannel:
         return f"SealedChannel({self.me}, {self.them})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a channel is not copied or stored")
+        raise TypeError("a channel must not be copied or stored")

@@ -1,4 +1,4 @@
-"""What one member holds while it runs a job: numbered peers, ordered messages, a deadline.
+"""The session of one member while it runs a job: numbered peers, ordered messages, a deadline.
 
 Protocols are straight-line asynchronous code against this interface. `mpc.local.network` implements it in one process,
 `transport.messages.session` over gRPC; a protocol cannot tell which.
@@ -66,7 +66,7 @@ class Session(Protocol):
 
         Raises:
             PeerLostError: the receiver cannot be reached.
-            PeerSilentError: the receiver took nothing within the deadline. From then on it counts as lost.
+            PeerSilentError: the receiver took nothing within the deadline. From then on it counts as dropped out.
         """
 
     async def receive(self, sender: int, stage: str, shape: tuple[int, ...], dtype: type = np.uint64) -> Array:
@@ -84,7 +84,7 @@ class Session(Protocol):
     ) -> dict[int, NDArray[np.uint64]]:
         """Return one array from each sender, or from those that answered if at least `quorum` did.
 
-        Who was silent where the others sufficed is not listened to in this stage any more.
+        A member that was silent although the others sufficed is ignored for the rest of this stage.
 
         Raises:
             PeerSilentError, PeerLostError: fewer than `quorum` answered; names one that did not.
@@ -109,20 +109,20 @@ class Session(Protocol):
         """
 
     async def commit(self) -> None:
-        """Settle what must be settled before anything is opened: from then on the others can open it without me.
+        """Do what must be done before anything is opened: from then on the others can open it without me.
 
-        Where a job has a price (`party.gate`), it is paid here, once, and the others hear of it; elsewhere nothing
-        happens. Nobody has to call it: what opens something pays first.
+        If a job has a privacy cost (`party.gate`), it is committed here, once, and the others are notified; otherwise
+        nothing happens. The call is optional, because sending to an opening commits first.
         """
 
     def trust_binding(self, members: Collection[int]) -> None:
-        """Say that these members have shown me the same binding as mine (`mpc.protocol.greeting`).
+        """Report that these members have shown me the same binding as mine (`mpc.protocol.greeting`).
 
         Where a party has a gate (`party.gate`), it lets nothing else pass before; elsewhere nothing happens.
         """
 
     def accuse(self, member: int, stage: str, what: str) -> None:
-        """Say that a member is at fault though the job goes on; a service logs it.
+        """Report that a member is at fault although the job continues; a service logs it.
 
         Args:
             member: its number.
@@ -131,4 +131,4 @@ class Session(Protocol):
         """
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Say how far a stage is: public numbers only (never a count of rows)."""
+        """Report the progress of a stage: public numbers only (never a count of rows)."""

@@ -50,7 +50,7 @@ class SharedArray:
 
     def __post_init__(self) -> None:
         if self.share is not None and self.share.shape != (self.field.n_words, *self.shape):
-            raise ShapeError(f"a share of shape {self.share.shape[1:]} in a shared array of shape {self.shape}")
+            raise ShapeError(f"the share has shape {self.share.shape[1:]}, but the shared array has shape {self.shape}")
 
     # -- shape -----------------------------------------------------------------------------------------------------
 
@@ -153,7 +153,9 @@ class SharedArray:
         """Return an operand as a shared array; a public one becomes the constant polynomial, degree 0."""
         if isinstance(other, SharedArray):
             if other.field != self.field:
-                raise FieldMismatchError(f"operands live in fields of {self.field.primes} and {other.field.primes}")
+                raise FieldMismatchError(
+                    f"the operands live in different fields, of {self.field.primes} and {other.field.primes}"
+                )
             return other
         return public_array(self.field, other, holds_shares=self.share is not None)
 
@@ -197,7 +199,7 @@ def concatenate(arrays: Sequence[SharedArray], axis: int = 0) -> SharedArray:
         FieldMismatchError: different fields.
     """
     if not arrays:
-        raise ShapeError("there is nothing to concatenate")
+        raise ShapeError("at least one array is needed to concatenate")
     first = arrays[0]
     same_field = [first._shared(array) for array in arrays]
     try:

@@ -1,4 +1,4 @@
-"""The public configuration of a round: who takes part, how many may vanish or collude, what is summed.
+"""The public configuration of a round: who takes part, how many may drop out or collude, what is summed.
 
 It is hashed into every key of the round, so members with different configurations cannot even read each other.
 """
@@ -15,8 +15,8 @@ from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import SumGroup
 from mpc.transcript import RoundId, digest, encode_fields
 
-LARGEST_COMPLETE_GRAPH = 128
-LARGEST_ROSTER = 1 << 20
+MAX_COMPLETE_GRAPH_MEMBERS = 128
+MAX_ROSTER_MEMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class RosterEntry:
 
 @dataclass(frozen=True)
 class Topology:
-    """Who shares with whom, and which numbers of survivors and of colluding members the round is safe for.
+    """The graph of a round, and the numbers of survivors and of colluding members for which the round is safe.
 
     Attributes:
         n_members: of the roster.
         degree: neighbours of each member; n_members - 1 for the complete graph.
         n_required: shares that open a secret; n_required - 1 say nothing.
         fewest_survivors: a sum of fewer is not opened.
-        n_corrupt: members that may collude with the coordinator, at most.
+        n_corrupt: largest number of members that may collude with the coordinator.
 
     Raises:
         TooFewPartiesError: these numbers are not safe together; says which and why.
@@ -57,38 +57,40 @@ class Topology:
 
     @classmethod
     def complete(cls, n_members: int, n_corrupt: int, fewest_survivors: int | None = None) -> Self:
-        """Return the complete graph that lets the most members vanish: 2 n_required > n + n_corrupt.
+        """Return the complete graph that tolerates the most dropouts: 2 n_required > n + n_corrupt.
 
-        With n = 3: n_corrupt = 0 requires 2 shares, so one member may vanish and none may collude; n_corrupt = 1
-        requires 3, so one may collude and none may vanish.
+        With n = 3: n_corrupt = 0 requires 2 shares, so one member may drop out and none may collude; n_corrupt = 1
+        requires 3, so one may collude and none may drop out.
         """
         n_required = max((n_members + n_corrupt) // 2 + 1, n_corrupt + 2)
         return cls(n_members, n_members - 1, n_required, fewest_survivors or n_required, n_corrupt)
 
     @classmethod
-    def ring(cls, n_members: int, n_corrupt: int, n_vanishing: int) -> Self:
+    def ring(cls, n_members: int, n_corrupt: int, n_dropouts: int) -> Self:
         """Return the smallest safe ring; see `graph_parameters`."""
-        found = find_graph_parameters(n_members, n_corrupt, n_vanishing)
+        found = find_graph_parameters(n_members, n_corrupt, n_dropouts)
         if found is None:
             raise TooFewPartiesError(
-                f"no ring of {n_members} members is safe with {n_corrupt} corrupt and {n_vanishing} vanishing ones"
+                f"no ring of {n_members} members is safe with {n_corrupt} corrupt members and {n_dropouts} dropouts"
             )
-        return cls(n_members, found.degree, found.n_required, n_members - n_vanishing, n_corrupt)
+        return cls(n_members, found.degree, found.n_required, n_members - n_dropouts, n_corrupt)
 
     def __post_init__(self) -> None:
-        if not 2 <= self.n_members <= LARGEST_ROSTER or self.n_corrupt < 0:
-            raise TooFewPartiesError(f"a roster has 2 to {LARGEST_ROSTER} members, not {self.n_members}")
-        if not self.is_complete and self.n_members <= LARGEST_COMPLETE_GRAPH:
-            raise TooFewPartiesError(f"up to {LARGEST_COMPLETE_GRAPH} members everybody is everybody's neighbour")
+        if not 2 <= self.n_members <= MAX_ROSTER_MEMBERS or self.n_corrupt < 0:
+            raise TooFewPartiesError(f"a roster must have 2 to {MAX_ROSTER_MEMBERS} members, not {self.n_members}")
+        if not self.is_complete and self.n_members <= MAX_COMPLETE_GRAPH_MEMBERS:
+            raise TooFewPartiesError(
+                f"rounds of up to {MAX_COMPLETE_GRAPH_MEMBERS} members must use the complete graph"
+            )
         if self.fewest_survivors < self.n_signatures:
             raise TooFewPartiesError(
-                f"with {self.fewest_survivors} of {self.n_members} survivors and {self.n_corrupt} corrupt members, two "
-                "different sets of survivors could both be signed"
+                f"with {self.n_corrupt} corrupt members, two different sets of {self.fewest_survivors} of "
+                f"{self.n_members} survivors could both be signed"
             )
         if self.fewest_survivors - self.n_corrupt < 2 or self.fewest_survivors > self.n_members:
             raise TooFewPartiesError(
-                f"a sum of {self.fewest_survivors} of {self.n_members} members, {self.n_corrupt} of them corrupt, does "
-                "not hide an honest member among others"
+                f"a sum of {self.fewest_survivors} of {self.n_members} members, of whom {self.n_corrupt} are corrupt, "
+                "may contain a single honest member, whose value it would reveal"
             )
         if self.is_complete:
             self._check_complete()
@@ -99,28 +101,30 @@ class Topology:
         if 2 * self.n_required <= self.n_members + self.n_corrupt:
             raise TooFewPartiesError(
                 f"with {self.n_required} of {self.n_members} shares required and {self.n_corrupt} corrupt members, "
-                "both kinds of shares of one member could be collected"
+                "the coordinator could collect both kinds of shares of one member"
             )
         if self.fewest_survivors < self.n_required:
-            raise TooFewPartiesError(f"{self.fewest_survivors} survivors cannot open what needs {self.n_required}")
+            raise TooFewPartiesError(
+                f"{self.fewest_survivors} survivors cannot open secrets that need {self.n_required} shares"
+            )
 
     def _check_ring(self) -> None:
-        n_vanishing = self.n_members - self.fewest_survivors
-        least = required_shares(self.n_members, self.degree, self.n_corrupt, n_vanishing)
+        n_dropouts = self.n_members - self.fewest_survivors
+        least = required_shares(self.n_members, self.degree, self.n_corrupt, n_dropouts)
         if least is None or not least <= self.n_required <= self.degree:
             raise TooFewPartiesError(
-                f"a ring of {self.n_members} members with {self.degree} neighbours each and {self.n_required} shares "
-                f"required is not safe with {self.n_corrupt} corrupt and {n_vanishing} vanishing members"
+                f"a ring of {self.n_members} members with {self.degree} neighbours each and {self.n_required} "
+                f"required shares is not safe with {self.n_corrupt} corrupt members and {n_dropouts} dropouts"
             )
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody is everybody's neighbour."""
+        """Whether the graph is complete."""
         return self.degree == self.n_members - 1
 
     @property
     def n_signatures(self) -> int:
-        """Members that must have signed the same survivors: more than half of the honest ones and all corrupt ones.
+        """Number of members that must sign the same survivors: more than half of the honest ones and all corrupt ones.
 
         An honest member signs one set only, and 2 * n_signatures > n + n_corrupt, so no second set can have as many.
         """
@@ -133,7 +137,7 @@ class Topology:
 
 @dataclass(frozen=True)
 class RoundConfig:
-    """Everything public about a round but its input. A configuration that exists is one whose sum fits.
+    """All public parameters of a round except its input. A valid configuration guarantees that the sum fits the group.
 
     Attributes:
         round_id: of the round; never used twice.
@@ -165,18 +169,20 @@ class RoundConfig:
             raise LocalFaultError(f"the roster must number its members from 1 to {self.topology.n_members}, in order")
         keys = {entry.identity_public for entry in self.roster}
         if len(keys) != len(numbers) or any(len(key) != KEY_BYTES for key in keys):
-            raise LocalFaultError("each member of the roster has an identity key of its own, of 32 bytes")
+            raise LocalFaultError("each member of the roster must have its own identity key of 32 bytes")
         if len({entry.name for entry in self.roster}) != len(numbers):
-            raise LocalFaultError("each member of the roster has a name of its own")
+            raise LocalFaultError("each member of the roster must have its own name")
         levels = self.surplus_levels
         if levels and (
             levels[0] != self.topology.fewest_survivors
             or levels[-1] != len(numbers)
             or any(low >= high for low, high in pairwise(levels))
         ):
-            raise LocalFaultError("surplus levels ascend from the fewest survivors allowed to the whole roster")
+            raise LocalFaultError(
+                "surplus levels must ascend from the smallest allowed number of survivors to the whole roster"
+            )
         if self.noise_bound < 0:
-            raise LocalFaultError("a bound of the noise cannot be negative")
+            raise LocalFaultError("a bound on the noise must not be negative")
         self.encoding.check_fits(self.group, len(numbers), self.noise_bound)
 
     @property

@@ -1,6 +1,6 @@
-"""Why a masked sum stops: one error per cause, so that each attack and each accident is named.
+"""The errors of masked sums: one class per cause, so that each attack and each accident has its own name.
 
-An error of a member that names member 0 accuses the coordinator. None carries a key, a share, a mask or a value.
+A member's error that names member 0 accuses the coordinator. No error contains a key, a share, a mask or a value.
 """
 
 from mpc.errors import LocalFaultError, PeerViolationError, ProtocolError
@@ -15,11 +15,11 @@ class RoundReusedError(LocalFaultError):
 
 
 class RoundAbortedError(LocalFaultError):
-    """The round has been aborted before; its secrets are forgotten."""
+    """The round was aborted earlier, and its secrets have been deleted."""
 
 
 class LeftBehindError(ProtocolError):
-    """The round goes on without us: we answered too late. Nobody else is at fault."""
+    """The round continues without us because we answered too late. No other member is at fault."""
 
 
 class AttemptOverError(ProtocolError):
@@ -27,7 +27,7 @@ class AttemptOverError(ProtocolError):
 
 
 class PolicyRefusalError(PeerViolationError):
-    """What the coordinator proposes is below the floor that this member has set."""
+    """The proposed round does not meet the policy of this member."""
 
 
 class WrongRoundError(PeerViolationError):
@@ -35,7 +35,7 @@ class WrongRoundError(PeerViolationError):
 
 
 class OutOfOrderError(PeerViolationError):
-    """A message of a stage whose turn it is not."""
+    """A message arrived out of turn, for another stage than the current one."""
 
 
 class ContradictoryMessageError(PeerViolationError):
@@ -47,31 +47,31 @@ class LateMessageError(PeerViolationError):
 
 
 class ForgedSignatureError(PeerViolationError):
-    """A signature is not by the identity key that the roster pins: somebody plays this member, or altered its words."""
+    """A signature was not made with the identity key in the roster: the message was forged or altered."""
 
 
 class DifferentConfigurationError(PeerViolationError):
-    """A member has signed that it was given another configuration of the round than we were."""
+    """A member has signed that it received a configuration of the round that differs from ours."""
 
 
 class DifferentInputError(PeerViolationError):
-    """A member has signed that it was given another public input (for instance another model) than we were."""
+    """A member has signed that it received a public input (for instance a model) that differs from ours."""
 
 
 class SplitMembersError(PeerViolationError):
-    """Members were shown different lists of who takes part."""
+    """Members received different lists of participants."""
 
 
 class SplitSurvivorsError(PeerViolationError):
-    """A member has signed another set of survivors than the one that we were shown."""
+    """A member has signed a set of survivors that differs from the one that we received."""
 
 
 class InvalidSetError(PeerViolationError):
-    """A set of members that contradicts what came before: strangers, unknown numbers, repetitions."""
+    """A set of members contradicts earlier messages: some members are unknown or repeated, or did not take part."""
 
 
 class DeclaredDeadError(PeerViolationError):
-    """The coordinator leaves out a member that has answered: the one that notices is that member."""
+    """The coordinator leaves out a member that has answered; that member itself detects it."""
 
 
 class WrongNeighboursError(PeerViolationError):
@@ -87,12 +87,12 @@ class TooFewSignaturesError(PeerViolationError):
 
 
 class UnopenableShareError(PeerViolationError):
-    """Sealed shares do not open: altered on the way, replayed, meant for another, or the sender saw other keys."""
+    """Sealed shares cannot be opened: they were altered, replayed, misrouted or sealed under other keys."""
 
 
 class ShareKindError(LocalFaultError):
-    """Both kinds of shares of one member were about to be released. Together they would open its vector."""
+    """Both kinds of shares of one member would have been released; together they would reveal its vector."""
 
 
 class WrongSharesError(PeerViolationError):
-    """Shares that do not recombine to what their owner committed to."""
+    """Shares do not recombine to the secret that their owner committed to."""

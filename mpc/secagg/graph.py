@@ -51,7 +51,7 @@ def draw_graph(n_members: int, degree: int, round_id: RoundId, transcript: bytes
 
 
 def complete_graph(members: Sequence[int]) -> Neighbourhood:
-    """Return the graph in which everybody is everybody's neighbour."""
+    """Return the complete graph."""
     return Neighbourhood(tuple(members), None)
 
 
@@ -61,13 +61,13 @@ def draw_ring(members: Sequence[int], degree: int, round_id: RoundId, transcript
     The seed is scrypt (RFC 7914) of the hash of all signed advertisements. Each holds fresh keys of its member, so
     nobody knows a seed before the last honest member has advertised. Afterwards a coordinator can try many sets of
     advertisements (with other keys of its own members, or without some honest ones) and keep the ring it likes best.
-    Preventing that would take another exchange in which no member may vanish, so it is bounded: each try is an
+    Preventing that would take another exchange in which no member may drop out, so it is bounded: each try is an
     independent ring and costs scrypt's 16 MiB and some 40 ms, and the parameters are chosen so that 2^40 tries, 1,400
     years of one processor, find a bad ring with probability of at most 2^-40; see `graph_parameters`.
 
     Args:
-        members: the whole roster, present or not: who is absent counts as vanished, so leaving honest members out does
-            not raise the share of corrupt ones among the neighbours.
+        members: the whole roster, present or not: absent members count as dropped out, so leaving honest members out
+            does not raise the share of corrupt ones among the neighbours.
         degree: k.
         round_id: the round.
         transcript: hash of the configuration and of all advertisements.

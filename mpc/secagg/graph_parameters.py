@@ -5,7 +5,7 @@ is joined to the k / 2 nearest on either side. Two things may go wrong, each wit
 k and of the number of shares required bounds:
 
 * *security* (2^-80 for one ring): somebody's secrets can be opened by corrupt members alone, or members that are
-  corrupt or have vanished cut the ring, so that a part of the honest members' sum could be singled out;
+    corrupt or have dropped out cut the ring, so that a part of the honest members' sum could be singled out;
 * *correctness* (2^-20): too few of somebody's neighbours are left to open what has to be opened.
 
 A coordinator need not take the first ring. The order is drawn from the hash of all advertisements, honest members'
@@ -49,14 +49,14 @@ class GraphParameters:
 
 
 def find_graph_parameters(
-    n_members: int, n_corrupt: int, n_vanishing: int, *, agrees_by_majority: bool = True, ring_bits: int = RING_BITS
+    n_members: int, n_corrupt: int, n_dropouts: int, *, agrees_by_majority: bool = True, ring_bits: int = RING_BITS
 ) -> GraphParameters | None:
     """Return the smallest safe degree and its number of required shares, or None where no degree below n is safe.
 
     Args:
         n_members: n, on the ring.
-        n_corrupt: members that collude with the coordinator, at most.
-        n_vanishing: members that vanish, at most.
+        n_corrupt: largest number of members that collude with the coordinator.
+        n_dropouts: largest number of members that drop out.
         agrees_by_majority: ask for so many shares that two different answers of honest neighbours can never both open a
             secret ("semi-malicious" in the source). Our members besides agree on the survivors by signatures; this is
             the second line.
@@ -64,7 +64,7 @@ def find_graph_parameters(
     """
     for degree in range(2, n_members, 2):
         n_required = required_shares(
-            n_members, degree, n_corrupt, n_vanishing, agrees_by_majority=agrees_by_majority, ring_bits=ring_bits
+            n_members, degree, n_corrupt, n_dropouts, agrees_by_majority=agrees_by_majority, ring_bits=ring_bits
         )
         if n_required is not None:
             return GraphParameters(degree, n_required)
@@ -76,7 +76,7 @@ def required_shares(
     n_members: int,
     degree: int,
     n_corrupt: int,
-    n_vanishing: int,
+    n_dropouts: int,
     *,
     agrees_by_majority: bool = True,
     ring_bits: int = RING_BITS,
@@ -90,13 +90,13 @@ def required_shares(
     """
     if degree % 2 or not 2 <= degree < n_members:
         raise LocalFaultError(f"{n_members} members on a ring cannot have {degree} neighbours each")
-    if _cut_probability(n_members, degree, n_corrupt + n_vanishing) >= Fraction(1, 2 << ring_bits):
+    if _cut_probability(n_members, degree, n_corrupt + n_dropouts) >= Fraction(1, 2 << ring_bits):
         return None
     most_corrupt = _smallest_with_tail_above(n_members, n_corrupt, degree, Fraction(1, n_members * (2 << ring_bits)))
     if agrees_by_majority:
         most_corrupt = math.ceil(Fraction(most_corrupt + degree, 2) - Fraction(5, 8))
     fewest_left = _smallest_with_mass_up_to(
-        n_members, n_members - n_vanishing, degree, Fraction(1, n_members << CORRECTNESS_BITS)
+        n_members, n_members - n_dropouts, degree, Fraction(1, n_members << CORRECTNESS_BITS)
     )
     return most_corrupt + 1 if fewest_left > most_corrupt else None
 

@@ -1,4 +1,4 @@
-"""What a member writes down before it answers, so that it never answers twice, not even after a crash."""
+"""The journal of a member, which it writes before it answers, so that it never answers twice, even after a crash."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -16,10 +16,10 @@ class ShareKind(StrEnum):
 
 
 class MemberJournal(Protocol):
-    """A member's lasting memory. Each call returns only when what it says has been written for good.
+    """A member's persistent memory. Each call returns only when its entry is durable.
 
-    An implementation refuses what contradicts what is written; members call it before anything leaves them. Any other
-    error of its own means that it could not be written; the member leaves the round then.
+    An implementation refuses entries that contradict earlier ones; members call it before anything leaves them. Any
+    other error means that the entry could not be written, and the member then leaves the round.
     """
 
     def open_round(self, round_id: RoundId) -> None:
@@ -71,7 +71,10 @@ class MemoryJournal:
     def _check_no_other_attempt(self, round_id: RoundId) -> None:
         for other, released in self._released.items():
             if released is not None and (other.session, other.number) == (round_id.session, round_id.number):
-                raise RoundReusedError(f"this member has released shares in {other}, so its sum may have been opened")
+                raise RoundReusedError(
+                    f"this member has already released shares in {other}, so the sum of that attempt may have been "
+                    "opened"
+                )
 
 
 def check_release(before: Mapping[int, ShareKind], now: Mapping[int, ShareKind]) -> None:
@@ -83,5 +86,6 @@ def check_release(before: Mapping[int, ShareKind], now: Mapping[int, ShareKind])
     for owner, kind in now.items():
         if before.get(owner, kind) is not kind:
             raise ShareKindError(
-                f"a share of member {owner}'s {before[owner]} is out; one of its {kind} must not follow"
+                f"a share of the {before[owner]} of member {owner} was released; a share of its {kind} must not be "
+                "released, too"
             )

@@ -2,8 +2,8 @@
 
 Each class is the one definition of its message: both forms on the wire follow from its fields (`message_form`).
 
-They hold public or sealed bytes only, but for `UnmaskingShares`. None is trusted before the state that receives it has
-checked it. Numbers are positive integers below 2^20; maps are keyed by member number.
+They contain public or sealed bytes only, except `UnmaskingShares`. None is trusted before the state that receives it
+has checked it. Numbers are positive integers below 2^20; maps are keyed by member number.
 """
 
 from collections.abc import Mapping
@@ -176,7 +176,7 @@ class UnmaskingShares:
         round_id: the round.
         member: the holder.
         seed_shares: surviving owner to a share of the seed of its own mask.
-        key_shares: vanished owner to a share of its mask key.
+        key_shares: owner that dropped out to a share of its mask key.
         surplus_shares: surviving owner to a share of the surplus seed that is due; empty where none is.
     """
 

@@ -1,4 +1,4 @@
-"""What a round comes to: the exact sum of the survivors' vectors, and who vanished when."""
+"""The result of a round: the exact sum of the survivors' vectors, and who dropped out when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,16 +19,16 @@ class OpenedSum:
         group: of the sum.
         elements: the sum, as group elements; noise in it included.
         survivors: whose vectors are in it, ascending.
-        vanished: every other member of the roster to the stage at which it did not answer.
+        dropped_out: every other member of the roster, with the stage at which it did not answer.
         silent_after: survivors that did not answer in a later stage, to that stage; their vectors are in the sum.
-        liars: members whose shares were wrong; the others' sufficed.
+        liars: members whose shares were corrupted; the shares of the others sufficed.
         surplus_seeds: survivor to its opened surplus seeds.
     """
 
     group: SumGroup
     elements: Elements = field(repr=False)
     survivors: tuple[int, ...]
-    vanished: Mapping[int, Stage]
+    dropped_out: Mapping[int, Stage]
     silent_after: Mapping[int, Stage]
     liars: tuple[int, ...]
     surplus_seeds: Mapping[int, tuple[bytes, ...]] = field(repr=False)

@@ -1,4 +1,4 @@
-"""What a member insists on, whatever the coordinator proposes."""
+"""The policy of a member: the minimum requirements for any round that the coordinator proposes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,7 +45,8 @@ class MemberPolicy:
     def check_size(self, *, n_members: int, degree: int, length: int, n_levels: int, attempt: int) -> None:
         """Refuse a round by its size, before any work that grows with it, also that of checking it.
 
-        What is large here is below the policy anyway: a roster with more members than are pinned lists a stranger.
+        A round that is too large violates the policy in any case: for instance, a roster with more members than are
+            pinned has unknown members.
 
         Args:
             n_members: of the roster, as stated.

@@ -39,7 +39,7 @@ class RoundArrays:
 
     def __init__(self, config: RoundConfig) -> None:
         if not config.topology.is_complete:
-            raise LocalFaultError("only rounds of a complete graph have messages of fixed shape")
+            raise LocalFaultError("messages have a fixed shape only in rounds with a complete graph")
         self._config = config
         self._n = config.n_members
 
@@ -158,7 +158,9 @@ def _table(rows: Mapping[int, bytes], shape: tuple[int, ...]) -> Bytes:
     table = np.zeros(shape, dtype=np.uint8)
     for member, row in rows.items():
         if not 1 <= member <= shape[0] or len(row) != shape[1] - 1:
-            raise LocalFaultError("a message of the round has a row of another length, or of a stranger")
+            raise LocalFaultError(
+                "a message of the round has a row of the wrong length, or a row of a member that is not in the roster"
+            )
         table[member - 1, 0] = 1
         table[member - 1, 1:] = np.frombuffer(row, dtype=np.uint8)
     return table
@@ -172,5 +174,5 @@ def _rows(table: Bytes) -> dict[int, bytes]:
     """
     absent = table[:, 0] == 0
     if (table[:, 0] > 1).any() or table[absent].any():
-        raise OutOfRangeError("a row of a message of the round is neither there nor absent")
+        raise OutOfRangeError("a row of a message of the round is marked neither as present nor as absent")
     return {int(i) + 1: table[i, 1:].tobytes() for i in np.flatnonzero(~absent)}

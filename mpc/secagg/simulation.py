@@ -40,7 +40,7 @@ def run_locally(
     policy: MemberPolicy | None = None,
     public_input: bytes = b"",
     noise_of: Callable[[int, tuple[bytes, ...]], Integers] | None = None,
-    vanishing: Mapping[int, Stage] | None = None,
+    dropouts: Mapping[int, Stage] | None = None,
     meter: "Meter | None" = None,
 ) -> OpenedSum:
     """Run one round. It has an event loop of its own, so it cannot be called from a running one.
@@ -53,7 +53,7 @@ def run_locally(
         policy: of all members; by default one that pins the roster and asks for nothing else.
         public_input: what all members start from.
         noise_of: member and its surplus seeds to the noise that it adds.
-        vanishing: member to the first stage at which it does not answer any more.
+        dropouts: member to the first stage at which it does not answer any more.
         meter: told who is about to work.
 
     Raises:
@@ -65,7 +65,7 @@ def run_locally(
     async def run() -> OpenedSum:
         with watch.coordinator():
             machine = SumCoordinator(config, public_input)
-        link = LocalRound(machine, watch, vanishing or {})
+        link = LocalRound(machine, watch, dropouts or {})
 
         async def member(me: int) -> None:
             async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
@@ -99,7 +99,7 @@ def run_series_locally(
     *,
     first_input: bytes = b"",
     after_round: Callable[[RoundConfig, OpenedSum], bytes | None] = lambda config, opened: b"",
-    vanishing_in: Callable[[RoundId], Mapping[int, Stage]] = lambda round_id: {},
+    dropouts_in: Callable[[RoundId], Mapping[int, Stage]] = lambda round_id: {},
 ) -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
     """Run a series of rounds; see `run_locally` for what is not said here.
 
@@ -110,14 +110,14 @@ def run_series_locally(
         entropy_of: member to its randomness.
         first_input: the public input of round 0.
         after_round: to the next public input; None ends the series.
-        vanishing_in: of an attempt, member to the first stage at which it does not answer. It comes back after it.
+        dropouts_in: of an attempt, member to the first stage at which it does not answer. It comes back after it.
 
     Returns:
         What each round came to, and member to the numbers of the rounds that it took part in to the end.
     """
 
     async def run() -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
-        link = LocalSeries(identities, vanishing_in)
+        link = LocalSeries(identities, dropouts_in)
 
         async def member(me: int) -> tuple[int, ...]:
             async def contribute_now(
@@ -150,10 +150,10 @@ def pinning_policy(config: RoundConfig) -> MemberPolicy:
 
 
 class Meter:
-    """Told who works and what members send; this one does not measure. `bench` has one that does."""
+    """Hooks that are called when a member works or sends. This class does not measure; `bench` has one that does."""
 
     def sent(self, message: FromMembers) -> None:
-        """Learn of a message on its way to the coordinator."""
+        """Observe a message on its way to the coordinator."""
 
     def member(self, member: int) -> AbstractContextManager[object]:
         """Return a context in which a member works."""
@@ -172,13 +172,13 @@ class LocalRound:
     Args:
         machine: of the coordinator.
         watch: told who works.
-        vanishing: member to the first stage at which it does not answer.
+        dropouts: member to the first stage at which it does not answer.
     """
 
-    def __init__(self, machine: SumCoordinator, watch: Meter, vanishing: Mapping[int, Stage]) -> None:
+    def __init__(self, machine: SumCoordinator, watch: Meter, dropouts: Mapping[int, Stage]) -> None:
         self._machine = machine
         self._watch = watch
-        self._vanishing = vanishing
+        self._dropouts = dropouts
         self.present = [m for m in range(1, machine.config.n_members + 1) if self._stays(m, Stage.ADVERTISE)]
         """Those that answer the first stage."""
         self._due: dict[int, asyncio.Queue[ToMember | ProtocolError]] = {me: asyncio.Queue() for me in self.present}
@@ -238,7 +238,7 @@ class LocalRound:
         return self._watch.member(me)
 
     def _stays(self, me: int, stage: Stage) -> bool:
-        return me not in self._vanishing or _ORDER.index(self._vanishing[me]) > _ORDER.index(stage)
+        return me not in self._dropouts or _ORDER.index(self._dropouts[me]) > _ORDER.index(stage)
 
 
 class LocalMember:
@@ -269,11 +269,11 @@ class LocalSeries:
 
     Args:
         members: their numbers.
-        vanishing_in: see `run_series_locally`.
+        dropouts_in: see `run_series_locally`.
     """
 
-    def __init__(self, members: Iterable[int], vanishing_in: Callable[[RoundId], Mapping[int, Stage]]) -> None:
-        self._vanishing_in = vanishing_in
+    def __init__(self, members: Iterable[int], dropouts_in: Callable[[RoundId], Mapping[int, Stage]]) -> None:
+        self._dropouts_in = dropouts_in
         self._announced: dict[int, asyncio.Queue[Announcement | None]] = {me: asyncio.Queue() for me in members}
         self.round: LocalRound | None = None
 
@@ -283,7 +283,7 @@ class LocalSeries:
 
     def enter(self, machine: SumCoordinator) -> LocalRound:
         """See `CoordinatorSeriesLink`."""
-        self.round = LocalRound(machine, Meter(), self._vanishing_in(machine.config.round_id))
+        self.round = LocalRound(machine, Meter(), self._dropouts_in(machine.config.round_id))
         return self.round
 
     async def announce(self, announcement: Announcement | None) -> None:

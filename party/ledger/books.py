@@ -1,4 +1,4 @@
-"""What the entries of a ledger add up to: budgets, reservations and what was spent. No files, no clock.
+"""The books of a ledger: budgets, reservations and spending that follow from its entries. No files, no clock.
 
 Costs are Renyi curves (`dp.cost.job_cost`: each dominates both views of its job), which add up. A job is admitted if
 the sum with it stays within the bounds of a filter whose orders are fixed before the first job of a period
@@ -39,7 +39,7 @@ Account = tuple[str, str]
 
 
 class JobState(StrEnum):
-    """Where the charge of a job stands."""
+    """The state of the charge of a job."""
 
     RESERVED = "reserved"
     COMMITTED = "committed"
@@ -53,8 +53,8 @@ class Charge:
     Attributes:
         reserved: what it costs.
         period: of its table's budget when it was reserved.
-        state: where it stands.
-        is_in_doubt: whether that period's budget was set anew since, so that it may no longer cover the job.
+        state: reserved, committed or released.
+        is_in_doubt: whether the budget of that period was changed since, so that it may no longer cover the job.
     """
 
     reserved: Reserved
@@ -65,7 +65,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Balance:
-    """How a table's budget stands in its present period.
+    """The state of a table's budget in its present period.
 
     Attributes:
         dataset: name of the table.
@@ -86,17 +86,17 @@ class Balance:
 
     @property
     def spent(self) -> float:
-        """Epsilon of all committed jobs, as though they had been fixed beforehand."""
+        """Epsilon of all committed jobs, under the assumption that all of them were fixed in advance."""
         return self.spent_of.epsilon
 
     @property
     def held(self) -> float:
-        """Likewise of these and all reserved jobs."""
+        """Epsilon of all committed and reserved jobs, under the same assumption."""
         return self.held_of.epsilon
 
     @property
     def least_colluding(self) -> int | None:
-        """The fewest colluding parties that any job of the period withstands: the budget holds against no more.
+        """The smallest number of colluding parties that any job of the period withstands; the budget covers that many.
 
         None where no job says so: there is none, or only ones of version 1.
         """
@@ -133,7 +133,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a job would do to a budget.
+    """The effect of a job on a budget.
 
     Attributes:
         balance: before it.
@@ -149,11 +149,11 @@ class Quote:
 
     @property
     def held_after(self) -> float:
-        """Epsilon of the period with the job, as though all its jobs had been fixed beforehand."""
+        """Epsilon of the period with the job, under the assumption that all its jobs were fixed in advance."""
         return self.after.epsilon
 
     def analyst_cover(self, most_epsilon: float) -> Cover:
-        """Return how the analyst's jobs stand to an epsilon of their own, at the budget's delta."""
+        """Return how a limit on the analyst's epsilon covers the analyst's jobs, at the budget's delta."""
         return cover_of(self.analyst_after, most_epsilon, self.balance.budget.delta)
 
     def check_covered(self) -> None:
@@ -170,7 +170,7 @@ def _known(number: float) -> float | None:
 
 
 class Books:
-    """The sum of a ledger's entries, taken in one by one."""
+    """The balances of a ledger, updated entry by entry."""
 
     def __init__(self) -> None:
         self.budgets: dict[str, Budget] = {}  # dataset to the one in force
@@ -186,10 +186,10 @@ class Books:
         self._n_committed: Counter[Account] = Counter()
 
     def take(self, entry: Entry) -> None:
-        """Take in the next entry.
+        """Process the next entry.
 
         Raises:
-            LedgerDamagedError: it cannot follow what came before it.
+            LedgerDamagedError: the entry contradicts earlier entries.
         """
         match entry.what:
             case BudgetSet(dataset, budget):
@@ -218,7 +218,9 @@ class Books:
                 self._held.pop(_account_of(charge), None)
             case ExactRelease(job_id) as release:
                 if job_id in self.charges or job_id in self.exact:
-                    raise LedgerDamagedError(f"entry {entry.sequence} opens a result of a job that was charged before")
+                    raise LedgerDamagedError(
+                        f"entry {entry.sequence} opens an exact result for a job that was charged before"
+                    )
                 self.exact[job_id] = release
             case Adopted():
                 pass
@@ -226,7 +228,7 @@ class Books:
     def _settle(self, entry: Entry, job_id: str, state: JobState) -> Charge:
         charge = self._live.pop(job_id, None)
         if charge is None:
-            raise LedgerDamagedError(f"entry {entry.sequence} settles a job that holds no reservation")
+            raise LedgerDamagedError(f"entry {entry.sequence} commits or releases a job that holds no reservation")
         charge.state = state
         return charge
 
@@ -238,7 +240,9 @@ class Books:
         """
         before = self._budget_of.get((dataset, budget.period))
         if before is not None and before.unit != budget.unit:
-            raise ChargeError(f"the unit of period {budget.period!r} is {before.unit!r}: begin another period")
+            raise ChargeError(
+                f"the unit of period {budget.period!r} is {before.unit!r} and cannot be changed: begin another period"
+            )
 
     def orders_for(self, dataset: str, budget: Budget) -> tuple[FilterOrder, ...]:
         """Return the orders of the filter of a budget that is set now.
@@ -261,7 +265,7 @@ class Books:
             raise ChargeError(f"no privacy budget is set for table {dataset!r}")
         if budget.unit != unit:
             raise ChargeError(
-                f"the privacy budget of table {dataset!r} is per {budget.unit}, this job protects one {unit}"
+                f"the privacy budget of table {dataset!r} is per {budget.unit}, but this job protects one {unit}"
             )
         return budget
 
@@ -280,7 +284,7 @@ class Books:
         )
 
     def quote(self, wanted: Reserved) -> Quote:
-        """Return what a job would do to a budget.
+        """Return the effect that a job would have on a budget.
 
         Raises:
             ChargeError: there is no such budget, or the events cannot be composed.
@@ -295,7 +299,7 @@ class Books:
         )
 
     def check_charge(self, wanted: Reserved, most_epsilons_of_analyst: Iterable[float] = ()) -> None:
-        """Refuse a job that would pass what its table's budget, or its analyst, may come to.
+        """Refuse a job that would exceed the budget of its table, or the limit of its analyst.
 
         Args:
             wanted: the job.
@@ -313,7 +317,7 @@ class Books:
             if not cover.is_covered:
                 raise BudgetExhaustedError(
                     f"the jobs of analyst {wanted.analyst!r} on table {wanted.dataset!r} would, in period "
-                    f"{budget.period!r}, come to {cover.told()}"
+                    f"{budget.period!r}, come to {cover.described()}"
                 )
 
     def check_commit(self, job_id: str) -> None:
@@ -362,13 +366,13 @@ class Books:
         return total
 
     def check_unused(self, job_id: str) -> None:
-        """Refuse the id of a job that was charged, or let open an exact result, before.
+        """Refuse a job id that was used before, for a charge or for an exact result.
 
         Raises:
             ChargeError: the text is public.
         """
         if job_id in self.charges or job_id in self.exact:
-            raise ChargeError(f"job {job_id} was charged before; a job id is used once")
+            raise ChargeError(f"job {job_id} was charged before; a job id may be used only once")
 
     def reserved_by(self, holder: str) -> list[str]:
         """Return the jobs for which an installation holds a reservation."""
@@ -383,5 +387,5 @@ def _check_covered(dataset: str, budget: Budget, cover: Cover) -> None:
     if not cover.is_covered:
         raise BudgetExhaustedError(
             f"the privacy budget of table {dataset!r} does not cover this job: with it, the jobs of period "
-            f"{budget.period!r} would come to {cover.told()}"
+            f"{budget.period!r} would come to {cover.described()}"
         )

@@ -1,4 +1,4 @@
-"""A privacy budget: how much may become known about one unit of a table, and in which period."""
+"""A privacy budget: a bound on the privacy loss of one unit of a table within a period."""
 
 import math
 import sys
@@ -8,12 +8,12 @@ MAX_CHARACTERS = 200
 
 
 class BudgetError(ValueError):
-    """Not a privacy budget; the text names the field."""
+    """The privacy budget is not valid; the text names the field."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What an owner allows on one table.
+    """The privacy budget that an owner sets for one table.
 
     Attributes:
         unit: what is protected, in the words of the analyses, for instance "record of the joint table". A job that
@@ -42,7 +42,7 @@ class Budget:
 
 
 def _positive(name: str, value: object) -> float:
-    """Return a normal positive float; a subnormal one has lost digits, and no noise can give it."""
+    """Return a positive normal float; subnormal numbers are refused, because they have lost digits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BudgetError(f"{name}: must be a number, got {value!r}")
     try:
@@ -52,5 +52,5 @@ def _positive(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise BudgetError(f"{name}: must be finite, got {number}")
     if number < sys.float_info.min:
-        raise BudgetError(f"{name}: must be positive and no subnormal number, got {number!r}")
+        raise BudgetError(f"{name}: must be positive and not a subnormal number, got {number!r}")
     return number

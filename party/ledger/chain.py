@@ -33,7 +33,7 @@ Append = Callable[[Event], None]
 
 @dataclass
 class _Request(Generic[T]):
-    """One operation that waits for its transaction."""
+    """An operation that waits for its transaction."""
 
     work: Callable[[Books, Append], T]
     is_writer: bool = False
@@ -50,8 +50,8 @@ class EntryChain:
         counter: how far the ledger had come.
         party: its name; the chain begins with it, so that no other party's ledger fits.
         clock: Unix time in seconds; only written down.
-        adopt: the owner's reason to take the ledger over as it is, though the counter does not vouch for it. The chain
-            must be whole all the same.
+        adopt: the owner's reason to accept the ledger as it is, although it does not match the counter. The chain must
+            be complete nevertheless.
 
     Raises:
         LedgerError: the store or the counter cannot be used.
@@ -197,7 +197,7 @@ class EntryChain:
             request.error = error
 
     def _catch_up(self, entries: Entries) -> None:
-        """Take in what other processes have written, and make sure that what we knew is still there."""
+        """Read the entries that other processes have written, and check that the entries known here still exist."""
         if self._is_stale:
             self._books, self._head, self._is_stale = Books(), Head(0, self._genesis), False
         self._check_contains(entries, self._head, "this process")
@@ -213,24 +213,25 @@ class EntryChain:
         if counted is None:
             if entries.after(0):
                 raise LedgerDamagedError(
-                    f"the ledger's counter {self._counter.path} is missing: nobody can tell whether the ledger is whole"
+                    f"the ledger's counter {self._counter.path} is missing, so it cannot be checked whether the "
+                    "ledger is complete"
                 )
             self._counter.advance(Head(0, self._genesis))
         self._check_contains(entries, counted, "its counter")
 
     def _check_contains(self, entries: Entries, head: Head | None, witness: str) -> None:
-        """Refuse a ledger without an entry that it once had."""
+        """Refuse a ledger that lacks an entry that it once had."""
         if head is None:
             return
         found = self._genesis if head.sequence == 0 else entries.digest_of(head.sequence)
         if found is None:
             raise LedgerDamagedError(
-                f"the ledger was truncated or put back from an old copy: {witness} knows entry {head.sequence}, "
-                "which is missing"
+                f"the ledger was truncated or restored from an old copy: {witness} contains entry {head.sequence}, "
+                "which is missing in the ledger"
             )
         if found != head.digest:
             raise LedgerDamagedError(
-                f"the ledger was edited or replaced: {witness} knows another entry {head.sequence}"
+                f"the ledger was edited or replaced: {witness} contains a different entry {head.sequence}"
             )
 
     @staticmethod

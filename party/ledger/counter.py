@@ -1,6 +1,6 @@
-"""How far the ledger had come, kept in a file beside it: a counter that only goes up.
+"""The position of the ledger, kept in a separate file: a counter that only increases.
 
-A ledger that was truncated, or put back from an old copy, is consistent in itself. It lacks the entry that this file
+A ledger that was truncated or restored from an old copy is consistent in itself, but it lacks the entry that this file
 names. The file helps as far as it is not put back together with the ledger: keep it on another disk, out of the backup
 (`ledger.counter` of party.toml), or note the head that `moiety budget show` prints somewhere else.
 
@@ -24,7 +24,7 @@ _SLOT_BYTES = len(f"{_MARK} {0:020d} {'':64} {'':16}\n")
 
 @dataclass(frozen=True, order=True)
 class Head:
-    """The last entry of a ledger: its number and the digest of the chain up to it. 0 and the genesis if it is empty."""
+    """The head of a ledger: the number of its last entry and the chain's digest; 0 and the genesis if it is empty."""
 
     sequence: int
     digest: str
@@ -84,7 +84,7 @@ class LedgerCounter:
             raise LedgerError(f"the ledger's counter {self.path} cannot be written: {error.strerror}") from error
 
     def overwrite(self, head: Head) -> None:
-        """Record a head whatever was recorded: the owner took the ledger over as it is.
+        """Record a head regardless of earlier ones: the owner accepted the ledger as it is.
 
         Raises:
             LedgerError: it cannot be written.

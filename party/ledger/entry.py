@@ -17,17 +17,17 @@ from party.ledger.budget import Budget, BudgetError
 from service.errors import ServiceError
 
 VERSION = 2
-"""Of entries written now; lower ones are read."""
+"""Version of the entries that this program writes; it also reads earlier versions."""
 
 _LABEL = b"moiety privacy ledger entry, version 1\0"  # of the chain, whatever the entries in it
 
 
 class LedgerError(ServiceError):
-    """The ledger cannot be used; for its owner. Nothing may be opened."""
+    """The ledger cannot be used, so nothing may be opened. The text is for the owner."""
 
 
 class LedgerDamagedError(LedgerError):
-    """The ledger was edited, truncated or replaced by an old copy."""
+    """The ledger was edited, truncated or restored from an old copy."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Reserved:
 
 @dataclass(frozen=True)
 class Committed:
-    """The cost of a job counts as spent: it may open its result from now on."""
+    """The cost of a job is spent; the job may open its result from now on."""
 
     job_id: str
 
@@ -99,7 +99,7 @@ class Released:
 
 @dataclass(frozen=True)
 class ExactRelease:
-    """A job was let open an exact result of a table. No epsilon describes that, so no budget counts it.
+    """A job was permitted to open an exact result of a table. It has no finite epsilon, so no budget includes it.
 
     Attributes: as of `Reserved`.
     """
@@ -113,7 +113,7 @@ class ExactRelease:
 
 @dataclass(frozen=True)
 class Adopted:
-    """The owner took over a ledger that its counter did not vouch for."""
+    """The owner accepted a ledger that did not match its counter."""
 
     reason: str
 
@@ -180,7 +180,7 @@ def read_entry(sequence: int, text: str, digest: str, previous: str) -> Entry:
         document = json.loads(text)
         kind = _KINDS[document.pop("kind")]
         if document.pop("sequence") != sequence:
-            raise LedgerDamagedError(f"entry {sequence} carries another number: the ledger was edited")
+            raise LedgerDamagedError(f"entry {sequence} contains a different sequence number: the ledger was edited")
         at_s = float(document.pop("at_s"))
         version = document.pop("version", 1)
         if version not in range(1, VERSION + 1):
@@ -194,7 +194,7 @@ def read_entry(sequence: int, text: str, digest: str, previous: str) -> Entry:
             document |= {"version": version} | _costs(document, version)
         return Entry(sequence, at_s, kind(**document), text, digest)
     except (KeyError, TypeError, ValueError, BudgetError) as error:
-        raise LedgerDamagedError(f"entry {sequence} is none that this version writes") from error
+        raise LedgerDamagedError(f"entry {sequence} is not of a form that this version writes") from error
 
 
 def _costs(document: Mapping[str, Any], version: int) -> dict[str, Any]:

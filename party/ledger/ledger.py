@@ -1,8 +1,8 @@
-"""The privacy ledger of one party: what its tables may tell, what they have told, and who asked.
+"""The privacy ledger of one party: the budgets of its tables, the jobs charged to them, and their analysts.
 
-A job is charged in two steps. `reserve` holds what it will cost, `commit` makes it spent, durably, before anything is
-opened; `release` gives a reservation back, and never one that was committed. Whatever happens in between, a crash
-included, the ledger counts at least what was opened:
+A job is charged in two steps. `reserve` reserves the cost, `commit` makes it spent, durably, before anything is opened,
+and `release` frees a reservation that was not committed. Whatever happens in between, a crash included, the ledger
+counts at least what was opened:
 
 | crash | found afterwards | opened |
 | --- | --- | --- |
@@ -96,7 +96,7 @@ class Ledger:
         cost: JobCost,
         most_epsilons_of_analyst: Sequence[float] = (),
     ) -> None:
-        """Hold the cost of a job. Repeating it for the same job and cost changes nothing.
+        """Reserve the cost of a job. Repeating the call for the same job and cost changes nothing.
 
         Args:
             job_id: of the job; an id is charged once, whatever becomes of it.
@@ -119,7 +119,9 @@ class Ledger:
             if charge is not None:
                 if charge.state is JobState.RESERVED and charge.reserved == wanted:
                     return
-                raise ChargeError(f"job {job_id} was charged before and is {charge.state}; a job id is used once")
+                raise ChargeError(
+                    f"job {job_id} was charged before and is {charge.state}; a job id may be used only once"
+                )
             books.check_unused(job_id)
             books.check_charge(wanted, most_epsilons_of_analyst)
             append(wanted)
@@ -127,7 +129,7 @@ class Ledger:
         self._chain.submit(work)
 
     def commit(self, job_id: str) -> None:
-        """Count a reserved job as spent. Only when this has returned, something may be opened.
+        """Commit the cost of a reserved job. Nothing may be opened before this has returned.
 
         It counts in the period of its reservation. Repeating it changes nothing.
 
@@ -155,8 +157,8 @@ class Ledger:
         """
         self._chain.submit(lambda books, append: books.check_unused(job_id))
 
-    def note_exact(self, job_id: str, *, dataset: str, analyst: str, analysis: str, consent: str) -> None:
-        """Write that an exact result is about to be opened. Only when this has returned, it may be.
+    def record_exact(self, job_id: str, *, dataset: str, analyst: str, analysis: str, consent: str) -> None:
+        """Record that an exact result is about to be opened. It must not be opened before this has returned.
 
         Raises:
             ChargeError: the job id was used before.
@@ -171,7 +173,7 @@ class Ledger:
         self._chain.submit(work)
 
     def release(self, job_id: str, reason: str) -> bool:
-        """Give back the reservation of a job that ended before it was committed.
+        """Release the reservation of a job that ended before it was committed.
 
         Returns:
             Whether it is free: False where the job was committed, so that its cost stays, or never held anything.
@@ -189,7 +191,7 @@ class Ledger:
         return self._chain.submit(work)
 
     def release_leftovers(self, reason: str) -> list[str]:
-        """Give back what this installation held when it was stopped; for its start, before it accepts jobs.
+        """Release the reservations that this installation held when it stopped; to be called before it accepts jobs.
 
         A job without a commit has opened nothing: the commit is on disk before anything leaves.
 
@@ -206,7 +208,7 @@ class Ledger:
         return self._chain.submit(work)
 
     def quote(self, dataset: str, analyst: str, cost: JobCost) -> Quote:
-        """Return what a job would do to a budget; arguments as of `reserve`.
+        """Return the effect that a job would have on a budget; arguments as for `reserve`.
 
         Raises:
             ChargeError: no budget, another unit, or the cost of a release is unknown.
@@ -222,11 +224,11 @@ class Ledger:
         return Reserved(job_id, dataset, analyst, analysis, self._holder, consent, cost.unit, events, cost.colluding)
 
     def balances(self) -> list[Balance]:
-        """Return how all budgets stand, by name of the table."""
+        """Return the state of all budgets, by name of the table."""
         return self._chain.submit(lambda books, append: [books.balance(dataset) for dataset in sorted(books.budgets)])
 
     def balance(self, dataset: str) -> Balance | None:
-        """Return how one budget stands; None where none is set."""
+        """Return the state of one budget; None if none is set."""
         return next((balance for balance in self.balances() if balance.dataset == dataset), None)
 
     def charge(self, job_id: str) -> Charge | None:

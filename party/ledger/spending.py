@@ -1,4 +1,4 @@
-"""What jobs cost together, and whether a budget covers that: sums of job costs under a filter."""
+"""The joint cost of jobs, and whether a budget covers it: sums of job costs under a filter."""
 
 import json
 import math
@@ -19,7 +19,7 @@ from party.ledger.entry import Reserved
 from service.errors import ServiceError
 
 _MAY_BE_WORSE_IN_VERSION_1 = frozenset({"least-squares", "low-rank"})
-"""Analyses that could release sketches, of which the coordinator's view may cost more than the coalition's."""
+"""Analyses with a sketch method, for which the coordinator's view may cost more than the coalition's."""
 
 
 class ChargeError(ServiceError):
@@ -27,12 +27,12 @@ class ChargeError(ServiceError):
 
 
 class BudgetExhaustedError(ChargeError):
-    """What is left does not cover the job."""
+    """The remaining budget does not cover the job."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """What some jobs cost together.
+    """The joint cost of some jobs.
 
     Attributes:
         curve: sum of the jobs' curves, at each of `dp.cost.accounting.ORDERS`.
@@ -64,9 +64,9 @@ class Spending:
         )
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon of all of it together, rounded up, as though the jobs had been fixed beforehand.
+        """Return the joint epsilon, rounded up, under the assumption that all jobs were fixed in advance.
 
-        0 for nothing. No promise where jobs were chosen by the results of others: that is the budget's, `Cover`.
+        0 without jobs. It is no guarantee if jobs were chosen by the results of others; `Cover` gives that guarantee.
         """
         if self.only is not None:
             return self.only.epsilon(delta).epsilon
@@ -75,7 +75,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Cover:
-    """How a budget, or an analyst's part of it, stands to some jobs.
+    """How a budget, or an analyst's part of it, covers some jobs.
 
     Attributes:
         spending: of the jobs.
@@ -87,17 +87,17 @@ class Cover:
 
     @property
     def epsilon(self) -> float:
-        """Of the jobs, as though they had been fixed beforehand."""
+        """Epsilon of the jobs, under the assumption that all of them were fixed in advance."""
         return self.spending.epsilon(self.filter.delta)
 
     @property
     def used(self) -> float:
-        """Which part of the filter's bound they use; more than 1 where it does not cover them."""
+        """The fraction of the filter's bound that the jobs use; more than 1 if it does not cover them."""
         return self.filter.used(self.spending.curve, self.spending.n_events)
 
     @property
     def is_covered(self) -> bool:
-        """Whether they may run, whatever decided about them: covered by the filter, or one job within the budget.
+        """Whether the jobs may run, however they were chosen: covered by the filter, or a single job within the budget.
 
         The only job of a period was chosen before anything was seen, so its own epsilon decides; see
         `dp.cost.renyi_filter.RenyiFilter`. Nothing else is then admitted.
@@ -107,8 +107,8 @@ class Cover:
         only = self.spending.only
         return only is not None and only.epsilon(self.filter.delta).epsilon <= self.filter.epsilon
 
-    def told(self) -> str:
-        """Return, for people, what the jobs come to."""
+    def described(self) -> str:
+        """Return a text on how much of the budget the jobs use."""
         order, used = self.filter.tightest(self.spending.curve, self.spending.n_events)
         come_to = (
             f"epsilon {self.epsilon:.4g} of {self.filter.epsilon:.4g} at delta {self.filter.delta:g}, worst view of "
@@ -124,7 +124,7 @@ class Cover:
 
 
 def cover_of(spending: Spending, epsilon: float, delta: float, orders: tuple[FilterOrder, ...] | None = None) -> Cover:
-    """Return how (epsilon, delta) stands to some jobs, with the orders of a period or else those of the budget."""
+    """Return how (epsilon, delta) covers some jobs, with the orders of a period, or by default those of the budget."""
     return Cover(spending, RenyiFilter(epsilon, delta, orders or orders_of_budget(epsilon, delta)))
 
 

@@ -11,8 +11,8 @@ from party.ledger.sql_entries import SqlEntries
 from party.ledger.store import BUSY_S, Entries
 
 _VERSION = 2
-"""Of files that are written now. Files of version 1 have the same tables, and their entries are read. As programs of
-that version cannot read what is appended, the number goes up when such a file is opened."""
+"""Version of the files that this program writes. Files of version 1 have the same tables and can be read. When such a
+file is opened, its version is raised, because programs of version 1 cannot read the new entries."""
 
 _SQLITE_SCHEMA = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, text TEXT NOT NULL, digest TEXT NOT NULL) STRICT",
@@ -22,8 +22,8 @@ _SQLITE_SCHEMA = (
 
 
 _DAMAGE = frozenset((sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_NOTADB))
-"""What SQLite says of a file that is none or not whole. The first is for statements that do not fit the tables of the
-file: ours fit those that we make."""
+"""SQLite's error texts for a file that is not a database or is incomplete. The first is for statements that do not fit
+the tables of the file: ours fit those that we make."""
 
 
 class SqliteEntryStore:

@@ -1,4 +1,4 @@
-"""How a budget stands, in lines for its owner: from the JSON of `party.ledger.books.Balance`, rounded against it."""
+"""The state of a budget as text for its owner: from the JSON of `party.ledger.books.Balance`, safely rounded."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def against_whom(standing: Mapping[str, Any], members: str = "parties") -> str:
-    """Return, in words, against whom a budget holds: the coordinator, with as many others as every job withstands.
+    """Return, in words, the adversary of a budget: the coordinator and as many others as every job withstands.
 
     Args:
         standing: how the budget stands.

@@ -29,14 +29,14 @@ class Entries(Protocol):
         """Return the entries with higher numbers, in order."""
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries; they are there, durably, only if the transaction ends well."""
+        """Add entries; they become durable only if the transaction succeeds."""
 
 
 class EntryStore(Protocol):
-    """A place for the entries of one ledger. One object is for one thread at a time."""
+    """Storage for the entries of one ledger. An object may be used by one thread at a time."""
 
     def transaction(self) -> AbstractContextManager[Entries]:
-        """Begin; an exception from within takes everything back.
+        """Begin a transaction; an exception inside it rolls everything back.
 
         Raises:
             LedgerError: the store cannot be read or written; the text says why.

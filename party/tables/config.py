@@ -82,19 +82,21 @@ class TableConfig(Settings):
     @model_validator(mode="after")
     def _rows_are_ordered(self) -> Self:
         if self.rows is not None and self.rows[0] > self.rows[1]:
-            raise ValueError(f"rows: the least, {self.rows[0]}, is above the most, {self.rows[1]}")
+            raise ValueError(f"rows: the smallest number, {self.rows[0]}, is larger than the largest, {self.rows[1]}")
         return self
 
     @model_validator(mode="after")
     def _persons_are_bounded(self) -> Self:
         if (self.person_column is None) != (self.most_rows_per_person is None):
-            raise ValueError("person_column, most_rows_per_person: one needs the other")
+            raise ValueError("person_column, most_rows_per_person: both or neither must be given")
         return self
 
     @model_validator(mode="after")
     def _first_budget_suits_the_rows(self) -> Self:
         if self.rows is not None and self.first_budget is not None and self.first_budget.delta >= 1 / self.rows[1]:
-            raise ValueError(f"first_budget.delta: not below 1 / {self.rows[1]}, the most rows")
+            raise ValueError(
+                f"first_budget.delta: must be below 1 / {self.rows[1]}, because the table may have {self.rows[1]} rows"
+            )
         return self
 
     @model_validator(mode="after")
@@ -105,14 +107,14 @@ class TableConfig(Settings):
             except ValidationError as error:
                 raise ValueError("; ".join(explain_fields(error))) from error
         if self.id_column in self.bounds:
-            raise ValueError(f"column {self.id_column!r} is the id column: it cannot have bounds")
+            raise ValueError(f"column {self.id_column!r} is the id column, so it must not have bounds")
         if self.person_column in self.bounds:
-            raise ValueError(f"column {self.person_column!r} is the person column: it cannot have bounds")
+            raise ValueError(f"column {self.person_column!r} is the person column, so it must not have bounds")
         unknown = [name for name in self.on_request if name not in self.bounds]
         if unknown:
             raise ValueError(f"on_request: column {unknown[0]!r} has no bounds")
         if not self.usual_columns:
-            raise ValueError("on_request: at least one column must be for jobs that name none")
+            raise ValueError("on_request: at least one column must be left for jobs that name no columns")
         return self
 
     def make_source(self) -> TableSource:
@@ -133,7 +135,7 @@ class TableConfig(Settings):
 
     @property
     def usual_columns(self) -> tuple[str, ...]:
-        """What a job gets that names no columns, in the order of the bounds."""
+        """The columns of a job that names no columns, in the order of the bounds."""
         return tuple(name for name in self.bounds if name not in self.on_request)
 
     def column(self, name: str) -> ColumnSchema:

@@ -23,7 +23,7 @@ class TableFile(TableSource):
         return self.path.exists()
 
     def version(self) -> tuple[int, int, int]:
-        """Return what changes when the file is changed or replaced."""
+        """Return a fingerprint that changes when the file is changed or replaced."""
         try:
             status = self.path.stat()
         except OSError:

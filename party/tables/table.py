@@ -19,13 +19,15 @@ from analyses.job.job import JobInput
 from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import BlockSchema, Table
 from party.tables.config import TableConfig, TableOwner
+from party.tables.ratings import read_ratings
+from party.tables.ratings_config import RatingsTableConfig
 from party.tables.source import SourceError
 
 LARGEST = float(np.finfo(np.float64).max)
 
 
 class TableError(ValueError):
-    """A table that cannot serve a job; the text is public."""
+    """The table cannot be used for a job; the text is public."""
 
 
 class UnusableTableError(TableError):
@@ -48,7 +50,7 @@ class _Named:
     label: str
 
     def refusal(self, what: str) -> TableError:
-        """Return why the configuration does not let a job have this; public."""
+        """Return the public error for a request that the configuration does not allow."""
         return TableError(f"{self.label}: {what}")
 
     @contextmanager
@@ -102,10 +104,14 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
     """
     named = _named(owner, brought)
     table = named.table
+    if isinstance(table, RatingsTableConfig):
+        if brought.columns:
+            raise named.refusal("it holds ratings, of which a job gets all or none; the job must name no columns")
+        return BlockSchema(party=owner.name, rows=table.rows, ratings=table.schema_of_ratings)
     names = brought.columns or table.usual_columns
     for name in names:
         if names.count(name) > 1:
-            raise named.refusal(f"column {name!r} is asked for more than once")
+            raise named.refusal(f"column {name!r} is requested more than once")
         if name in table.key_columns:
             what = "rows" if name == table.id_column else "persons"
             raise named.refusal(f"column {name!r} identifies the {what} and cannot be used as a feature")
@@ -145,10 +151,16 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
     schema = describe_table(owner, brought)
     named = _named(owner, brought)
     table = named.table
+    if isinstance(table, RatingsTableConfig):
+        with named.used():
+            ratings = read_ratings(table)
+            if not schema.admits(len(ratings.values)):
+                raise SourceError("its number of rows is outside the range that its owner declares")
+        return Table(schema, np.empty((len(ratings.values), 0)), ratings=ratings)
     with named.used():
         values, keys = _read(table, [column.name for column in schema.columns])
         if not schema.admits(len(values)):
-            raise SourceError("it does not have as many rows as its owner declares")
+            raise SourceError("its number of rows is outside the range that its owner declares")
         for key in keys.values():
             _check_key(table, key)
     digest = b"" if table.id_column is None else digest_of_ids(keys[table.id_column])
@@ -223,7 +235,7 @@ def _as_numbers(column: pl.Series) -> pl.Series:
         raise SourceError(f"column {column.name!r} has an empty value; fill it in or leave the row out at every party")
     column = column.cast(pl.Float64)
     if column.is_nan().any():
-        raise SourceError(f"column {column.name!r} has a value that is no number (NaN)")
+        raise SourceError(f"column {column.name!r} has a value that is not a number (NaN)")
     return column.clip(-LARGEST, LARGEST) if column.is_infinite().any() else column
 
 

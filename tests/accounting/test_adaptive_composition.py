@@ -32,7 +32,7 @@ def response(n_options: int, truthful: float | Fraction) -> RandomizedResponseDp
 
 
 def outcomes_of(event: RandomizedResponseDpEvent) -> dict[str, Outcome]:
-    """Of neighbours who choose option "mine" and option "theirs"."""
+    """The outcomes for neighbours who choose option "mine" and option "theirs"."""
     p, q = event.truthful, (1 - event.truthful) / (event.n_options - 1)
     return {"mine": (p, q, 1), "theirs": (q, p, 1), "another": (q, q, event.n_options - 2)}
 

@@ -24,7 +24,7 @@ from party.ledger.spending import Spending, spending_of
 
 OPTIONS = (2, 20, 500, 5000, 10**5, 2 * 10**6, 7 * 10**6)
 PARTS = (0.02, 0.1, 0.3, 0.6)
-"""Of what is left, that a job which is not the last one may take; the last one takes all."""
+"""Fraction of the remaining budget that a job may use if it is not the last one; the last job uses all of it."""
 
 
 def response(n_options: int, loss: float) -> RandomizedResponseDpEvent:
@@ -41,7 +41,7 @@ class Analyst:
         self.bounds = np.array(budget.bounds())
 
     def largest_loss(self, n_options: int, spent: np.ndarray, part: float) -> float:
-        """Of a response whose cost, divided by `part`, is still covered."""
+        """The largest loss of a response whose cost, divided by `part`, is still covered."""
         low, high = 0.0, 2 * self.budget.epsilon
         for _ in range(30):
             middle = (low + high) / 2

@@ -24,7 +24,7 @@ from dp.cost.events import (
 )
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 from dp.cost.losses.skellam import decay, log_error, log_masses, reach, shift_divergence
-from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
+from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE
 RNG = np.random.default_rng(20)
@@ -86,7 +86,7 @@ def test_the_functions_of_the_mathematical_library_are_within_what_is_allowed_fo
 def test_the_logarithm_of_the_gamma_function_for_every_binomial_coefficient_of_amplification():
     # `dp.cost.sampling`: parts * 2^-46, where the parts are at least 2000; `dp.cost.losses.sampled_bits` uses
     # arguments up to 9.
-    n = np.arange(1, LARGEST_ORDER + 3, dtype=np.float64)
+    n = np.arange(1, MAX_ORDER + 3, dtype=np.float64)
     error = max(abs(mpmath.mpf(float(gammaln(x))) - mpmath.loggamma(int(x))) for x in n)
     assert 3 * error < mpmath.mpf(2000 * 2.0**-46) / 4
 
@@ -165,7 +165,7 @@ def test_curves_are_rounded_up_at_every_order_and_by_little(event):
 @pytest.mark.parametrize("rate", [2.0**-32, 1e-3, 0.5, 1 - 2.0**-32])
 @pytest.mark.parametrize("cost", [1e-9, 0.01, 5.0])
 def test_amplification_is_rounded_up_at_every_order(rate, cost):
-    rdp = cost * np.arange(LARGEST_ORDER + 1)
+    rdp = cost * np.arange(MAX_ORDER + 1)
     stated = poisson_sampled_rdp(rdp, rate, is_reflected=True)
     q = mpmath.mpf(rate)
     for order in (2, 3, 40, 255, 256):

@@ -224,5 +224,5 @@ def test_events_of_other_noise_have_no_cost_of_a_group():
 
 def test_a_table_says_whose_its_rows_are_exactly_if_its_schema_does():
     schema = BlockSchema(party="bank", columns=(column(0.0, 1.0),), most_rows_per_person=2)
-    with pytest.raises(ValueError, match="exactly if its schema says so"):
+    with pytest.raises(ValueError, match="must name the persons of its rows if and only if its schema says so"):
         Table(schema, np.zeros((3, 1)))

@@ -16,7 +16,7 @@ from dp.cost.events import (
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
 )
-from dp.cost.sampling import LARGEST_ORDER, poisson_sampled_rdp
+from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE
 
@@ -139,7 +139,7 @@ def test_adding_is_the_worse_direction_where_a_reflection_swaps_the_two(rate):
 
 
 def test_the_sum_over_terms_is_that_of_mpmath_and_the_general_bound_triples_terms_from_the_third():
-    rdp = np.arange(LARGEST_ORDER + 1) * 0.05
+    rdp = np.arange(MAX_ORDER + 1) * 0.05
     for is_reflected, factor in ((True, 1), (False, 3)):
         found = poisson_sampled_rdp(rdp, 0.02, is_reflected=is_reflected)
         for order in (2, 3, 50, 256):
@@ -158,7 +158,7 @@ def test_the_sum_over_terms_is_that_of_mpmath_and_the_general_bound_triples_term
 
 
 def test_sampling_everybody_costs_what_the_release_costs_and_sampling_nobody_nothing():
-    rdp = np.arange(LARGEST_ORDER + 1) * 0.05
+    rdp = np.arange(MAX_ORDER + 1) * 0.05
     assert poisson_sampled_rdp(rdp, 1.0, is_reflected=True) == pytest.approx(rdp[2:], rel=1e-8)
     assert not poisson_sampled_rdp(rdp, 0.0, is_reflected=True).any()
 

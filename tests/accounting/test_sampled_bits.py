@@ -91,7 +91,7 @@ def test_a_smaller_sample_costs_less_and_a_small_one_in_proportion():
     [(Fraction(1, 2), 1, Fraction(1)), (Fraction(2, 3), 9, Fraction(1)), (Fraction(2, 3), 1, Fraction(0))],
 )
 def test_what_is_no_event_is_refused(truthful, n_bits, share):
-    with pytest.raises(ValueError, match="no event"):
+    with pytest.raises(ValueError, match="invalid event"):
         sampled_bits_rdp(truthful, n_bits, share, ORDERS)
 
 

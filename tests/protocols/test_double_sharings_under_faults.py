@@ -15,7 +15,7 @@ from fault_injection import (
 )
 from virtual_time import run_in_virtual_time
 
-import mpc.protocol.computation
+import mpc.protocol.operations.products
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import ProtocolError
 from mpc.local.network import LocalNetwork, local_names
@@ -26,7 +26,7 @@ from mpc.protocol.double_sharing import double_sharings_win
 @pytest.fixture
 def always(monkeypatch):
     """Small batches use them too."""
-    monkeypatch.setattr(mpc.protocol.computation, "double_sharings_win", lambda *public: True)
+    monkeypatch.setattr(mpc.protocol.operations.products, "double_sharings_win", lambda *public: True)
 
 
 def one_layer(n_parties, t):

@@ -54,7 +54,9 @@ def test_a_degree_above_what_the_roster_can_open_is_refused_by_everybody(end):
 
     results = outcomes(program, {1: circuits.X})
     assert_all_fail(results, TooFewPartiesError)
-    assert "degree 3 needs 4 parties, there are 3: reduce" in str(results[COORDINATOR])
+    assert (
+        "a sharing of degree 3 needs 4 parties, but there are only 3: reduce the degree before multiplying again"
+    ) in str(results[COORDINATOR])
 
 
 def test_a_third_power_opens_directly_where_four_parties_are_there():

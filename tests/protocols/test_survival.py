@@ -227,7 +227,7 @@ def test_a_wrong_share_of_the_check_of_products_is_corrected_and_named_with_the_
     np.testing.assert_array_equal(opened.values, circuits.X * circuits.Y)
     assert opened.wrong == (liar,)
     assert outcome.network.accusations == [
-        (1, liar, "computation/check 0", f"party-{liar} sent a wrong share, which was corrected")
+        (1, liar, "computation/check 0", f"party-{liar} sent a corrupted share, which was corrected")
     ]
 
 
@@ -240,4 +240,4 @@ def test_who_was_lost_on_the_way_is_told_with_the_result():
     sent = (point_of(message) for message in run(protocol).network.transcript)
     first_products = next(point for point in sent if point[0] == 2 and "products" in point[2])
     outcome = run(protocol, kill_sender(first_products))
-    assert outcome.results[COORDINATOR].gone == (2,)
+    assert outcome.results[COORDINATOR].dropped_out == (2,)

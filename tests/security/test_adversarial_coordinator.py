@@ -94,16 +94,18 @@ def test_a_living_member_that_is_said_to_be_dead_aborts(stage, attack):
 def test_a_survivor_that_never_sent_anything_is_noticed():
     round_ = AdversarialCoordinator()
     round_.advertise()
-    round_.share(gone={5})
+    round_.share(dropped_out={5})
     round_.mask()
-    with pytest.raises(InvalidSetError, match="were not there in the stage before"):
+    with pytest.raises(
+        InvalidSetError, match="are out of order or repeated, or some did not take part in the stage before"
+    ):
         round_.invent_survivor(VICTIM, 5)
     assert is_aborted(round_, VICTIM)
 
 
 def test_a_sum_of_fewer_than_the_round_asks_for_is_not_signed():
     round_ = AdversarialCoordinator().up_to("mask")
-    with pytest.raises(TooFewMembersError, match="2 survivors are left; this round needs 3"):
+    with pytest.raises(TooFewMembersError, match="only 2 survivors are left, but this round needs 3"):
         round_.let_too_few_survive(VICTIM, (VICTIM, TARGET))
     assert is_aborted(round_, VICTIM)
 
@@ -152,7 +154,7 @@ def noisy_round():
     round_ = AdversarialCoordinator(config, noise_of=noise_of)
     round_.advertise()
     round_.share()
-    round_.mask(gone=GHOSTS)
+    round_.mask(dropped_out=GHOSTS)
     return round_, kept
 
 
@@ -228,13 +230,13 @@ def test_a_restarted_member_does_not_enter_the_round_again(stage):
 def test_the_journal_refuses_the_other_kind_even_from_a_restored_member():
     round_ = AdversarialCoordinator().up_to("unmask")
     for owner, kind in ((TARGET, ShareKind.MASK_KEY), (VICTIM, ShareKind.MASK_KEY)):
-        with pytest.raises(ShareKindError, match=f"member {owner}'s seed of its own mask is out"):
+        with pytest.raises(ShareKindError, match=f"a share of the seed of its own mask of member {owner} was released"):
             round_.journals[VICTIM].record_release(round_.config.round_id, {owner: kind})
 
 
 def test_no_other_attempt_of_a_round_follows_a_release():
     round_ = AdversarialCoordinator().up_to("unmask")
-    with pytest.raises(RoundReusedError, match="its sum may have been opened"):
+    with pytest.raises(RoundReusedError, match="so the sum of that attempt may have been opened"):
         round_.retry_after_release(VICTIM, retried(round_.config))
 
 
@@ -306,12 +308,15 @@ def test_a_ring_with_few_neighbours_is_refused_by_the_member(ring_of_130):
     [
         ((5, 4, 2, 3, 0), "both kinds of shares"),
         ((5, 4, 3, 4, 1), "both kinds of shares"),
-        ((5, 4, 3, 2, 0), "two different sets of survivors"),
-        ((5, 4, 4, 3, 0), "3 survivors cannot open what needs 4"),
-        ((3, 2, 3, 3, 2), "does not hide an honest member"),
-        ((5, 2, 2, 3, 0), "everybody is everybody's neighbour"),
-        ((200, 20, 11, 180, 20), "a ring of 200 members with 20 neighbours each and 11 shares required is not safe"),
-        ((1, 0, 1, 1, 0), "a roster has 2 to"),
+        ((5, 4, 3, 2, 0), "two different sets of"),
+        ((5, 4, 4, 3, 0), "3 survivors cannot open secrets that need 4 shares"),
+        ((3, 2, 3, 3, 2), "are corrupt, may contain a single honest member, whose value it would reveal"),
+        ((5, 2, 2, 3, 0), "members must use the complete graph"),
+        (
+            (200, 20, 11, 180, 20),
+            ("a ring of 200 members with 20 neighbours each and 11 required shares is not safe with"),
+        ),
+        ((1, 0, 1, 1, 0), "a roster must have 2 to"),
     ],
 )
 def test_unsafe_topologies_do_not_exist(numbers, why):
@@ -321,9 +326,9 @@ def test_unsafe_topologies_do_not_exist(numbers, why):
 
 def test_different_public_inputs_are_named():
     round_ = AdversarialCoordinator.with_another_input_for(VICTIM)
-    with pytest.raises(DifferentInputError, match="party-1 has signed another public input"):
+    with pytest.raises(DifferentInputError, match="party-1 has signed a public input"):
         round_.members[VICTIM].share_keys(round_.member_list)
-    with pytest.raises(DifferentInputError, match="party-2 has signed another public input") as caught:
+    with pytest.raises(DifferentInputError, match="party-2 has signed a public input") as caught:
         round_.members[TARGET].share_keys(round_.member_list)
     assert caught.value.member == VICTIM
     assert is_aborted(round_, VICTIM)
@@ -332,20 +337,20 @@ def test_different_public_inputs_are_named():
 
 def test_different_configurations_are_named():
     round_ = AdversarialCoordinator.with_another_configuration_for(VICTIM)
-    with pytest.raises(DifferentConfigurationError, match="party-2 has signed another configuration"):
+    with pytest.raises(DifferentConfigurationError, match="party-2 has signed a configuration"):
         round_.members[TARGET].share_keys(round_.member_list)
 
 
 def test_different_member_lists_are_named():
     round_ = AdversarialCoordinator().up_to("advertise")
-    with pytest.raises(SplitMembersError, match="party-1 was shown another list of members") as caught:
+    with pytest.raises(SplitMembersError, match="party-1 received a list of members that differs from ours") as caught:
         round_.split_member_lists(left_out=5, deceived={1}, hide_it=False)
     assert caught.value.member == 1
 
 
 def test_different_member_lists_cannot_be_hidden():
     round_ = AdversarialCoordinator().up_to("advertise")
-    with pytest.raises(UnopenableShareError, match="sealed shares of party-1 do not open"):
+    with pytest.raises(UnopenableShareError, match="sealed shares of party-1 cannot be opened"):
         round_.split_member_lists(left_out=5, deceived={1}, hide_it=True)
 
 
@@ -412,7 +417,10 @@ def test_on_a_ring_a_coordinator_that_picks_neighbours_is_noticed(ring_of_130, n
     neighbours, others = neighbours_and_others(ring_of_130)
     dropped = frozenset(sorted(neighbours)[:n_dropped])
     chosen = set(neighbours - dropped) | set(others[: max(1, n_dropped)])
-    with pytest.raises(WrongNeighboursError, match="from others than our neighbours in the graph") as caught:
+    with pytest.raises(
+        WrongNeighboursError,
+        match="the coordinator delivered shares of members that are not our neighbours in the graph",
+    ) as caught:
         ring_of_130.deliver_from(VICTIM, chosen, unsaid=dropped if is_said else frozenset())
     assert caught.value.member == COORDINATOR
     assert is_aborted(ring_of_130, VICTIM)
@@ -458,7 +466,7 @@ def test_a_member_that_is_proposed_another_number_of_neighbours_is_named(ring_of
     ad = ring_of_130.propose(VICTIM, topology=Topology.ring(130, 6, 6)).advertise()
     shown = tuple(ad if other.member == VICTIM else other for other in ring_of_130.member_list.advertisements)
     ring_of_130.begin_anew(TARGET)
-    with pytest.raises(DifferentConfigurationError, match="party-2 has signed another configuration") as caught:
+    with pytest.raises(DifferentConfigurationError, match="party-2 has signed a configuration") as caught:
         ring_of_130.members[TARGET].share_keys(MemberList(config.round_id, shown))
     assert caught.value.member == VICTIM
     assert is_aborted(ring_of_130, TARGET)
@@ -489,5 +497,5 @@ def test_a_forged_survivor_signature_is_named():
 def test_signatures_counted_twice_are_refused():
     round_ = AdversarialCoordinator().up_to("sign")
     twice = (round_.signed.signatures[0],) * 3
-    with pytest.raises(InvalidSetError, match="not one per survivor"):
+    with pytest.raises(InvalidSetError, match="the signatures must be in order, with at most one per survivor"):
         round_.members[VICTIM].unmask(replace(round_.signed, signatures=twice))

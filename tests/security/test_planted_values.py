@@ -21,6 +21,8 @@ from dp.cost.views import EVENT_UNIT, ROW_UNIT
 
 pytestmark = pytest.mark.real_time  # services with real sockets
 
+pytestmark = pytest.mark.real_time  # real services
+
 PARTIES = ("bank", "hospital", "telco")
 N_ROWS = 60
 ROWS = (20, 100)

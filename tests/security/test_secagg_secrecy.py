@@ -32,7 +32,7 @@ def test_no_secret_is_in_what_the_coordinator_receives(recorded):
     round_, sources = recorded
     round_.advertise()
     round_.share()
-    round_.mask(gone={6})
+    round_.mask(dropped_out={6})
     round_.sign()
     round_.unmask()
     received = inbox(round_)
@@ -126,7 +126,7 @@ def test_errors_of_every_kind_show_no_value_and_no_share():
 def test_keys_are_neither_printed_nor_copied_nor_pickled(secret):
     assert "7" not in repr(secret)
     for store in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="not copied or stored"):
+        with pytest.raises(TypeError, match="must not be copied or stored"):
             store(secret)
 
 

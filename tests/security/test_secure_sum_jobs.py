@@ -78,7 +78,9 @@ async def test_a_noisy_answer_is_reserved_committed_and_reported_by_every_party(
 
 async def test_an_exact_answer_is_refused_by_default_with_the_reason(tmp_path):
     federation = federation_in(tmp_path)
-    with pytest.raises(RefusalError, match="an exact result of table 'people', which nothing protects, is not allowed"):
+    with pytest.raises(
+        RefusalError, match="an exact result of table 'people', which has no privacy guarantee, is not allowed"
+    ):
         await federation.run(job_of())
     assert federation.sent == []
 
@@ -143,7 +145,7 @@ async def test_the_same_job_is_answered_once_even_after_a_restart(tmp_path, chan
     federation = federation_in(tmp_path, policy=EXACT)
     await federation.run(job_of(**changes))
     federation.sent.clear()
-    with pytest.raises(RefusalError, match="a job id is used once"):
+    with pytest.raises(RefusalError, match="a job id may be used only once"):
         await federation.run(job_of(**changes))
     assert federation.sent == []
 
@@ -151,7 +153,7 @@ async def test_the_same_job_is_answered_once_even_after_a_restart(tmp_path, chan
 async def test_a_job_may_not_change_its_kind_under_an_id_that_was_used(tmp_path):
     federation = federation_in(tmp_path, policy=EXACT)
     await federation.run(job_of(**PRIVATE))
-    with pytest.raises(RefusalError, match="a job id is used once"):
+    with pytest.raises(RefusalError, match="a job id may be used only once"):
         await federation.run(job_of())
 
 
@@ -187,7 +189,9 @@ async def test_an_analysis_that_adds_no_noise_though_the_job_asks_for_some_is_re
 
     monkeypatch.setitem(ANALYSES, "secure-sum", replace(ANALYSES["secure-sum"], plan=plan))
     federation = federation_in(tmp_path, policy=EXACT)
-    with pytest.raises(RefusalError, match="adds no noise though the job asks for some"):
+    with pytest.raises(
+        RefusalError, match="privacy: the plan must add noise if and only if the job has a privacy target"
+    ):
         await federation.run(job_of(**PRIVATE))
 
 

@@ -95,7 +95,7 @@ REFUSALS = {
         limits(receivers=["grace", COORDINATOR_NAME]),
         f"'{ANALYST_NAME}' may not get results",
     ),
-    "exact result": (EXACT, {}, "an exact result of table 'people', which nothing protects, is not allowed"),
+    "exact result": (EXACT, {}, "an exact result of table 'people', which has no privacy guarantee, is not allowed"),
     "column without bounds": (
         {"inputs": [{"party": p, "table": "people", "columns": ["x0", "name"]} for p in PARTIES]},
         {},
@@ -104,12 +104,16 @@ REFUSALS = {
     "epsilon": ({}, limits(max_epsilon_per_job=5.0), "epsilon 10 of the job is above 5"),
     "budget": ({}, {"budget": (4.0, 1e-6)}, "does not cover this job"),
     "delta": ({"privacy": {"epsilon": 3.0, "delta": 1e-3}}, {}, "delta is too large for table 'people'"),
-    "deadline": ({"deadline_s": 9.0}, {}, "deadline_s: 9 is below 10, the least of"),
-    "parameters": ({"parameters": {"components": 99, "gamma": 256}}, {}, "99 components of a table with 6 columns"),
+    "deadline": ({"deadline_s": 9.0}, {}, "deadline_s: 9 is below 10, the shortest deadline that"),
+    "parameters": (
+        {"parameters": {"components": 99, "gamma": 256}},
+        {},
+        ("parameters.components: 99 components are more than the 6 columns of the table"),
+    ),
     "owner": (
         {},
         hospital_with(Policy(approval_deadline_s=0.3)),
-        "its owner did not approve within 0.3 s",
+        "the owner did not approve the job within 0.3 s",
     ),
 }
 

@@ -1,13 +1,13 @@
 import pytest
 from deadlines import GENEROUS_S
 
-from coordinator import asking, runner
+from coordinator import proposal, runner
 from transport.calls import coordinator_client
 
 
 @pytest.fixture(autouse=True)
 def patient_services(monkeypatch: pytest.MonkeyPatch) -> None:
     """Services in the test's own process have as long as a slow machine takes for what comes."""
-    monkeypatch.setattr(asking, "REACH_S", GENEROUS_S)
+    monkeypatch.setattr(proposal, "REACH_S", GENEROUS_S)
     monkeypatch.setattr(runner, "CANCEL_S", GENEROUS_S)
     monkeypatch.setattr(coordinator_client, "CALL_TIMEOUT_S", GENEROUS_S)

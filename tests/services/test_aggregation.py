@@ -139,7 +139,7 @@ async def test_below_its_quorum_the_round_ends_with_a_reason_for_analyst_and_mem
         tasks = [asyncio.create_task(note(device)) for device in devices]
         happening, _ = await federation.ask(stage_s=SKIPPED_S)
         await asyncio.gather(*tasks)
-        assert "2 members answered at the stage advertise keys, 3 must" in reason_of(happening)
+        assert "only 2 members answered at stage advertise keys, but 3 are needed" in reason_of(happening)
         assert ends == [reason_of(happening)] * 2
 
 
@@ -191,7 +191,9 @@ async def test_an_analyst_is_no_member_and_a_member_no_analyst_and_strangers_hea
         asking, _, invitation = await begin(federation)
         with pytest.raises(NotAllowedError):
             await (await federation.client("ada", Role.ANALYST)).fetch(RoundStep.MEMBERS, invitation.config.round_id)
-        with pytest.raises(NotAllowedError, match="walkers/device/stranger is no member"):
+        with pytest.raises(
+            NotAllowedError, match="walkers/device/stranger is not a member of the masked sums of this coordinator"
+        ):
             await (await federation.client("stranger")).fetch(RoundStep.MEMBERS, invitation.config.round_id)
         with pytest.raises(NotAllowedError, match="analyst eve is not in the list"):
             await federation.ask(analyst="eve")
@@ -201,9 +203,9 @@ async def test_an_analyst_is_no_member_and_a_member_no_analyst_and_strangers_hea
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"members": ["walker-1", "who"]}, "'who' is not known"),
-        ({"colluding": 4}, "does not hide"),
-        ({"largest": 2.0**52, "units": 2**52}, "doubles cannot hold"),
+        ({"members": ["walker-1", "who"]}, "members: this coordinator does not know 'who"),
+        ({"colluding": 4}, "may contain a single honest member"),
+        ({"largest": 2.0**52, "units": 2**52}, "because float64 cannot represent larger scaled values"),
         ({"members": ["walker-1"]}, "at least"),
     ],
 )
@@ -245,7 +247,7 @@ async def test_a_coordinator_that_restarts_in_mid_round_ends_it_for_all_and_serv
         config = coordinator_config(tmp_path, federation.names, listen=federation.address)
         federation.process = CoordinatorProcess(config, federation.issue(Role.COORDINATOR, "hub"))
         await federation.process.start()
-        with pytest.raises(NotFoundError, match="the coordinator restarted"):
+        with pytest.raises(NotFoundError, match="the coordinator was restarted"):
             await device.client.fetch(RoundStep.MEMBERS, invitation.config.round_id)
         with pytest.raises(NotFoundError):
             await device.client.answer(member.advertise())
@@ -270,7 +272,7 @@ async def test_when_the_analyst_goes_away_the_round_ends(tmp_path):
         asking, device, invitation = await begin(federation, stage_s=GENEROUS_S)
         asking.cancel()
         end = await device.client.fetch(RoundStep.END, invitation.config.round_id)
-        assert end == Ended("the coordinator gave the round up")
+        assert end == Ended("the coordinator gave up the round")
 
 
 async def test_an_answer_for_a_stage_that_has_not_begun_is_refused(tmp_path):
@@ -282,8 +284,8 @@ async def test_an_answer_for_a_stage_that_has_not_begun_is_refused(tmp_path):
 
 
 async def test_a_round_goes_on_when_hardly_any_call_may_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(aggregation, "MOST_WAITING", 1)
-    monkeypatch.setattr(aggregation, "MOST_CALLS", 4)
+    monkeypatch.setattr(aggregation, "MAX_WAITING", 1)
+    monkeypatch.setattr(aggregation, "MAX_CALLS", 4)
     async with sum_federation(tmp_path) as federation:
         await federation.start_all()
         happening, _ = await federation.ask(stage_s=GENEROUS_S)
@@ -458,7 +460,7 @@ async def test_a_round_that_too_few_answered_is_tried_again_with_fresh_keys(tmp_
             federation.start(await federation.device(name, client=client))
         happenings = await federation.listen(stage_s=SKIPPED_S, attempts=2, **PRIVATE)
         (retry,) = [happening for happening in happenings if isinstance(happening, SumRetry)]
-        assert "members answered at the stage" in retry.reason
+        assert "members answered at stage" in retry.reason
         result = answer_of(happenings[-1])
         assert result["attempt"] == 1
         assert result["survivors"] == list(federation.names)
@@ -482,7 +484,7 @@ async def test_a_round_of_which_shares_have_left_members_is_not_tried_again(tmp_
             federation.start(await federation.device(name, client=client))
         happenings = await federation.listen(stage_s=SKIPPED_S, attempts=3)
         assert not any(isinstance(happening, SumRetry) for happening in happenings)
-        assert "must" in reason_of(happenings[-1])
+        assert "are needed" in reason_of(happenings[-1])
 
 
 async def test_running_devices_outlive_a_coordinator_that_restarts_in_mid_round_and_answer_no_round_twice(tmp_path):
@@ -516,7 +518,7 @@ async def test_every_stage_has_a_quorum(tmp_path, kind, stage):
             client = VanishingClient(federation, name, await federation.client(name), kind)
             federation.start(await federation.device(name, client=client))
         happening, reports = await federation.ask(stage_s=SKIPPED_S)
-        assert f"2 members answered at the stage {stage}, 3 must" in reason_of(happening)
+        assert f"only 2 members answered at stage {stage}, but 3 are needed" in reason_of(happening)
         assert reports[-1].missing == federation.names[:3]
 
 
@@ -533,7 +535,7 @@ async def test_a_round_other_than_its_question_asks_for_is_refused(tmp_path):
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation)
         other = question(largest=999).canonical_json().encode()
-        with pytest.raises(PeerViolationError, match="not the one that its question asks for"):
+        with pytest.raises(PeerViolationError, match="the round does not match its question"):
             await device.take_part(Invitation(invitation.config, other))
         asking.cancel()
 
@@ -551,7 +553,7 @@ async def test_a_long_vector_comes_whole(tmp_path):
 
 
 async def test_so_many_sums_run_at_once_and_ended_ones_do_not_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(rounds, "MAX_ROUNDS", 1)
     async with sum_federation(tmp_path) as federation:
         asking, _, _ = await begin(federation)
         with pytest.raises(TooMuchError, match="1 masked sums run here already"):

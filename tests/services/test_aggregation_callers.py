@@ -85,10 +85,10 @@ async def test_a_party_that_has_the_name_of_a_device_is_a_stranger(tmp_path):
         asking, device, invitation = await begin(federation)
         advertisement = member_of(device, invitation).advertise()
         impostor = await federation.client("walker-1", Role.PARTY)
-        with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is no member"):
+        with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is not a member"):
             await impostor.answer(advertisement)
         for step in (RoundStep.INVITATION, RoundStep.MEMBERS):
-            with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is no member"):
+            with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is not a member"):
                 await impostor.fetch(step, invitation.config.round_id)
         await device.client.answer(advertisement)
         asking.cancel()

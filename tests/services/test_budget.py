@@ -149,7 +149,7 @@ def test_the_owners_refusal_reaches_the_analyst(analyst, deployment):
     assert approve(deployment, job_id, "refuse", job_id, "--reason", "not before the audit").exit_code == 0
     view = analyst.wait(job_id)
     assert (view.state, view.culprit) == ("FAILED", "telco")
-    assert "its owner refused: not before the audit" in view.reason
+    assert "the owner refused the job: not before the audit" in view.reason
     assert settled_budget_of(deployment, "bank")["held_epsilon"] == 0
 
 
@@ -193,7 +193,7 @@ def test_a_restored_ledger_keeps_the_party_from_serving(deployment):
         ledger.unlink()
         deployment.start(name)
         assert deployment.processes[name].wait(timeout=300) == 1
-        assert "truncated or put back from an old copy" in deployment.log_path(name).read_text()
+        assert "truncated or restored from an old copy" in deployment.log_path(name).read_text()
     finally:
         for leftover in deployment.data_dir(name).glob("ledger.sqlite*"):
             leftover.unlink()

@@ -8,7 +8,7 @@ from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from mailbox_federation import running_federation
-from moiety.v1 import aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2
+from moiety.v1 import aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2
 from moiety.v1.coordinator_pb2 import JobRef
 
 from service.authorization import Permissions
@@ -106,7 +106,7 @@ async def test_a_request_is_measured_before_it_is_decoded(serving):
 
 async def test_a_request_that_is_none_is_refused_in_one_line(serving, capsys):
     _, dial = serving
-    with pytest.raises(grpc.aio.AioRpcError, match="cannot be read") as caught:
+    with pytest.raises(grpc.aio.AioRpcError, match="cannot be decoded") as caught:
         await dial(Role.ANALYST, "ann").unary_unary(SHOW)(b"\xff\xff")
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "Traceback" not in capsys.readouterr().out
@@ -153,7 +153,7 @@ async def test_a_compressed_request_is_refused(serving):
 
 
 def test_the_table_names_every_method_that_a_service_offers():
-    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2):
+    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
                 assert f"/{service.full_name}/{method.name}" in LIMITS

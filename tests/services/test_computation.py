@@ -25,7 +25,7 @@ def test_all_members_compute_the_same(tmp_path, n_parties, t):
     outcomes, _ = run_processes(tmp_path, n_parties, t, {})
     assert len(outcomes) == n_parties
     for outcome in outcomes.values():
-        assert (outcome.values, outcome.wrong, outcome.gone) == (RIGHT.tolist(), (), ())
+        assert (outcome.values, outcome.wrong, outcome.dropped_out) == (RIGHT.tolist(), (), ())
 
 
 @pytest.mark.parametrize("n_messages", [1, pytest.param(0, marks=pytest.mark.slow)])
@@ -60,7 +60,7 @@ def test_a_party_that_multiplies_a_wrong_share_is_named_and_nothing_is_opened(tm
     for outcome in outcomes.values():
         assert outcome.values is None
         assert outcome.culprit == 3
-        assert "party-3 multiplied wrong shares" in outcome.text
+        assert "party-3 multiplied corrupted shares" in outcome.text
 
 
 @pytest.mark.parametrize("phase", ["first layer", "second layer"])

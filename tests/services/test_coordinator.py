@@ -55,7 +55,9 @@ async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
 @pytest.mark.parametrize("role", [Role.PARTY, Role.COORDINATOR, Role.DEVICE])
 async def test_only_analysts_may_submit(setup: CoordinatorSetup, role: Role) -> None:
     async with setup.client("north", role) as client:
-        with pytest.raises(NotAllowedError, match=f"may be called by analyst, not by spiffe://hospitals/{role}/north"):
+        with pytest.raises(
+            NotAllowedError, match=f"may be called by analyst only, not by spiffe://hospitals/{role}/north"
+        ):
             await client.submit(job_for_all().canonical_json(), "key")
 
 
@@ -90,10 +92,10 @@ async def test_the_jobs_of_another_analyst_do_not_exist(setup: CoordinatorSetup)
     [
         ("not json", "Invalid JSON"),
         ("{}", "analysis: missing"),
-        (job_for_all(analysis="magic").canonical_json(), "unknown analysis 'magic'; on offer: "),
+        (job_for_all(analysis="magic").canonical_json(), "there is no analysis 'magic'; available: "),
         (
             job_for_all(inputs=[{"party": "nobody", "table": "visits"}]).canonical_json(),
-            "no party 'nobody' in the roster; there are north, south, west",
+            "inputs: there is no party 'nobody' in the roster; the roster has north, south, west",
         ),
         (
             job_for_all(colluding=2).canonical_json(),
@@ -365,7 +367,7 @@ async def test_a_running_job_has_its_plan_and_says_who_may_vanish(setup: Coordin
                 break
     (started,) = [event for event in events if event.state == "RUNNING" and not event.member]
     assert started.text == (
-        "3 compute parties, of which 1 may collude; opening a product needs 3, so 0 may vanish after input"
+        "3 compute parties, of which 1 may collude; opening a product needs 3, so 0 may drop out after input"
     )
 
 
@@ -384,11 +386,11 @@ async def test_who_sent_wrong_shares_is_named_in_the_log_and_among_the_events(
     with structlog.testing.capture_logs() as logs:
         view = await setup.run(job_for_all())
     assert view.state == "DONE"
-    assert [entry["party"] for entry in logs if "sent wrong shares" in entry["event"]] == ["south"]
+    assert [entry["party"] for entry in logs if "sent corrupted shares" in entry["event"]] == ["south"]
     async with setup.client() as client:
         told = [event async for event in client.watch(view.job_id)]
     (note,) = [event for event in told if event.member == "south" and event.text]
-    assert (note.stage, note.text) == ("opening", "party south sent wrong shares, which were corrected")
+    assert (note.stage, note.text) == ("opening", "party south sent corrupted shares, which were corrected")
 
 
 async def test_a_cancelled_job_is_told_to_all_parties(setup: CoordinatorSetup) -> None:

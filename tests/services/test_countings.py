@@ -1,4 +1,4 @@
-"""Every way of counting memberships over gRPC and in one process: with the same entropy the same clusters."""
+"""Every membership estimator over gRPC and in one process: with the same entropy they give the same clusters."""
 
 import pytest
 from both_ways import in_one_process, over_sessions
@@ -7,7 +7,7 @@ from mailbox_federation import JOB, running_federation
 from demo.data_sets.kdd import write_kdd_parties
 from demo.job import example_job
 
-COUNTINGS = {
+ESTIMATORS = {
     "fm-sketch": {"accept_no_protection_against_parties": True, "sketches": 256},
     "independent": {},
     "ldp": {},
@@ -20,7 +20,7 @@ def data(tmp_path_factory):
     return write_kdd_parties(tmp_path_factory.mktemp("tables"), rows=600, most_rows=700)
 
 
-@pytest.mark.parametrize("counting", COUNTINGS)
+@pytest.mark.parametrize("counting", ESTIMATORS)
 async def test_services_and_one_process_find_the_same_clusters(counting, data, tmp_path):
     changes = {
         "privacy.epsilon": 500.0,
@@ -28,7 +28,7 @@ async def test_services_and_one_process_find_the_same_clusters(counting, data, t
         "parameters.max_rows": 700,
         "parameters.k_local": 3,
         "parameters.counting": counting,
-        "parameters.counting_options": COUNTINGS[counting],
+        "parameters.counting_options": ESTIMATORS[counting],
     }
     job = example_job("clustering", changes)
     tables = data.in_memory({i.party: i.columns for i in job.inputs})

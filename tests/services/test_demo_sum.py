@@ -1,13 +1,12 @@
 """`moiety demo sum`, `moiety device` and `moiety sum` as a user runs them: real processes, real kills."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import moiety
 from devices import question, round_of
 from typer.testing import CliRunner
 
@@ -22,17 +21,6 @@ from mpc.secagg.config import Topology
 from mpc.transcript import RoundId
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def moiety(*arguments, **environ):
-    return subprocess.run(
-        [sys.executable, "-m", "cli.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'proto'}", **environ},
-    )
 
 
 def test_the_demo_sums_exactly_while_devices_are_killed_and_leaves_nothing_running(tmp_path):
@@ -76,8 +64,8 @@ def outcome(**changes):
 
 def test_the_text_says_who_vanished_when_and_whether_the_sum_is_right():
     lines = [line.strip() for line in text_of(outcome()).splitlines()]
-    assert lines[2] == "device-03 killed after  1.00 s, gone at stage masked input: not in the sum"
-    assert lines[3].startswith("device-02 killed after  2.00 s, gone at stage unmask: its vector had arrived")
+    assert lines[2] == "device-03 killed after  1.00 s, dropped out at stage masked input: not in the sum"
+    assert lines[3].startswith("device-02 killed after  2.00 s, dropped out at stage unmask: its vector had arrived")
     assert lines[4] == "device-01 killed after  3.00 s, had sent everything before"
     assert "the check       exact: equal in every entry" in lines
     assert any(line.startswith("privacy") and "no noise" in line for line in lines)
@@ -174,7 +162,7 @@ def test_the_owner_of_a_device_reads_what_was_clipped(tmp_path):
     def shown(*arguments):
         return CliRunner().invoke(app, ["device", "report", "--config", str(config), *arguments])
 
-    assert shown().stdout == "no round was answered yet\n"
+    assert shown().stdout == "no round has been answered yet\n"
     assert (shown("aa-0-0").exit_code, "no report of round" in shown("aa-0-0").stderr) == (2, True)
     params = question(length=2, largest=10)
     declared = DeclaredRecord.as_asked(params)
@@ -205,7 +193,7 @@ def test_the_owner_of_a_device_checks_what_its_records_are(tmp_path):
     assert "steps: would count as zeros:" in shown().stdout
     assert "cannot be read" in shown().stdout
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 24, "weight": 5}))
-    assert (shown().exit_code, shown().stdout) == (0, "steps: is what is declared\n")
+    assert (shown().exit_code, shown().stdout) == (0, "steps: matches its declaration\n")
     assert json.loads(shown("--format", "json").stdout) == {"steps": None}
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 23}))
     assert json.loads(shown("--format", "json").stdout) == {"steps": "it has 23 values; 24 are declared"}

@@ -127,7 +127,7 @@ def test_an_unknown_party_is_a_mistake_in_the_file(moiety, job_file):
     job_file.write_text(job_file.read_text().replace('"telco"', '"tesco"'))
     result = moiety("submit", job_file)
     assert result.exit_code == 2
-    assert "no party 'tesco' in the roster; there are bank, hospital, telco" in result.stderr
+    assert "inputs: there is no party 'tesco' in the roster; the roster has bank, hospital, telco" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "watch", "cancel"])
@@ -143,7 +143,7 @@ def test_the_certificate_of_a_party_does_not_let_one_in(moiety, deployment):
     client.write_text(text.replace("analyst.pem", "bank.pem").replace("analyst.key", "bank.key"))
     result = moiety("list", client=client)
     assert result.exit_code == 3
-    assert "may be called by analyst, not by spiffe://local/party/bank" in result.stderr
+    assert "may be called by analyst only, not by spiffe://local/party/bank" in result.stderr
 
 
 def test_the_certificate_of_another_authority_does_not_let_one_in(moiety, deployment, tmp_path):

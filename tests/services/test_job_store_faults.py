@@ -129,7 +129,10 @@ async def test_cancelling_says_that_the_end_cannot_be_written_and_the_job_keeps_
         await setup.until_running(job_id)
         with full(monkeypatch):
             for _ in range(2):
-                with pytest.raises(RemoteFailureError, match="the job has ended, but stays RUNNING until"):
+                with pytest.raises(
+                    RemoteFailureError,
+                    match="the job has ended, but its state stays RUNNING until the end can be written to the store",
+                ):
                     await asyncio.wait_for(client.cancel(job_id), GENEROUS_S)
             with pytest.raises(RemoteFailureError, match="cannot be written: database or disk is full"):
                 await client.cancel(waiting)

@@ -16,7 +16,7 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import rdp_of
 from dp.cost.renyi_filter import RenyiFilter
 
-MOST_STEPS = 150
+MAX_STEPS = 150
 """A child is killed after fewer steps: 28 until its first job, and 40 for each."""
 
 
@@ -58,7 +58,7 @@ def read_steps(pipe, n_steps):
 def test_a_party_killed_in_a_loop_never_opens_what_it_did_not_pay_and_spends_its_budget_to_the_end(folder):
     chance = random.Random(20261121)
     for turn in range(40):
-        n_steps = chance.randrange(MOST_STEPS)
+        n_steps = chance.randrange(MAX_STEPS)
         pipe, childs_end = PROCESSES.Pipe(duplex=False)
         with pipe, child_process(open_and_report, folder, 1000 * turn, 1000, childs_end):
             childs_end.close()

@@ -89,7 +89,7 @@ def test_the_database_refuses_to_change_or_delete_entries(ledger, url):
     ("statement", "words"),
     [
         ("UPDATE entries SET text = replace(text, '1.0', '9.0') WHERE sequence = 1", "edited"),
-        ("DELETE FROM entries WHERE sequence = 3", "truncated or put back"),
+        ("DELETE FROM entries WHERE sequence = 3", "truncated or restored"),
     ],
 )
 def test_edits_and_old_copies_are_found(ledger, url, tmp_path, statement, words):

@@ -63,9 +63,15 @@ async def test_a_valid_stream_is_acknowledged_with_the_number_of_its_arrays(fede
 
 
 VIOLATIONS = {
-    "length too large": ([header(n_bytes=40)], "another number of bytes"),
-    "length too small": ([header(n_bytes=24)], "another number of bytes"),
-    "frame too long": ([header(), Frame(chunk=bytes(33))], "overrun"),
+    "length too large": (
+        [header(n_bytes=40)],
+        ("a header announces a number of bytes that does not match its shape and element type"),
+    ),
+    "length too small": (
+        [header(n_bytes=24)],
+        ("a header announces a number of bytes that does not match its shape and element type"),
+    ),
+    "frame too long": ([header(), Frame(chunk=bytes(33))], "longer than its header announced"),
     "chunk above 1 MB": (
         [header(shape=[1 << 18], n_bytes=1 << 21), Frame(chunk=bytes(CHUNK_BYTES + 1))],
         "longer than",
@@ -128,7 +134,7 @@ async def test_a_second_stream_of_a_stage_is_refused_while_the_first_is_open(fed
     await asyncio.sleep(0.05)
     status, text = await deliver(channel, [OPEN, *FRAMES])
     assert status is grpc.StatusCode.ALREADY_EXISTS
-    assert text == "party-2 has a stream of stage s open already"
+    assert text == "party-2 already has an open stream of stage s"
     await first.write(FRAMES[1])  # the first goes on
     await first.write(end_frame())
     assert (await first).n_arrays == 1
@@ -151,7 +157,7 @@ async def test_a_role_that_may_not_deliver_is_told_who_may(federation, role):
     status, text = await refusal_of_stranger(federation, federation.issue(role, "party-2"))
     assert status is grpc.StatusCode.PERMISSION_DENIED
     assert text == (
-        f"/moiety.v1.Mailbox/Deliver may be called by coordinator, party, not by spiffe://acme/{role}/party-2"
+        f"/moiety.v1.Mailbox/Deliver may be called by coordinator, party only, not by spiffe://acme/{role}/party-2"
     )
 
 

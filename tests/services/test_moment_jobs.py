@@ -88,6 +88,6 @@ def test_a_job_without_its_label_party_is_refused_and_nothing_is_spent(deploymen
     before = [spent(deployment, p) for p in PARTIES]
     view = Analyst(deployment).run(job_of("least-squares", {"label": "school.x0"}))
     assert view.state == "FAILED"
-    assert "the label party 'school' brings nothing to this job" in view.reason
+    assert "parameters.label: party 'school' of the label is not among the inputs of this job" in view.reason
     assert "Traceback" not in all_text(deployment)
     assert before == [spent(deployment, p) for p in PARTIES]

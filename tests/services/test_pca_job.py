@@ -100,11 +100,11 @@ def test_values_outside_the_bounds_are_clipped_and_counted_in_the_owners_report_
 
 
 DETAILS = {
-    "nan": "column 'x0' has a value that is no number",
+    "nan": "column 'x0' has a value that is not a number",
     "words": "column 'x0' is not numeric",
     "empty": "column 'x0' has an empty value",
     "missing": "column 'x9' is missing in its file",
-    "few": "it does not have as many rows as its owner declares",
+    "few": "its number of rows is outside the range that its owner declares",
 }
 
 
@@ -147,10 +147,10 @@ def test_tables_that_do_not_match_fail_alike_in_whatever_they_differ_and_nothing
     [
         ({"parameters": {"components": 2, "gamma": 1, "max_rows": 1000}}, "gamma"),
         ({"parameters": {"components": 99, "gamma": 64, "max_rows": 1000}}, "components"),
-        ({"parameters": {"components": 2, "gamma": 1 << 20, "max_rows": 1 << 99}}, "the limit is 126"),
+        ({"parameters": {"components": 2, "gamma": 1 << 20, "max_rows": 1 << 99}}, "the largest field has 126"),
         (
             {"parameters": {"components": 2, "gamma": 64, "max_rows": 999}},
-            "999 is below 1000, the most rows that table 'people' of party 'bank' declares",
+            "999 is smaller than 1000, the largest number of rows that table 'people' of party 'bank' declares",
         ),
         ({"privacy": {"epsilon": 1e-30, "delta": 1e-6}}, "privacy"),
     ],
@@ -163,7 +163,10 @@ def test_a_job_that_cannot_be_met_fails_with_the_field_and_the_reason(analyst, c
 
 
 def test_a_party_that_is_not_in_the_roster_is_refused_by_name_at_submission(analyst):
-    with pytest.raises(InvalidRequestError, match="no party 'nobody' in the roster; there are bank, hospital, telco"):
+    with pytest.raises(
+        InvalidRequestError,
+        match="inputs: there is no party 'nobody' in the roster; the roster has bank, hospital, telco",
+    ):
         analyst.submit(pca_job(PARTIES, compute=["bank", "hospital", "nobody"]))
 
 

@@ -137,9 +137,9 @@ def test_a_budget_per_record_allows_jobs_about_records_of_a_table_that_names_per
 @pytest.mark.parametrize(
     ("job", "why"),
     [
-        (pca_of("silent"), "the table of bank names no person_column and no most_rows_per_person"),
-        (sum_of("silent"), "the table of bank names no person_column and no most_rows_per_person"),
-        (pca_of("more"), "the table of bank lets 2 rows of one person count and the table of telco 3"),
+        (pca_of("silent"), "the table of bank has no person_column and no most_rows_per_person"),
+        (sum_of("silent"), "the table of bank has no person_column and no most_rows_per_person"),
+        (pca_of("more"), "the table of bank counts at most 2 rows of one person and the table of telco at most 3"),
         (pca_of("others"), "the tables of telco and bank do not hold the same rows in the same order"),
     ],
     ids=["no persons", "no persons in a sum", "unequal numbers", "unequal persons"],

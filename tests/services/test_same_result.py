@@ -67,7 +67,7 @@ def small_data(tmp_path_factory):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def federation(tmp_path_factory):
-    """Of three parties; each test opens a job of its own."""
+    """A federation of three parties; each test opens its own job."""
     async with running_federation(tmp_path_factory.mktemp("federation"), 3) as running:
         yield running
 

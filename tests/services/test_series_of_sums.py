@@ -32,9 +32,9 @@ class ImpatientHost(SessionHost):
 
     async def collect(self, stage):
         if (self._round_id.number, stage) == (LATE_IN, Stage.MASK):
-            self._gone.add(LATE)
+            self._dropped_out.add(LATE)
             await super().collect(stage)
-            self._gone.remove(LATE)
+            self._dropped_out.remove(LATE)
             self._stage_s, generous_s = 0.0, self._stage_s
             await super().collect(stage)
             self._stage_s = generous_s

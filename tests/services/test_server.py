@@ -64,7 +64,7 @@ async def test_the_role_in_the_table_gets_its_answer(coordinator):
 async def test_a_party_that_calls_an_analyst_s_method_is_refused(coordinator):
     status, text = await refusal(coordinator["party"].Submit(chunks_of(SubmitRequest())))
     assert status is grpc.StatusCode.PERMISSION_DENIED
-    assert text == f"{SUBMIT} may be called by analyst, not by spiffe://acme/party/party-1"
+    assert text == f"{SUBMIT} may be called by analyst only, not by spiffe://acme/party/party-1"
 
 
 async def test_a_stream_of_answers_is_guarded_too(coordinator):

@@ -86,7 +86,7 @@ async def test_a_trickled_array_ends_at_the_least_rate_and_names_its_sender(tmp_
 async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_receiver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.messages.outlet.LEAST_BYTES_PER_S", 64 << 20)
+    monkeypatch.setattr("transport.messages.outlet.MIN_BYTES_PER_S", 64 << 20)
 
     async def read_slowly(frames, context) -> bytes:
         async for _ in frames:
@@ -234,7 +234,7 @@ async def test_texts_of_waiting_fill_no_disk(tmp_path: Path, same_text: bool) ->
 
 
 async def test_a_schema_above_its_limit_names_its_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.asking.MAX_SCHEMA_BYTES", 1000)
+    monkeypatch.setattr("coordinator.proposal.MAX_SCHEMA_BYTES", 1000)
     columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(100))
     schema = BlockSchema(party="west", columns=columns, rows=(10, 1000)).canonical_json()
 

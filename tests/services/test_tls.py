@@ -146,5 +146,9 @@ async def test_another_federation_is_refused_at_once(federation):
 async def test_a_taken_port_is_refused(federation):
     member = federation.members[1]
     second = Server(member.credentials, Permissions("acme", {}), [])
-    with pytest.raises(ListenError, match=rf"cannot listen at 127\.0\.0\.1:{member.port}: the port is taken"):
+    with pytest.raises(
+        ListenError,
+        match=rf"cannot listen at 127.0.0.1:{member.port}: the port is in use, or the address does not belong to this "
+        r"machine",
+    ):
         await second.start(f"127.0.0.1:{member.port}")

@@ -23,7 +23,7 @@ from demo.local_deployment import COORDINATOR_NAME, LocalTable
 from dp.cost.views import ROW_UNIT
 
 LIMIT = 50.0
-"""Of the epsilon of a job at the party `three`, which only computes."""
+"""The limit that party `three`, which only computes, sets on the epsilon of a job."""
 
 LARGER_EPSILON = 48.0
 """Than that of the jobs that all others are shown, 40."""
@@ -80,7 +80,7 @@ def deployment(tmp_path_factory):
 
 
 def lies_about(variant):
-    """Return a lie for each of what may be shown differently, and to whom: see `TwoFacedAsking`."""
+    """Return a lie for each of what may be shown differently, and to whom: see `TwoFacedProposal`."""
     computing = HELPERS if variant.has_helpers else OWNERS
     privacy = variant.privacy_of(LARGER_EPSILON)
     only_computing = HELPERS if variant.has_helpers else OWNERS[2:]

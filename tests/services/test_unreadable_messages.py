@@ -122,7 +122,7 @@ async def test_an_answer_of_a_party_that_cannot_be_read_names_the_party(federati
         "Cancel": grpc.unary_unary_rpc_method_handler(babble),
     }
     async with babbling_service(federation, "Party", **methods) as channel:
-        with pytest.raises(UnreadableError, match="at bank: its answer cannot be read"):
+        with pytest.raises(UnreadableError, match="at bank: its answer cannot be decoded"):
             await call(PartyClient("bank", channel))
     assert "Traceback" not in caplog.text
 
@@ -137,7 +137,7 @@ async def test_an_answer_of_a_coordinator_that_cannot_be_read_names_it(federatio
     async with babbling_service(federation, "Coordinator", **methods) as channel:
         client = CoordinatorClient("hub", channel)
         for call in (client.submit("{}", "key"), all_of(client.watch("j")), client.jobs(), client.show("j")):
-            with pytest.raises(UnreadableError, match="at hub: its answer cannot be read"):
+            with pytest.raises(UnreadableError, match="at hub: its answer cannot be decoded"):
                 await call
     assert "Traceback" not in caplog.text
 
@@ -145,7 +145,7 @@ async def test_an_answer_of_a_coordinator_that_cannot_be_read_names_it(federatio
 async def test_a_member_of_a_sum_that_cannot_read_its_coordinator_says_so(federation, caplog):
     methods = {"Fetch": grpc.unary_stream_rpc_method_handler(babble_on)}
     async with babbling_service(federation, "Aggregation", **methods) as channel:
-        with pytest.raises(UnreadableError, match="at hub: its answer cannot be read"):
+        with pytest.raises(UnreadableError, match="at hub: its answer cannot be decoded"):
             await AggregationClient("hub", channel).fetch(RoundStep.INVITATION)
     assert "Traceback" not in caplog.text
 
@@ -161,6 +161,6 @@ async def test_an_acknowledgement_that_cannot_be_read_names_the_receiver(federat
     async with babbling_service(federation, "Mailbox", **methods) as channel:
         session = federation.session(1, channels={2: channel})
         await session.send(2, "s", np.zeros(4, dtype=np.uint64))
-        with pytest.raises(PeerLostError, match=r"party-2.*its answer cannot be read"):
+        with pytest.raises(PeerLostError, match=r"party-2.*its answer cannot be decoded"):
             await session.finish()
     assert "Traceback" not in caplog.text

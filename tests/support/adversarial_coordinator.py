@@ -106,9 +106,9 @@ class AdversarialCoordinator(OpenRound):
 
     # -- more noise opened than is in excess -----------------------------------------------------------------------
 
-    def count_as_survivors(self, vanished: set[int]) -> dict[int, UnmaskingShares]:
+    def count_as_survivors(self, dropped_out: set[int]) -> dict[int, UnmaskingShares]:
         """Say that these have sent their vectors too, to have more noise opened; return what the others release."""
-        survivors = SurvivorList(self.config.round_id, tuple(sorted({*self.masked, *vanished})))
+        survivors = SurvivorList(self.config.round_id, tuple(sorted({*self.masked, *dropped_out})))
         signatures = tuple(self.members[m].sign_survivors(survivors) for m in self.masked)
         return self._ask_all(self.masked, SignedSurvivors(self.config.round_id, signatures))
 

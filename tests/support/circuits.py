@@ -159,7 +159,7 @@ def dot(n_parties: int, t: int) -> Protocol:
 
 
 def polynomial(n_parties: int, t: int) -> Protocol:
-    """Of degree 3, in two rounds of products."""
+    """A polynomial of degree 3, computed in two rounds of products."""
 
     async def program(c: Computation, mine: Any) -> OpenedArray | None:
         x = await c.input(3, X.shape, mine, bound=100)

@@ -22,13 +22,13 @@ from mpc.protocol.session import Session
 
 FIELD = ResidueField(3)
 DEADLINE_S = 10.0
-"""Of virtual time."""
+"""Deadline in seconds of virtual time."""
 
 SEGMENT = 2
 """Elements per message, so that small arrays make streams of several."""
 
-MOST_POINTS = 12
-"""Of a protocol, per fault, in the quick tests."""
+MAX_POINTS = 12
+"""Number of points of a protocol at which each fault is injected in the quick tests."""
 
 Point = tuple[int, int, str, int]
 """Sender, receiver, stage, sequence."""
@@ -115,8 +115,8 @@ def points_of(protocol: Protocol) -> list[Point]:
     return list(_POINTS[key][1])
 
 
-def in_turn(points: Sequence[Point], turn: int, at_most: int = MOST_POINTS) -> list[Point]:
-    """Of many points every so manieth, stage by stage, and other ones in the next turn."""
+def in_turn(points: Sequence[Point], turn: int, at_most: int = MAX_POINTS) -> list[Point]:
+    """Select evenly spaced points from each stage; another turn selects other points."""
     step = -(-len(points) // at_most) if points else 1
     return sorted(points, key=lambda point: point[2])[turn % step :: step]
 
@@ -220,7 +220,7 @@ def make_wrong_share(point: Point) -> Tamper:
 
 
 def kill_sender(point: Point) -> Tamper:
-    """The sender vanishes just before this message leaves."""
+    """The sender drops_out just before this message leaves."""
 
     def tamper(network: LocalNetwork) -> Fault:
         def fault(message: Message) -> Sequence[Message]:

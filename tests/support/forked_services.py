@@ -4,8 +4,8 @@ Each imports for 3 to 4 processor seconds otherwise, and a file of tests starts 
 its process at its start is tested without (`test_service_process.py`, `test_memory_bounds.py`, the demos).
 """
 
-import importlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -66,7 +66,7 @@ def serve_in_child(log: Path, module: str, arguments: tuple[str, ...], environme
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [module, *arguments]
-    importlib.import_module(module).main()
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 @dataclass

@@ -179,7 +179,7 @@ class JobStoreContract:
     def test_progress_is_an_event_and_leaves_the_state(self, store: JobStore, job: Job) -> None:
         job_id = job_in(store, State.RUNNING, job)
         seen = store.events(job_id)[-1].sequence
-        store.note(job_id, stage="multiply", member="west", percent=75)
+        store.record_progress(job_id, stage="multiply", member="west", percent=75)
         (event,) = store.events(job_id, after=seen)
         assert (event.state, event.stage, event.member, event.percent) == (State.RUNNING, "multiply", "west", 75)
         assert event.sequence == seen + 1
@@ -206,5 +206,5 @@ class JobStoreContract:
         with pytest.raises(JobNotFoundError):
             store.advance("0" * 16, State.PROPOSED)
         with pytest.raises(JobNotFoundError):
-            store.note("0" * 16, stage="multiply", member="west")
+            store.record_progress("0" * 16, stage="multiply", member="west")
         assert store.events("0" * 16) == []

@@ -107,49 +107,50 @@ class OpenRound:
             for i in self.journals
         }
 
-    def without(self, members, gone):
-        return [m for m in members if m not in gone]
+    def without(self, members, dropped_out):
+        return [m for m in members if m not in dropped_out]
 
-    def advertise(self, gone=()):
-        self.advertisements = {m: self.members[m].advertise() for m in self.without(self.members, gone)}
+    def advertise(self, dropped_out=()):
+        self.advertisements = {m: self.members[m].advertise() for m in self.without(self.members, dropped_out)}
         for advertisement in self.advertisements.values():
             self.coordinator.receive(advertisement)
         self.member_list = self.coordinator.close_advertising()
         return self.member_list
 
-    def share(self, gone=()):
+    def share(self, dropped_out=()):
         present = [ad.member for ad in self.member_list.advertisements]
-        self.sealed = {m: self.members[m].share_keys(self.member_list) for m in self.without(present, gone)}
+        self.sealed = {m: self.members[m].share_keys(self.member_list) for m in self.without(present, dropped_out)}
         for shares in self.sealed.values():
             self.coordinator.receive(shares)
         self.deliveries = self.coordinator.close_sharing()
         return self.deliveries
 
-    def mask(self, gone=()):
+    def mask(self, dropped_out=()):
         length = self.config.n_elements
         self.masked = {
             m: self.members[m].mask_input(
                 self.deliveries[m], values_of(m, length), self.noise_of(m, self.members[m].surplus_seeds)
             )
-            for m in self.without(self.deliveries, gone)
+            for m in self.without(self.deliveries, dropped_out)
         }
         for masked in self.masked.values():
             self.coordinator.receive(masked)
         self.survivors = self.coordinator.close_inputs()
         return self.survivors
 
-    def sign(self, gone=()):
+    def sign(self, dropped_out=()):
         self.signatures = {
-            m: self.members[m].sign_survivors(self.survivors) for m in self.without(self.survivors.survivors, gone)
+            m: self.members[m].sign_survivors(self.survivors)
+            for m in self.without(self.survivors.survivors, dropped_out)
         }
         for signature in self.signatures.values():
             self.coordinator.receive(signature)
         self.signed = self.coordinator.close_signatures()
         return self.signed
 
-    def unmask(self, gone=()):
+    def unmask(self, dropped_out=()):
         signers = [signature.member for signature in self.signed.signatures]
-        self.unmasking = {m: self.members[m].unmask(self.signed) for m in self.without(signers, gone)}
+        self.unmasking = {m: self.members[m].unmask(self.signed) for m in self.without(signers, dropped_out)}
         for shares in self.unmasking.values():
             self.coordinator.receive(shares)
         return self.coordinator.open_sum()

@@ -36,7 +36,7 @@ class Outcome:
 
     values: list[int] | None = None
     wrong: tuple[int, ...] = ()
-    gone: tuple[int, ...] = ()
+    dropped_out: tuple[int, ...] = ()
     error: str = ""
     culprit: int = 0
     text: str = ""
@@ -161,7 +161,7 @@ async def two_layers(c: Computation, session: SessionWithFault, multiplies_wrong
     await session.begin("opening")
     opened = await c.open(result, c.members)
     await session.begin("end")
-    return Outcome(opened.values.tolist(), opened.wrong, opened.gone)
+    return Outcome(opened.values.tolist(), opened.wrong, opened.dropped_out)
 
 
 async def run_member(config: MeshConfig, t: int, fault: Fault) -> Outcome:

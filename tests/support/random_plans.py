@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from analyses.clustering.plan import COUNTINGS
+from analyses.clustering.plan import ESTIMATORS
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, ColumnSchema
@@ -85,7 +85,7 @@ def _logistic_regression(draw: Draw, parties):
 
 
 def _clustering(draw: Draw, parties):
-    counting = draw(st.sampled_from(sorted(COUNTINGS)))
+    counting = draw(st.sampled_from(sorted(ESTIMATORS)))
     options: dict[str, Any] = {"fm-sketch": {"accept_no_protection_against_parties": True, "sketches": 64}}.get(
         counting, {}
     )

@@ -90,7 +90,7 @@ VANISHING = {"powers": {"mask": {3}}, "residues": {"share": {1}}, "noisy": {"unm
 """Round to stage to who does not answer any more from it on."""
 
 NOISE = sum_noise(mu=1000, length=5, levels=(3, 4), n_corrupt=0)
-"""Of the round "noisy": all four survive, so one component of each is opened and removed."""
+"""Noise of the round "noisy": all four members survive, so one component of each is opened and removed."""
 
 
 def noise_of(member: int, seeds: tuple[bytes, ...]) -> np.ndarray:
@@ -101,7 +101,7 @@ def run_round(name: str) -> OpenRound:
     options = {"noise_of": noise_of} if name == "noisy" else {}
     round_ = OpenRound(config_named(name), **options)
     for stage in STAGES:
-        result = getattr(round_, stage)(gone=VANISHING[name].get(stage, set()))
+        result = getattr(round_, stage)(dropped_out=VANISHING[name].get(stage, set()))
     round_.opened = result
     return round_
 

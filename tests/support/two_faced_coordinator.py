@@ -15,12 +15,12 @@ from analyses.job.job import Job
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 from cli.main import app
-from coordinator.asking import Asking
+from coordinator.proposal import Proposal
 
 LIES = "MOIETY_TEST_LIES"
 
 
-class TwoFacedAsking(Asking):
+class TwoFacedProposal(Proposal):
     """Shows the victims of a lie another job, another analyst or other schemas than all others, each with its digest.
 
     A lie has `victims` (names) and what they are shown: `job` (fields), `analyst`, `upper` (of the first column of a
@@ -45,7 +45,7 @@ class TwoFacedAsking(Asking):
         return self._schemas
 
     async def _ask(self, party):
-        return await Asking._ask(self._shown if self._is_victim(party) else self, party)
+        return await Proposal._ask(self._shown if self._is_victim(party) else self, party)
 
     async def _reserve_at(self, party, schemas_json, digest, agreed):
         if self._is_victim(party):
@@ -65,7 +65,7 @@ class TwoFacedAsking(Asking):
 
 def main() -> None:
     """Be the command, with a coordinator that lies; a forked service calls this."""
-    coordinator.runner.Asking = TwoFacedAsking
+    coordinator.runner.Proposal = TwoFacedProposal
     app()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analyses.job.job import Job
-from coordinator import asking, runner
+from coordinator import proposal, runner
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment, LocalTable
@@ -143,7 +143,7 @@ async def watched_services(
     deployment = LocalDeployment(folder, tables, **options)
     deployment.write_files()
     seen: dict[str, Seen] = {}
-    monkeypatch.setattr(asking, "PartyClient", type("NotingClient", (_NotingClient,), {"seen": seen}))
+    monkeypatch.setattr(proposal, "PartyClient", type("NotingClient", (_NotingClient,), {"seen": seen}))
     monkeypatch.setattr(runner, "GrpcSession", type("NotingSession", (_NotingSession,), {"seen": seen}))
 
     def credentials_of(name: str) -> Any:

@@ -26,12 +26,12 @@ STAGES = {
 
 def transcript_of(gone_at: dict[str, tuple[int, ...]], **changes) -> str:
     """Run a round of five members from which some vanish at a stage."""
-    held, lines, gone = OpenRound(make_config(**changes)), [], ()
+    held, lines, dropped_out = OpenRound(make_config(**changes)), [], ()
     for stage, (sent, due) in STAGES.items():
-        gone += gone_at.get(stage, ())
+        dropped_out += gone_at.get(stage, ())
         lines.append(f"{stage}: waits for {sorted(held.coordinator.waiting_for())}")
         try:
-            end = getattr(held, stage)(gone=gone)
+            end = getattr(held, stage)(dropped_out=dropped_out)
         except TooFewMembersError as error:
             lines += said(getattr(held, sent))
             lines.append(f"  coordinator ends the round: {error}")
@@ -58,7 +58,7 @@ def said(messages: dict) -> list[str]:
 
 SESSIONS = {
     "all stay": ({}, {}),
-    "one vanishes before its shares, one before its vector": (
+    "one drops_out before its shares, one before its vector": (
         {"share": (2,), "mask": (4,)},
         {},
     ),

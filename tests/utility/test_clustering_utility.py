@@ -1,8 +1,8 @@
-"""What the private counting of memberships costs in clustering, on a mixture of Gaussians."""
+"""The loss of clustering by private membership estimators, on a mixture of Gaussians."""
 
 import pytest
 
-from bench.analyses.clustering import COUNTINGS, Comparison
+from bench.analyses.clustering import ESTIMATORS, Comparison
 from bench.datasets.clustering_tables import mixed_gaussian
 
 
@@ -13,7 +13,7 @@ def test_counting_inside_mpc_beats_every_other_counting_and_loses_at_most_twice_
     mpc, central = comparison.counted("mpc", 1.0), comparison.central(1.0)
     assert mpc.loss <= 2 * central.loss
     assert mpc.v_measure > 0.9
-    for way, (name, options) in COUNTINGS.items():
+    for way, (name, options) in ESTIMATORS.items():
         other = comparison.counted(name, 1.0, options)
         if other is None:  # the plan refuses it: there would be nothing but noise
             continue

@@ -82,7 +82,7 @@ async def test_on_adult_at_epsilon_4_accuracy_is_within_3_points_of_dp_sgd_and_a
     noisy_x, noisy_y = local_noise_table(x, y, **budget)
     local = accuracy(testing @ exact_weights(noisy_x, (noisy_y > 0.5).astype(float)), labels)
     central, found = accuracy(testing @ weights, labels), accuracy_of(result, plan, data.testing)
-    assert central > 0.84, "the rival is worth comparing with"
+    assert central > 0.84, "the baseline is worth comparing with"
     assert found > central - 0.03
     assert found > local + 0.03
 

@@ -1,4 +1,4 @@
-"""Answers of other members, which may be anything: bytes that are no such message are an error that names the sender.
+"""Decoding of other members' answers: bytes that cannot be decoded raise an error that names the sender.
 
 grpc.aio logs a traceback and hands out None where an answer cannot be decoded. Here its decoder never fails: it hands
 out a mark instead, and `readable` turns that into the error.
@@ -47,7 +47,7 @@ def readable(answer: M, peer: str, doing: str) -> M:
         UnreadableError: it could not; the peer is at fault.
     """
     if answer is _UNREADABLE:
-        raise UnreadableError(f"cannot {doing} at {peer}: its answer cannot be read, its bytes are no such message")
+        raise UnreadableError(f"cannot {doing} at {peer}: its answer cannot be decoded")
     return answer
 
 

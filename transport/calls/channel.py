@@ -48,12 +48,12 @@ _DIALLED: "WeakKeyDictionary[Any, tuple[str, Identity, Credentials]]" = WeakKeyD
 
 
 async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> bool:
-    """Look at the certificate that is shown where a channel leads, on a connection of its own, and refuse a bad one.
+    """Check the certificate of a channel's peer over a separate connection, and refuse a bad one.
 
     A server refuses callers by `service.identity.peer_identity`, which sees the certificate of the very connection.
     A caller cannot: gRPC's library keeps what it has accepted to itself. So this connection is another one, and an
     attacker who stands between and holds the key of an authority that ours has signed, or of a weak certificate, can
-    let it pass and take the next one. Who has neither is held off by TLS alone.
+    let it pass and take the next one. An attacker who has neither is stopped by TLS alone.
 
     Args:
         channel: from `open_channel`; others are not looked at.

@@ -1,4 +1,4 @@
-"""Long messages in short ones: a generated message of any size travels as chunks of its bytes.
+"""Chunked messages: a protobuf message of any size is sent as chunks of its bytes.
 
 No request is longer on the wire than one chunk and a little. gRPC holds what has come of a message, for each call in
 flight, before anybody can look at it: with short messages that is little, however many calls there are.
@@ -64,4 +64,4 @@ async def gather_request(chunks: AsyncIterator[Chunk], kind: _Kind[M_co]) -> M_c
     try:
         return kind.FromString(data)
     except DecodeError as error:
-        raise UnreadableError("the request cannot be read: its bytes are no such message") from error
+        raise UnreadableError("the request cannot be decoded") from error

@@ -19,7 +19,7 @@ READ_TIMEOUT_S = 600.0
 """For answers of megabytes over slow lines. A coordinator that has gone is noticed much earlier, by keepalive."""
 
 WATCH_TIMEOUT_S = 86400.0
-LONGEST_TEXT = 10_000
+MAX_TEXT_CHARACTERS = 10_000
 """Characters of a reason; a coordinator that keeps to the rules sends no longer ones."""
 ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
 
@@ -115,7 +115,7 @@ class CoordinatorClient:
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="submit the job") from error
         if not is_job_id(reply.job_id):
-            raise RemoteFailureError(f"cannot submit the job at {self.name}: it answered with an id that names no job")
+            raise RemoteFailureError(f"cannot submit the job at {self.name}: it answered with an invalid job id")
         return str(reply.job_id)
 
     async def watch(self, job_id: str) -> AsyncIterator[EventView]:
@@ -152,7 +152,7 @@ class CoordinatorClient:
                 kind = readable(part, self.name, doing).WhichOneof("part")
                 if kind == "record":
                     fields = _fields(part.record)
-                elif kind in pieces:  # else it is of a newer coordinator
+                elif kind in pieces:  # otherwise it was sent by a newer coordinator
                     pieces[kind].append(getattr(part, kind))
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing=doing) from error
@@ -172,4 +172,4 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def _public(text: str) -> str:
-    return made_public(text, LONGEST_TEXT)
+    return made_public(text, MAX_TEXT_CHARACTERS)

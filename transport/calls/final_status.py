@@ -1,4 +1,4 @@
-"""How a streaming call really ended.
+"""The true final status of a streaming call.
 
 When the other end finishes a call while we are writing, grpc.aio puts its own INTERNAL, "Internal error from Core", in
 place of the status that came (grpc/grpc issue 36066). If the real status came first, it is visible while gRPC runs

@@ -12,8 +12,8 @@ from service.errors import RemoteFailureError, error_from_call, public
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.chunks import chunks_of
 
-MOST_JOB_S = 86400.0
-"""A job that a party has not ended after a day is broken off."""
+MAX_JOB_S = 86400.0
+"""Seconds after which a job that a party has not ended is aborted."""
 
 STAGE_CHARACTERS = 100
 
@@ -46,7 +46,7 @@ class Reserved:
 
 @dataclass(frozen=True)
 class Progressed:
-    """How far a party is within a stage. Percent in quarters: nobody counts rows with it.
+    """A party's progress within a stage, in quarters, so that it does not reveal the number of rows.
 
     Attributes:
         stage: its name.
@@ -139,7 +139,7 @@ class PartyClient:
         request = ReserveRequest(job_id=job_id, schema_json=schemas_json, plan_digest=plan_digest)
         is_reserved = False
         try:
-            async for message in self._stub.Reserve(chunks_of(request), timeout=MOST_JOB_S):
+            async for message in self._stub.Reserve(chunks_of(request), timeout=MAX_JOB_S):
                 match readable(message, self.name, "reserve the job").WhichOneof("event"):
                     case "waiting":
                         yield Waiting(public(message.waiting.text))
@@ -155,13 +155,13 @@ class PartyClient:
             raise RemoteFailureError(f"cannot reserve the job at {self.name}: it ended the stream without an answer")
 
     async def run(self, job_id: str) -> AsyncIterator[PartyEvent]:
-        """Start a reserved job and yield what the party tells of it; the last event is `Finished` or `Failed`.
+        """Start a reserved job and yield the party's events; the last one is `Finished` or `Failed`.
 
         Raises:
             ServiceError: the stream broke, or ended without `Finished` or `Failed`.
         """
         try:
-            async for message in self._stub.Run(RunRequest(job_id=job_id), timeout=MOST_JOB_S):
+            async for message in self._stub.Run(RunRequest(job_id=job_id), timeout=MAX_JOB_S):
                 event = _event(readable(message, self.name, "run the job"))
                 if event is not None:
                     yield event
@@ -172,10 +172,10 @@ class PartyClient:
         raise RemoteFailureError(f"cannot run the job at {self.name}: it ended the stream without saying how it went")
 
     async def cancel(self, job_id: str, reason: str, *, timeout_s: float) -> None:
-        """Tell the party to stop a job, wherever it is.
+        """Ask the party to stop a job, whatever its state.
 
         Raises:
-            ServiceError: it did not hear.
+            ServiceError: the party could not be reached.
         """
         try:
             reply = await self._stub.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=timeout_s)

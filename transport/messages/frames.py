@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from service.limits import CHUNK_BYTES, MAX_CHUNK_BYTES
 
 SMALL_FRAME_BYTES = 2048
-"""Of a frame that is no chunk, on the wire: more than an envelope with the longest names needs."""
-LARGEST_ARRAY_BYTES = 1 << 30
-"""Nobody may announce more in one array; longer data goes in row blocks."""
-MOST_DIMENSIONS = 8
-LONGEST_NAME = 200
+"""Largest size on the wire of a frame that is not a chunk: larger than an envelope with the longest names."""
+MAX_ARRAY_BYTES = 1 << 30
+"""Largest size of one array; larger data are sent in blocks of rows."""
+MAX_DIMENSIONS = 8
+MAX_NAME_CHARACTERS = 200
 
 _CHUNK_TAG = bytes([Frame.CHUNK_FIELD_NUMBER << 3 | 2])  # how the wire marks the field, of protobuf's type 2
 
@@ -46,7 +46,7 @@ _ELEMENT_TYPE_OF: dict[np.dtype[Any], ElementType] = {
 
 
 class FrameError(ValueError):
-    """What came is not a valid stream of frames; the text says which rule it breaks. The sender is at fault."""
+    """The received stream of frames is not valid; the text says which rule it breaks. The sender is at fault."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ def read_frame(data: bytes) -> Frame:
     """
     is_chunk = data[:1] == _CHUNK_TAG
     if len(data) > (MAX_CHUNK_BYTES if is_chunk else SMALL_FRAME_BYTES):
-        raise FrameError("a frame is longer than its kind can be")
+        raise FrameError("a frame is longer than frames of its kind may be")
     try:
         frame: Frame = Frame.FromString(data)
     except DecodeError as error:
-        raise FrameError("a frame cannot be read: its bytes are no such message") from error
+        raise FrameError("a frame cannot be decoded") from error
     if frame.WhichOneof("part") != "chunk" and len(data) > SMALL_FRAME_BYTES:
-        raise FrameError("a frame is longer than its kind can be")
+        raise FrameError("a frame is longer than frames of its kind may be")
     return frame
 
 
@@ -102,8 +102,8 @@ def array_frames(array: Array, sequence: int) -> Iterator[Frame]:
     """
     element_type = _ELEMENT_TYPE_OF.get(array.dtype.newbyteorder("<"))
     if element_type is None:
-        raise ValueError(f"a message is an array of uint8 or uint64, not {array.dtype}")
-    if array.nbytes > LARGEST_ARRAY_BYTES or array.ndim > MOST_DIMENSIONS:
+        raise ValueError(f"a message must be an array of uint8 or uint64, not of {array.dtype}")
+    if array.nbytes > MAX_ARRAY_BYTES or array.ndim > MAX_DIMENSIONS:
         raise ValueError("this array is too large for one message; send it in row blocks")
     yield Frame(
         header=ArrayHeader(sequence=sequence, element_type=element_type, shape=array.shape, n_bytes=array.nbytes)
@@ -181,7 +181,7 @@ class StreamDecoder:
             raise FrameError(f"a chunk is empty or longer than {CHUNK_BYTES} bytes")
         end = self._filled_bytes + len(chunk)
         if end > self._announced.n_bytes:
-            raise FrameError("an array is overrun: more bytes came than its header announced")
+            raise FrameError("an array is longer than its header announced")
         self._bytes[self._filled_bytes : end] = chunk
         self._filled_bytes = end
         return self._complete(self._array) if end == self._announced.n_bytes else None
@@ -200,10 +200,10 @@ def check_envelope(frame: Frame) -> tuple[str, str]:
     """
     part = frame.WhichOneof("part")
     if part != "envelope":
-        raise FrameError(f"a stream begins with an envelope, not with {part or 'an empty frame'}")
+        raise FrameError(f"a stream must begin with an envelope, not with {part or 'an empty frame'}")
     for what, name in (("job id", frame.envelope.job_id), ("stage", frame.envelope.stage)):
-        if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-            raise FrameError(f"the {what} in the envelope must have 1 to {LONGEST_NAME} printable characters")
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
+            raise FrameError(f"the {what} in the envelope must have 1 to {MAX_NAME_CHARACTERS} printable characters")
     return frame.envelope.job_id, frame.envelope.stage
 
 
@@ -220,13 +220,13 @@ def check_header(header: ArrayHeader, next_sequence: int) -> Announcement:
     dtype = _DTYPE_OF.get(header.element_type)
     if dtype is None:
         raise FrameError(f"element type {int(header.element_type)} is unknown")
-    if len(header.shape) > MOST_DIMENSIONS:
-        raise FrameError(f"an array has more than {MOST_DIMENSIONS} dimensions")
+    if len(header.shape) > MAX_DIMENSIONS:
+        raise FrameError(f"an array has more than {MAX_DIMENSIONS} dimensions")
     shape = tuple(header.shape)
     n_bytes = math.prod(shape) * dtype.itemsize
     # NumPy refuses an empty array whose other dimensions are too large together.
-    if math.prod(n for n in shape if n) * dtype.itemsize > LARGEST_ARRAY_BYTES:
-        raise FrameError(f"an array is larger than {LARGEST_ARRAY_BYTES} bytes, the most in one message")
+    if math.prod(n for n in shape if n) * dtype.itemsize > MAX_ARRAY_BYTES:
+        raise FrameError(f"an array is larger than {MAX_ARRAY_BYTES} bytes, the limit for one message")
     if header.n_bytes != n_bytes:
-        raise FrameError("a header announces another number of bytes than its shape and type take")
+        raise FrameError("a header announces a number of bytes that does not match its shape and element type")
     return Announcement(dtype, shape, n_bytes)

@@ -1,4 +1,4 @@
-"""What has arrived for one job: bounded queues per (sender, stage).
+"""The inbox of one job: bounded queues per (sender, stage).
 
 Memory is bounded by back-pressure: an announced array is not read from the network before there is room for it, and
 gRPC's flow control then holds its sender. There is always room for the array that somebody waits for, so a stage that
@@ -18,14 +18,15 @@ from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError,
 from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
 from transport.messages.frames import Announcement, Array, FrameError, StreamDecoder
 from transport.messages.room import Room, Share
-from transport.messages.waits import LEAST_BYTES_PER_S, Waits
+from transport.messages.waits import MIN_BYTES_PER_S, Waits
 
 STAGE_BYTES = 32 << 20
-SMALLEST_CHARGE_BYTES = 1024
-"""An array counts as at least this much, so that empty ones are bounded in number too."""
-MOST_STAGES = 100_000
-MOST_UNASKED_STAGES = 1000
-"""So many stages of one member may begin before anybody here receives from them; the next ones are not read yet."""
+MIN_CHARGE_BYTES = 1024
+"""Bytes that every array counts as at least, so that the number of empty arrays is bounded, too."""
+MAX_STAGES = 100_000
+MAX_UNASKED_STAGES = 1000
+"""Number of stages of one member that may begin before this member receives from them; further ones are not read
+yet."""
 
 
 class _Stage:
@@ -40,7 +41,7 @@ class _Stage:
         is_asked_for: whether anybody here has ever received from it.
         given_up: why nobody listens to it any more.
         expected: type and shape of the array that somebody waits for.
-        heard_at_s: when its last byte came, on the event loop's clock.
+        received_at_s: when its last byte came, on the event loop's clock.
         changed: set when a receiver should look again.
         turn: receivers of the same stage are served one by one.
     """
@@ -56,7 +57,7 @@ class _Stage:
         self.is_asked_for = False
         self.given_up: PeerSilentError | None = None
         self.expected: tuple[np.dtype[Any], tuple[int, ...]] | None = None
-        self.heard_at_s = 0.0
+        self.received_at_s = 0.0
         self.changed = asyncio.Event()
         self.turn = asyncio.Lock()
 
@@ -80,7 +81,7 @@ class _Sender:
 
 
 def _charge(n_bytes: int) -> int:
-    return max(n_bytes, SMALLEST_CHARGE_BYTES)
+    return max(n_bytes, MIN_CHARGE_BYTES)
 
 
 def _due_at_s(queue: _Stage, transfer_s: float) -> float:
@@ -88,7 +89,7 @@ def _due_at_s(queue: _Stage, transfer_s: float) -> float:
     if queue.transfer is None:
         return math.inf
     began_at_s, n_bytes = queue.transfer
-    return max(began_at_s, queue.awaited_at_s or 0.0) + transfer_s + n_bytes / LEAST_BYTES_PER_S
+    return max(began_at_s, queue.awaited_at_s or 0.0) + transfer_s + n_bytes / MIN_BYTES_PER_S
 
 
 async def _change(room: Room) -> None:
@@ -120,9 +121,9 @@ class Inbox:
         loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[str | None] = loop.create_future()
         self.waits = Waits(loop.time)
-        """For whom somebody here waits."""
+        """The waits of this member for others."""
         self.bytes_received: dict[str, int] = {}
-        """Payload by stage. Private to this member: it tells how many rows there are."""
+        """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
 
     @property
     def closed(self) -> asyncio.Future[str | None]:
@@ -144,8 +145,8 @@ class Inbox:
         return self._senders[member].failure
 
     def mark_lost(self, member: int, reason: str) -> None:
-        """Say that a member is gone: receives from it fail once what it delivered before is used up."""
-        self._fail(PeerLostError(member, "", f"{self._names[member]} is gone: {reason}"))
+        """Mark a member as dropped out: receives from it fail once the arrays that it delivered before are used up."""
+        self._fail(PeerLostError(member, "", f"{self._names[member]} has dropped out: {reason}"))
 
     def give_up(self, silence: PeerSilentError) -> None:
         """Go on without an array that did not come, and listen to its stage no more.
@@ -194,7 +195,7 @@ class Inbox:
             shape: of the array.
             dtype: of the array.
             deadline_s: silence of the sender for so long is an error.
-            transfer_s: an array of B bytes that has begun to come comes within so long and B / LEAST_BYTES_PER_S
+            transfer_s: an array of B bytes that has begun to come comes within so long and B / MIN_BYTES_PER_S
                 seconds from the time on when it was asked for; by default `deadline_s`.
 
         Raises:
@@ -240,13 +241,13 @@ class Inbox:
 
         Raises:
             AlreadyExistsError: another stream of this stage is open.
-            WrongStateError: the job has ended with a reason, or the member counts as lost.
+            WrongStateError: the job has ended with a reason, or the member counts as dropped out.
             PeerViolationError: a frame breaks a rule.
         """
         await self._room_for_stage(member, stage)
         sender, queue = self._senders[member], self._stage(member, stage)
         if queue.is_open:
-            raise AlreadyExistsError(f"{self._names[member]} has a stream of stage {stage} open already")
+            raise AlreadyExistsError(f"{self._names[member]} already has an open stream of stage {stage}")
         self._refuse_if_over(member)
         loop = asyncio.get_running_loop()
         decoder = StreamDecoder(queue.n_arrived)
@@ -261,7 +262,7 @@ class Inbox:
                     continue
                 self._refuse_if_over(member)
                 if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
-                    queue.heard_at_s = loop.time()
+                    queue.received_at_s = loop.time()
                 step = decoder.feed(frame)
                 del frame  # not a megabyte kept by every stream that waits for its next frame
                 if isinstance(step, Announcement):
@@ -295,7 +296,7 @@ class Inbox:
     async def _room_for_stage(self, member: int, stage: str) -> None:
         """Wait until a stage may begin: nobody fills our memory with stages that no program here knows."""
         sender = self._senders[member]
-        while stage not in sender.stages and sender.n_unasked >= MOST_UNASKED_STAGES:
+        while stage not in sender.stages and sender.n_unasked >= MAX_UNASKED_STAGES:
             self._refuse_if_over(member)
             await _change(sender.share.room)
 
@@ -317,13 +318,13 @@ class Inbox:
     async def _arrival(self, member: int, stage: str, deadline_s: float, transfer_s: float) -> None:
         """Wait until a stage has an array."""
         sender, queue, loop = self._senders[member], self._stage(member, stage), asyncio.get_running_loop()
-        queue.heard_at_s = loop.time()
+        queue.received_at_s = loop.time()
         while not queue.arrays:
             if self._closed.done():
                 raise WrongStateError(self._ended())
             if sender.failure is not None:
                 raise type(sender.failure)(member, stage, sender.failure.what)
-            silent_at_s, due_at_s = queue.heard_at_s + deadline_s, _due_at_s(queue, transfer_s)
+            silent_at_s, due_at_s = queue.received_at_s + deadline_s, _due_at_s(queue, transfer_s)
             if loop.time() >= due_at_s:
                 what = f"{self._names[member]} is too slow in stage {stage}: an array came at less than the least rate"
                 raise PeerSlowError(member, stage, what)
@@ -341,8 +342,8 @@ class Inbox:
     def _stage(self, member: int, stage: str) -> _Stage:
         sender = self._senders[member]
         if stage not in sender.stages:
-            if len(sender.stages) >= MOST_STAGES:
-                raise TooMuchError(f"more than {MOST_STAGES} stages from {self._names[member]} in one job")
+            if len(sender.stages) >= MAX_STAGES:
+                raise TooMuchError(f"more than {MAX_STAGES} stages from {self._names[member]} in one job")
             sender.stages[stage] = _Stage()
             sender.n_unasked += 1
         return sender.stages[stage]
@@ -370,7 +371,7 @@ class Inbox:
             raise WrongStateError(self._ended())
         failure = self._senders[member].failure
         if failure is not None:
-            raise WrongStateError(f"this job goes on without {self._names[member]}: {failure.what}")
+            raise WrongStateError(f"this job continues without {self._names[member]}: {failure.what}")
 
     def _ended(self) -> str:
         reason = self._closed.result()

@@ -21,7 +21,7 @@ CUT_OFF_S = 1.0
 """gRPC reports the end of a stream just before it reports that the connection broke. This is "just", generously."""
 DRAIN_S = 30.0
 """After a job's orderly end, how long to wait for the end of a stream that nobody needs any more."""
-MOST_ENDED_JOBS = 10_000
+MAX_ENDED_JOBS = 10_000
 """So many ended jobs are remembered, to answer latecomers with the reason."""
 
 
@@ -70,7 +70,7 @@ class Mailboxes:
             return
         entry[0].close(reason)
         self._ended[job_id] = reason
-        if len(self._ended) > MOST_ENDED_JOBS:
+        if len(self._ended) > MAX_ENDED_JOBS:
             self._ended.popitem(last=False)
 
     def admit(self, job_id: str, caller: Identity) -> tuple[Inbox, int]:
@@ -117,7 +117,7 @@ class MailboxService(MailboxServicer):
         try:
             job_id, stage = check_envelope(await anext(frames))
         except StopAsyncIteration:
-            raise InvalidRequestError("a stream begins with an envelope, but it has no frame at all") from None
+            raise InvalidRequestError("a stream must begin with an envelope, but this one has no frame") from None
         except FrameError as error:
             raise InvalidRequestError(str(error)) from error
         inbox, member = self._mailboxes.admit(check_job_id(job_id), caller)

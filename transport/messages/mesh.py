@@ -1,4 +1,4 @@
-"""Joining other processes for one program of one's own: no coordinator, no jobs, only members that know each other.
+"""A mesh of processes that run one program: no coordinator and no jobs, only members that know each other.
 
     async with join_mesh(MeshConfig.load(Path("alice.toml")), program="salaries") as session:
         c = await Computation.start(session, ResidueField(3), n_parties=3, t=1)
@@ -54,7 +54,7 @@ LOBBY = "lobby"
 LAST_STAGE = "end of the mesh"
 GRACE_S = 3.0
 SETTLE_S = 1.0
-"""After another's fault, how long to stay: the rest shall see for themselves whose it was, and not blame us."""
+"""Seconds to stay after another member's fault, so that the others can see whose fault it was and do not blame us."""
 NONCE_BYTES = 32
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -102,7 +102,7 @@ class MeshConfig(Settings):
         if repeated:
             raise ValueError(f"members: {repeated[0]!r} appears more than once")
         if self.name not in names:
-            raise ValueError(f"members: {self.name!r} is not among them, but it is the name of this member")
+            raise ValueError(f"members: {self.name!r}, the name of this member, is missing")
         return self
 
     @classmethod
@@ -232,7 +232,7 @@ async def _agree_on_job(meeting: GrpcSession, program: str, entropy: Entropy) ->
 
 
 async def _part(session: GrpcSession) -> None:
-    """Stay until all are done: others may still send what I have no need of. Nobody waits for those who are gone."""
+    """Stay until all are done, because others may still send messages. Nobody waits for members that dropped out."""
     peers = [number for number in session.names if number != session.me]
     await run_together(*(_say_goodbye(session, peer) for peer in peers))
     with suppress(PeerLostError, PeerSilentError):

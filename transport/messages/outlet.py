@@ -1,4 +1,4 @@
-"""What leaves for one (receiver, stage): a stream of frames under flow control, and its acknowledgement."""
+"""The outlet to one (receiver, stage): a stream of frames under flow control, and its acknowledgement."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from service.errors import UnreadableError, connection_cause, public
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.final_status import FinalStatus
 from transport.messages.frames import Array, array_frames, end_frame, envelope_frame
-from transport.messages.waits import LEAST_BYTES_PER_S
+from transport.messages.waits import MIN_BYTES_PER_S
 
 
 class Outlet:
@@ -27,7 +27,7 @@ class Outlet:
         member: the receiver's number.
         name: its name, for error texts.
         deadline_s: a write that makes no progress for so long fails, and so does an array of B bytes that is not taken
-            within twice that (the receiver may have to make room) and B / LEAST_BYTES_PER_S seconds.
+            within twice that (the receiver may have to make room) and B / MIN_BYTES_PER_S seconds.
         calls: bounds the calls in flight of the whole session.
         on_lost: told the reason when a call fails, also while nobody sends.
     """
@@ -83,14 +83,14 @@ class Outlet:
             header = next(frames)  # refuses what is no message before the stream has an unfinished array
             if not self._accepts:
                 await self._begin()
-            due_at_s = asyncio.get_running_loop().time() + 2 * self._deadline_s + array.nbytes / LEAST_BYTES_PER_S
+            due_at_s = asyncio.get_running_loop().time() + 2 * self._deadline_s + array.nbytes / MIN_BYTES_PER_S
             await self._write(header, due_at_s)
             for chunk in frames:
                 await self._write(chunk, due_at_s)
             self._n_sent += 1
 
     async def end(self) -> None:
-        """Say that nothing more comes for now; `acknowledged` tells whether it was taken.
+        """End the stream for now; `acknowledged` waits until the receiver has taken everything.
 
         Raises:
             PeerSilentError: the receiver took nothing for the deadline.
@@ -175,7 +175,9 @@ class Outlet:
             if due_at_s < silent_at_s:
                 what = f"{self._name} took an array too slowly in stage {self._stage}"
             self.cancel(what)
-            self._on_lost(self._member, what)  # the array that it did not take is lost, and so is the order of the rest
+            self._on_lost(
+                self._member, what
+            )  # the array that it did not take is lost, and the order of the others with it
             raise PeerSilentError(self._member, self._stage, what) from None
 
     def _lost(self, cause: str) -> PeerLostError:

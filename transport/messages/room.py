@@ -1,4 +1,4 @@
-"""How much may lie here unread: of one sender, over all jobs, and of all senders together.
+"""Limits on unread arrays in memory: of one sender over all jobs, and of all senders together.
 
 What somebody waits for always has room, whatever else lies here: so a sender that fills its share slows down itself,
 and no job can stop another. How much that is, our own programs decide, not the sender.
@@ -7,7 +7,7 @@ The bound. Of one sender there lie here at most SENDER_BYTES of arrays that nobo
 for each of its calls at most one message and one window of what follows, so with the limits of `service.limits` and
 `service.server` in all
 
-    SENDER_BYTES + calls_each * (LARGEST_MESSAGE_BYTES + STREAM_WINDOW_BYTES)  =  128 MiB + 500 * 193 KiB  <  223 MiB.
+    SENDER_BYTES + calls_each * (MAX_MESSAGE_BYTES + STREAM_WINDOW_BYTES)  =  128 MiB + 500 * 193 KiB  <  223 MiB.
 
 Of all senders together, arrays take at most ALL_BYTES.
 """
@@ -20,7 +20,7 @@ ALL_BYTES = 512 << 20
 
 
 class Room:
-    """The memory of one process for what has arrived.
+    """The memory of one process for received arrays.
 
     Args:
         sender_bytes: for one sender.
@@ -53,12 +53,12 @@ class Share:
         return self.taken_bytes + n_bytes <= room.sender_bytes and room.taken_bytes + n_bytes <= room.all_bytes
 
     def take(self, n_bytes: int) -> None:
-        """Count bytes as lying here."""
+        """Count bytes as taken."""
         self.taken_bytes += n_bytes
         self.room.taken_bytes += n_bytes
 
     def give_back(self, n_bytes: int) -> None:
-        """Count bytes as gone."""
+        """Count bytes as free."""
         self.taken_bytes -= n_bytes
         self.room.taken_bytes -= n_bytes
         self.room.changed.set()

@@ -17,8 +17,8 @@ from transport.calls.channel import CHECK_S, check_certificate
 from transport.messages.inbox import Inbox
 from transport.messages.outlet import Outlet
 
-MOST_CALLS = 500
-MOST_STAGES_PER_MEMBER = 16
+MAX_CALLS = 500
+MAX_STAGES_PER_MEMBER = 16
 FAREWELL_S = 0.2
 
 P = ParamSpec("P")
@@ -74,13 +74,13 @@ class GrpcSession:
         self._outlets: dict[tuple[int, str], Outlet] = {}
         self._in_use: dict[int, dict[str, Outlet]] = {member: {} for member in channels}
         """Those that were not ended since their last use, least recently used first: few, where a job has many."""
-        self._calls = asyncio.Semaphore(MOST_CALLS)
-        self._stages_per_member = max(1, min(MOST_STAGES_PER_MEMBER, MOST_CALLS // (2 * max(1, len(self._channels)))))
+        self._calls = asyncio.Semaphore(MAX_CALLS)
+        self._stages_per_member = max(1, min(MAX_STAGES_PER_MEMBER, MAX_CALLS // (2 * max(1, len(self._channels)))))
         self._looks: dict[int, asyncio.Future[bool]] = {}
-        """At the certificate of each member that was sent anything."""
+        """The checks of the certificates of all members to which anything was sent."""
         self._aborted: str | None = None
         self.bytes_sent: dict[str, int] = {}
-        """Payload by stage. Private to this member: it tells how many rows there are."""
+        """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
 
     @property
     def job_id(self) -> str:
@@ -109,14 +109,14 @@ class GrpcSession:
 
     @property
     def bytes_received(self) -> Mapping[str, int]:
-        """Payload by stage. Private to this member: it tells how many rows there are."""
+        """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
         return self._inbox.bytes_received
 
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array; it may be overwritten once this returns.
 
         Raises:
-            PeerLostError: the receiver cannot be reached, or counts as lost.
+            PeerLostError: the receiver cannot be reached, or counts as dropped out.
             PeerSilentError: it took nothing for the deadline.
             PeerViolationError: its certificate is not accepted.
             LocalFaultError: no such member, or no valid message.
@@ -151,7 +151,9 @@ class GrpcSession:
         as soon as too many have failed, with the first failure; what is silent then is still due.
         """
         if quorum > len(senders):
-            raise LocalFaultError(f"stage {stage}: a quorum of {quorum} among {len(senders)} senders")
+            raise LocalFaultError(
+                f"stage {stage}: a quorum of {quorum} is larger than the number of senders, {len(senders)}"
+            )
         waiting = {asyncio.create_task(self.receive(sender, stage, shape)): sender for sender in senders}
         arrays: dict[int, NDArray[np.uint64]] = {}
         failures: list[PeerError] = []
@@ -183,29 +185,29 @@ class GrpcSession:
         return await self.compute(release.draw, self.entropy, *args, **kwargs)
 
     async def commit(self) -> None:
-        """Do nothing: the price of a job is the matter of a party's gate."""
+        """Do nothing: committing the cost of a job is the task of a party's gate."""
 
     def trust_binding(self, members: Collection[int]) -> None:
-        """Do nothing: what may leave before is the matter of a party's gate."""
+        """Do nothing: deciding what may be sent before is the task of a party's gate."""
 
     def accuse(self, member: int, stage: str, what: str) -> None:
         """Log who is at fault though the job goes on."""
         _log.warning(what, job=self._job_id, stage=stage, member=self._names[member])
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Say how far a stage is: public numbers only (never a count of rows)."""
+        """Report the progress of a stage: public numbers only (never a count of rows)."""
         self._on_progress(stage, done, total)
 
     def waits_for(self, least_s: float) -> int | None:
-        """Return the member for whom we have waited longest without a break; None if for nobody `least_s`."""
+        """Return the member that we have waited for longest without a break; None if no wait lasted `least_s`."""
         return self._inbox.waits.longest(least_s)
 
     def waited_most_for(self) -> int | None:
-        """Return the member for whom we have waited most in all; None if for nobody half of the time."""
+        """Return the member that we have waited for most in total; None if for no member half of the time."""
         return self._inbox.waits.costliest()
 
     def mark_lost(self, member: int, reason: str) -> None:
-        """Say that a member is gone, as somebody else found out."""
+        """Mark a member as dropped out, as reported by someone else."""
         self._inbox.mark_lost(member, reason)
 
     async def finish(self) -> None:
@@ -237,7 +239,7 @@ class GrpcSession:
         await asyncio.sleep(0)  # let the cancellations start
 
     async def _look_at(self, to: int, stage: str) -> None:
-        """Send nothing to whoever shows a certificate that is not good enough; see `check_certificate`."""
+        """Send nothing to a member whose certificate is not accepted; see `check_certificate`."""
         if to not in self._looks:
             deadline_s = min(CHECK_S, self._deadline_s)
             self._looks[to] = asyncio.ensure_future(check_certificate(self._channels[to], deadline_s=deadline_s))
@@ -267,7 +269,7 @@ class GrpcSession:
             if len(others) >= self._stages_per_member:
                 idle = next((name for name, other in others if not other.is_busy), None)
                 if idle is not None:
-                    await in_use.pop(idle).end()  # out before the wait: whoever uses it meanwhile puts it back
+                    await in_use.pop(idle).end()  # removed before the wait: users of the outlet put it back
         return outlet
 
     async def _finish_one(self, outlet: Outlet) -> None:

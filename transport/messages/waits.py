@@ -1,12 +1,12 @@
-"""For whom this member waits, and for how long it has: so that the slow one is named, and not who waits for it."""
+"""The members that this member waits for, and for how long, so that a slow member is named and not its victims."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-LEAST_BYTES_PER_S = 64 << 10
+MIN_BYTES_PER_S = 64 << 10
 """Half a megabit per second: an array of B bytes that has begun to come must be there within the deadline and
-B / LEAST_BYTES_PER_S seconds."""
+B / MIN_BYTES_PER_S seconds."""
 
 
 class Waits:
@@ -37,14 +37,14 @@ class Waits:
                 self._total_s[member] += self._clock() - self._since_s.pop(member)
 
     def longest(self, least_s: float) -> int | None:
-        """Return for whom we have waited longest without a break until now; None if for nobody `least_s`."""
+        """Return the member that we have waited for longest without a break; None if no wait lasted `least_s`."""
         if not self._since_s:
             return None
         member = min(self._since_s, key=lambda one: self._since_s[one])
         return member if self._clock() - self._since_s[member] >= least_s else None
 
     def costliest(self) -> int | None:
-        """Return for whom we have waited most in all; None if for nobody half of the time since the beginning."""
+        """Return the member that we have waited for most in total; None if for no member half of the time."""
         now_s = self._clock()
         total_s = self._total_s.copy()
         for member, since_s in self._since_s.items():

@@ -1,12 +1,13 @@
-"""Counting by cardinality sketches: DPFMPS [VertClust23, algorithms 3 to 5] with its privacy repaired.
+"""Membership estimation by cardinality sketches: DPFMPS [VertClust23, algorithms 3 to 5] with its privacy repaired.
 
 The owners hash each row with keys that the coordinator never learns; it gets the largest hash of each cluster, a few
-thousand times over. Sketches of different owners under the same keys tell how large unions of their clusters are, and
-how much they have in common. Little is sent, and nothing that grows with the rows.
+thousand times over. From sketches of different owners under the same keys, the sizes of unions and intersections of
+their clusters can be estimated. The messages are small, and their size does not grow with the number of rows.
 
-ONE COLLUDING PARTY ENDS ALL PROTECTION: it knows the keys, so the coordinator can hash every row and see from the
-sketches of the others in which clusters it is not. An owner who reads the result knows them too. There is a guarantee
-against the coordinator alone, and only that one is stated and charged, under a unit that says so.
+ONE COLLUDING PARTY ENDS ALL PROTECTION: it knows the keys, so the coordinator can hash every row and infer from the
+    sketches of the others which clusters the row is not in. An owner who reads the result knows the keys, too. The
+    guarantee holds against the coordinator alone; only this guarantee is stated and charged, under a privacy unit that
+    says so.
 
 Differences from the paper (docs/analyses/clustering-countings.md): phantoms that all parties of a key share; the cost
 of all parties' sketches together; a key per pair of owners, because only pairs are counted; maximum likelihood.
@@ -24,8 +25,8 @@ from pydantic import Field, ValidationError
 from analyses.clustering.estimators.grid_weights import valid_weights, weights_of_pairs
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    Counting,
     GridWeights,
+    MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
@@ -48,17 +49,18 @@ from mpc.protocol.hashkey import HashKey, HashKeys
 from mpc.protocol.session import COORDINATOR
 
 MAX_ROWS = 1 << 26
-"""Beyond, levels would reach the highest one too often."""
+"""Largest number of rows. With more, sketches would reach the highest level too often."""
 
 RELATIVE_DEVIATION = 1.04
-"""Of a cardinality, times the root of the number of sketches, at gamma = 1."""
+"""Relative standard deviation of an estimated cardinality, times the square root of the number of sketches, at gamma =
+1."""
 
 Group = tuple[int, ...]
-"""Places of owners, 0 .. S - 1, that hash with one key."""
+"""Positions of the owners, 0 .. S - 1, that share one hash key."""
 
 
 class SketchOptions(PublicModel):
-    """`counting_options` of the counting `fm-sketch`.
+    """Options of the estimator `fm-sketch` (`counting_options` of a job).
 
     Attributes:
         accept_no_protection_against_parties: must be true. See the module.
@@ -73,7 +75,7 @@ class SketchOptions(PublicModel):
     estimator: Literal["likelihood", "2pest", "basic"] = "likelihood"
 
 
-class SketchCounting(Counting):
+class SketchEstimator(MembershipEstimator):
     """Sketches of every owner's clusters, with phantom rows.
 
     Attributes:
@@ -88,7 +90,7 @@ class SketchCounting(Counting):
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """See `Counting.calibrate`. Options: `SketchOptions`."""
+        """See `MembershipEstimator.calibrate`. Options: `SketchOptions`."""
         try:
             chosen = SketchOptions.model_validate(dict(options))
         except ValidationError as error:
@@ -96,17 +98,17 @@ class SketchCounting(Counting):
             raise JobError("\n".join(f"parameters.counting_options.{line}" for line in lines)) from error
         if not chosen.accept_no_protection_against_parties:
             raise JobError(
-                "parameters.counting_options.accept_no_protection_against_parties: counting `fm-sketch` protects "
-                "against the coordinator alone: one colluding party gives away the hash keys, and with them all "
-                "memberships. Set it to true to accept this, or take counting `mpc`"
+                "parameters.counting_options.accept_no_protection_against_parties: the estimator `fm-sketch` protects "
+                "against the coordinator alone: a single colluding party reveals the hash keys, and with them all "
+                "memberships. Set it to true to accept this, or use the estimator `mpc`"
             )
         if target.view != "coordinator":
             raise JobError(
-                "privacy.view: counting `fm-sketch` has no guarantee against a coalition, so the view must be "
-                "'coordinator'; counting `mpc` has one"
+                "privacy.view: the estimator `fm-sketch` has no guarantee against a coalition, so the view must be "
+                "'coordinator'; the estimator `mpc` has one"
             )
         if grid.max_rows > MAX_ROWS:
-            raise JobError(f"parameters.max_rows: counting `fm-sketch` counts at most {MAX_ROWS} rows")
+            raise JobError(f"parameters.max_rows: the estimator `fm-sketch` supports at most {MAX_ROWS} rows")
         groups = _groups(len(grid.owners), chosen)
         sketch = calibrate_sketch(
             grid.k_local, chosen.sketches, len(groups[0]), len(groups), target.epsilon, target.delta
@@ -121,12 +123,12 @@ class SketchCounting(Counting):
 
     @property
     def groups(self) -> list[Group]:
-        """Which owners share a key: every two, or all."""
+        """The groups of owners that share a key: each pair of owners, or all owners together."""
         return _groups(len(self.grid.owners), self.options)
 
     @property
     def sketch(self) -> PartitionSketch:
-        """What the owners of one key publish."""
+        """The mechanism of the sketches that the owners of one key publish."""
         return PartitionSketch(
             n_clusters=self.grid.k_local,
             n_sketches=self.options.sketches,
@@ -144,7 +146,7 @@ class SketchCounting(Counting):
 
     @property
     def hides_from_parties(self) -> bool:
-        """No: see the module."""
+        """Always false; see the module."""
         return False
 
     def planned_releases(self) -> tuple[PlannedRelease, ...]:
@@ -157,7 +159,7 @@ class SketchCounting(Counting):
         return (PlannedRelease(self.sketch, self.grid.owners, n_keys, AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """See `Counting.report`. The coalition's epsilon is None: there is none."""
+        """See `MembershipEstimator.report`. The coalition's epsilon is None: there is none."""
         grid, sketch, groups = self.grid, self.sketch, self.groups
         found = privacy_report(
             mechanism=f"{sketch.n_sketches} cardinality sketches of the {grid.k_local} clusters of each owner for each "
@@ -188,7 +190,7 @@ class SketchCounting(Counting):
         return found
 
     def count_deviation(self, n_rows: int) -> float:
-        """See `Counting.count_deviation`. For clusters of equal size that are independent."""
+        """See `MembershipEstimator.count_deviation`. For clusters of equal size that are independent."""
         sketch, k = self.sketch, self.grid.k_local
         if self.options.estimator == "likelihood":
             size = n_rows / k + sketch.phantoms_of_cluster
@@ -198,7 +200,7 @@ class SketchCounting(Counting):
         return RELATIVE_DEVIATION * union / math.sqrt(sketch.n_sketches)
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
-        """See `Counting.party`. Cost: 3 or 4 rounds; M k' bytes per owner and key."""
+        """See `MembershipEstimator.party`. Cost: 3 or 4 rounds; M k' bytes per owner and key."""
         if membership is None:
             return
         session, owners = exchange.session, self.grid.owners
@@ -220,7 +222,7 @@ class SketchCounting(Counting):
             await session.send(COORDINATOR, OPENING_STAGE, published)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
-        """See `Counting.coordinator`. The weights are valid."""
+        """See `MembershipEstimator.coordinator`. The weights are valid."""
         session, grid = exchange.session, self.grid
         levels = [
             [await self._levels(exchange, grid.owners[place]) for place in group]  # an owner's come in this order
@@ -229,7 +231,7 @@ class SketchCounting(Counting):
         return await session.compute(self.estimate, levels)
 
     def estimate(self, levels: list[list[Levels]]) -> GridWeights:
-        """Return the weights that sketches say.
+        """Return the weights that are estimated from the sketches.
 
         Args:
             levels: for each of `groups`, of each of its owners, shape (M, k').

@@ -1,4 +1,4 @@
-"""Weights of a grid of cells from noisy counts: post-processing, which costs nothing."""
+"""Weights of a grid of cells, estimated from noisy counts. This is post-processing, so it has no privacy cost."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from analyses.clustering.estimators.membership import GridWeights
 
 Pair = tuple[int, int]
-"""Two axes of the grid, the smaller one first."""
+"""A pair of axes of the grid, the smaller one first."""
 
 TOLERANCE = 1e-4
 """2PEst ends when no pair is off by more than this share of all rows, or after MAX_SWEEPS."""
@@ -20,9 +20,9 @@ MAX_SWEEPS = 200
 def valid_weights(raw: GridWeights, n_rows: float | None = None) -> GridWeights:
     """Return the non-negative weights of a given sum that are closest to noisy counts, by Euclidean distance.
 
-    For independent noise of one variance this is the most likely table of its sum. All counts move by one number and
-    what falls below zero becomes zero, so that the noise of many empty cells does not add up to a mass of its own, as
-    it does where each cell is clipped alone.
+    If the noise is independent with equal variance, this is the maximum-likelihood table with that sum. All counts are
+    shifted by the same number and negative ones are set to zero. So the noise of many empty cells does not add up to a
+    spurious mass, as it does if each cell is clipped on its own.
 
     Args:
         raw: any shape; finite.

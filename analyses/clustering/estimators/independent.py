@@ -1,8 +1,8 @@
-"""Counting as if memberships at different owners were independent: IND-LAP [VertClust23, section 4.1].
+"""Membership estimation under the assumption that owners' memberships are independent: IND-LAP [VertClust23, 4.1].
 
 Each owner releases the sizes of its own clusters with discrete Laplace noise; a cell gets the product of the shares of
-its clusters. Small noise and a bias that no budget removes: whatever the owners' columns have to do with each other is
-lost.
+its clusters. The noise is small, but the estimate has a bias that no budget removes: all dependence between the owners'
+columns is ignored.
 """
 
 import math
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    Counting,
     GridWeights,
+    MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
@@ -38,7 +38,7 @@ from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
 
-_LARGEST_SIZE = 1 << 60  # no row count with noise comes near it, and sums of sizes fit
+_MAX_SIZE = 1 << 60  # no row count with noise comes near it, and sums of sizes fit
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class NoisySizes:
         return sample_discrete_laplace(entropy, self.scale, self.k_local)
 
 
-class IndependentCounting(Counting):
+class IndependentEstimator(MembershipEstimator):
     """The sizes of each owner's clusters plus discrete Laplace noise, multiplied.
 
     A row is in one cluster of each owner: adding or removing it moves one size by 1, replacing it two. Every owner adds
@@ -80,9 +80,11 @@ class IndependentCounting(Counting):
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """See `Counting.calibrate`. There are no options."""
+        """See `MembershipEstimator.calibrate`. There are no options."""
         if options:
-            raise JobError(f"parameters.counting_options: counting `independent` has no option {next(iter(options))!r}")
+            raise JobError(
+                f"parameters.counting_options: the estimator `independent` has no option {next(iter(options))!r}"
+            )
 
         def spends(scale: int) -> float:
             events = NoisySizes(grid.k_local, scale).events(target.view) * len(grid.owners)
@@ -97,7 +99,7 @@ class IndependentCounting(Counting):
         return tuple(PlannedRelease(sizes, (owner,), earlier=AFTER_CENTRES) for owner in self.grid.owners)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """See `Counting.report`."""
+        """See `MembershipEstimator.report`."""
         grid = self.grid
         return privacy_report(
             mechanism=f"sizes of the {grid.k_local} clusters of each of {len(grid.owners)} owners plus discrete "
@@ -112,11 +114,11 @@ class IndependentCounting(Counting):
         )
 
     def count_deviation(self, n_rows: int) -> float:
-        """See `Counting.count_deviation`. Of the noise alone: the bias of assuming independence is not in it."""
+        """See `MembershipEstimator.count_deviation`. Covers the noise, not the bias of assuming independence."""
         return 2 * self.scale / self.grid.k_local
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
-        """See `Counting.party`. Cost: 1 message of 8 k' bytes per owner."""
+        """See `MembershipEstimator.party`. Cost: 1 message of 8 k' bytes per owner."""
         if membership is None:
             return
         session = exchange.session
@@ -125,13 +127,13 @@ class IndependentCounting(Counting):
         await session.send(COORDINATOR, OPENING_STAGE, noisy_sizes.view(np.uint64))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
-        """See `Counting.coordinator`. The weights are valid."""
+        """See `MembershipEstimator.coordinator`. The weights are valid."""
         session, sizes = exchange.session, []
         for owner in self.grid.owners:
             words = await session.receive(owner, OPENING_STAGE, (self.grid.k_local,))
             of_owner = words.view(np.int64)
-            if np.any((of_owner > _LARGEST_SIZE) | (of_owner < -_LARGEST_SIZE)):
-                what = f"{session.names[owner]} sent a cluster size that no table has"
+            if np.any((of_owner > _MAX_SIZE) | (of_owner < -_MAX_SIZE)):
+                what = f"{session.names[owner]} sent an impossible cluster size"
                 raise PeerViolationError(owner, OPENING_STAGE, what)
             sizes.append(of_owner.astype(np.float64))
         return independent_weights(sizes)

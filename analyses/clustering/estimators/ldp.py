@@ -1,4 +1,4 @@
-"""Counting from randomized memberships: LDP-AGG-2PEst [VertClust23, section 4.1 and appendix B.2].
+"""Membership estimation from randomized memberships: LDP-AGG-2PEst [VertClust23, section 4.1 and appendix B.2].
 
 Every owner reports the membership of every row by itself, most of them false: directly (GRR) or by local hashing (OLH),
 whichever has less variance. The coordinator joins the reports about a row, counts every two owners' memberships without
@@ -22,8 +22,8 @@ from pydantic import Field
 from analyses.clustering.estimators.grid_weights import weights_of_pairs
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    Counting,
     GridWeights,
+    MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
@@ -47,7 +47,7 @@ STEPS = 1 << 20
 Oracle = RandomizedResponse | LocalHashing
 
 
-class LdpCounting(Counting):
+class LdpEstimator(MembershipEstimator):
     """A report by randomized response about every slot, of every owner.
 
     The choices are the k' clusters and, for an empty slot, none. Adding or removing a row changes one slot at a secret
@@ -63,11 +63,11 @@ class LdpCounting(Counting):
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """See `Counting.calibrate`. There are no options."""
+        """See `MembershipEstimator.calibrate`. There are no options."""
         if options:
-            raise JobError(f"parameters.counting_options: counting `ldp` has no option {next(iter(options))!r}")
+            raise JobError(f"parameters.counting_options: the estimator `ldp` has no option {next(iter(options))!r}")
         if grid.max_rows > MAX_SLOTS:
-            raise JobError(f"parameters.max_rows: counting `ldp` reports about at most {MAX_SLOTS} rows")
+            raise JobError(f"parameters.max_rows: the estimator `ldp` supports at most {MAX_SLOTS} rows")
         n_options, n_reports, epsilon, delta = grid.k_local + 1, len(grid.owners), target.epsilon, target.delta
         hashing = LocalHashing.calibrate(n_options, "", n_reports=n_reports, epsilon=epsilon, delta=delta)
         found = [cls._of(grid, hashing.response, hashing.response.n_options)]
@@ -87,7 +87,7 @@ class LdpCounting(Counting):
 
     @property
     def variance(self) -> float:
-        """Of the unbiased indicator of a choice that a slot has not made."""
+        """Variance of the unbiased indicator of a choice, for a slot whose choice is another one."""
         response = self.response
         q = 1 / self.n_buckets if self.n_buckets else float(response.other)
         return q * (1 - q) / (float(response.truthful) - q) ** 2
@@ -101,7 +101,7 @@ class LdpCounting(Counting):
         return tuple(PlannedRelease(self.response, (o,), n_blocks, AFTER_CENTRES) for o in self.grid.owners)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """See `Counting.report`."""
+        """See `MembershipEstimator.report`."""
         grid, response = self.grid, self.response
         how = f"local hashing to {self.n_buckets} buckets" if self.n_buckets else "direct reports"
         return privacy_report(
@@ -125,12 +125,12 @@ class LdpCounting(Counting):
         )
 
     def count_deviation(self, n_rows: int) -> float:
-        """See `Counting.count_deviation`. Empty slots count like full ones."""
+        """See `MembershipEstimator.count_deviation`. Empty slots count like full ones."""
         noise = self.variance
         return math.sqrt(self.grid.max_rows * noise**2 + 2 * n_rows / self.grid.k_local * noise)
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
-        """See `Counting.party`. Cost: 3 or 4 rounds, a byte per slot and owner."""
+        """See `MembershipEstimator.party`. Cost: 3 or 4 rounds, a byte per slot and owner."""
         if membership is None:
             return
         session, grid = exchange.session, self.grid
@@ -145,7 +145,7 @@ class LdpCounting(Counting):
             await session.send(COORDINATOR, OPENING_STAGE, reports.astype(np.uint8))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
-        """See `Counting.coordinator`. Valid weights; the number of rows is estimated from each owner's reports."""
+        """See `MembershipEstimator.coordinator`. The weights are valid; the reports yield the number of rows."""
         grid, n_owners = self.grid, len(self.grid.owners)
         pairs = {pair: np.zeros((grid.k_local, grid.k_local)) for pair in combinations(range(n_owners), 2)}
         n_rows = 0.0
@@ -161,7 +161,7 @@ class LdpCounting(Counting):
         """Return the unbiased indicators of the clusters, shape (n_slots, k'), from an owner's next message."""
         reports = await session.receive(owner, OPENING_STAGE, (n_slots,), np.uint8)
         if np.any(reports >= self.response.n_options):
-            what = f"{session.names[owner]} sent a report that is none of {self.response.n_options} options"
+            what = f"{session.names[owner]} sent a report that is not one of {self.response.n_options} options"
             raise PeerViolationError(owner, OPENING_STAGE, what)
         oracle = self._oracle(session, owner, block)
         found = await session.compute(oracle.unbiased_indicators, reports.astype(np.int64))

@@ -1,8 +1,9 @@
-"""Counting in how many rows the local clusters of several parties meet: what all ways of counting have in common.
+"""Estimating how many rows fall into each combination of local clusters: the interface of all membership estimators.
 
 Each of S owners has split the rows into k' local clusters of its own columns, so each row has S memberships
-(a_1 .. a_S), each 0 .. k' - 1. A counting tells the coordinator how many rows each of the k'^S cells of that grid has,
-with noise, and says what that costs. `analyses.clustering.protocol` chooses one by name and knows nothing else of it.
+(a_1 .. a_S), each 0 .. k' - 1. A membership estimator gives the coordinator noisy counts of the rows in each of the
+k'^S cells of that grid, and states their privacy cost. `analyses.clustering.protocol` chooses an estimator by name and
+uses it through this interface only.
 """
 
 from abc import ABC, abstractmethod
@@ -21,13 +22,13 @@ from dp.cost.views import UNIT, View
 from mpc.protocol.exchange import ShareExchange
 
 Memberships = NDArray[np.int64]
-"""One party's: shape (rows,), values 0 .. k' - 1."""
+"""The local cluster of each row at one party: shape (rows,), values 0 .. k' - 1."""
 
 GridWeights = NDArray[np.float64]
 """Shape (k',) * S, axis l is the membership at owner l, in the order of the joint table."""
 
 MAX_CELLS = 1 << 16
-"""More cells than this are neither counted nor clustered."""
+"""Largest number of cells of a grid that can be counted and clustered."""
 
 
 CENTRES_STAGE = "centres"
@@ -68,8 +69,8 @@ class MembershipGrid(PublicModel):
         return int(self.k_local ** len(self.owners))
 
 
-class Counting(PublicModel, ABC):
-    """A way of counting, planned: noise and sizes are fixed. Public, part of the plan and of its digest.
+class MembershipEstimator(PublicModel, ABC):
+    """A planned membership estimator: noise and sizes are fixed. It is public, a part of the plan and of its digest.
 
     A subclass adds the fields that its own parameters need. All numbers in it are computed alike by all members.
 
@@ -82,11 +83,11 @@ class Counting(PublicModel, ABC):
     @classmethod
     @abstractmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """Return the counting with the least error whose events cost at most `target`.
+        """Return the estimator with the smallest error whose events cost at most `target`.
 
         Args:
             grid: what is counted.
-            target: the counting's share of the job's budget: `events(target.view)` at `target.delta` must cost at most
+            target: the estimator's share of the job's budget: `events(target.view)` at `target.delta` must cost at most
                 `target.epsilon`. The centres' cost comes on top; `analyses.clustering.protocol` composes both.
             options: `parameters.counting_options` of the job, not yet validated.
 
@@ -114,7 +115,7 @@ class Counting(PublicModel, ABC):
     def count_deviation(self, n_rows: int) -> float:
         """Return about how far, in rows, a count of one pair of memberships of two owners is off (standard deviation).
 
-        For the choice of k' alone; no guarantee depends on it.
+        It is used only to choose k'; no guarantee depends on it.
 
         Args:
             n_rows: a public guess of the number of rows.
@@ -122,21 +123,21 @@ class Counting(PublicModel, ABC):
 
     @property
     def unit(self) -> str:
-        """What the events protect; budgets are kept per unit. Another one where they protect from fewer."""
+        """The unit that the events protect; budgets are kept per unit. It differs where the guarantee is weaker."""
         return UNIT
 
     @property
     def hides_from_parties(self) -> bool:
-        """Whether anything is promised against a coalition.
+        """Whether there is a guarantee against a coalition.
 
-        If not, `events` are about the coordinator in both views, `unit` says so, and the report of the coalition's view
-        has the epsilon None.
+        If not, `events` returns the coordinator's events for both views, `unit` says so, and the epsilon of the
+        coalition's view is None in the report.
         """
         return True
 
     @property
     def opened_bound(self) -> int:
-        """Bound on the size of every value opened from shares; it chooses the field. 1 where nothing is shared."""
+        """Bound on the absolute value of all opened values; it determines the field. 1 if nothing is shared."""
         return 1
 
     @abstractmethod
@@ -150,7 +151,7 @@ class Counting(PublicModel, ABC):
             n_rows: rows of the joint table, known to all parties; 0 for members that hold no shares and no table.
 
         Raises:
-            PeerError: a member is silent, lost or violates the protocol.
+            PeerError: a member is silent, drops out or violates the protocol.
         """
 
     @abstractmethod

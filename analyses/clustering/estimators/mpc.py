@@ -1,6 +1,6 @@
-"""Counting inside MPC: one-hot memberships are shared columns, their products are summed, noise is added once.
+"""Membership estimation in MPC: one-hot memberships are shared, their products are summed, noise is added once.
 
-No paper of ours has it: the error is that of a trusted curator who counts, whatever the number of rows or parties.
+None of the papers has this estimator. Its error is that of a trusted curator, for any number of rows and parties.
 """
 
 import itertools
@@ -13,8 +13,8 @@ import numpy as np
 from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    Counting,
     GridWeights,
+    MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
@@ -32,14 +32,15 @@ from mpc.protocol.shared import SharedArray, concatenate
 Cells = Literal["pairs", "joint"]
 
 SCALE = 16
-"""Counts are multiplied by this before noise is added: noise of whole rows would be coarse where little is needed."""
+"""Factor on the counts before noise is added. Without it the noise would be whole rows, too coarse where little is
+needed."""
 
 ROWS_PER_BLOCK = 1 << 14
 
 COMPUTATION = "memberships"
 
 
-class MpcCounting(Counting):
+class MpcEstimator(MembershipEstimator):
     """Counts of memberships plus Skellam noise of which each compute party adds a part.
 
     `pairs`: for every two owners the k' x k' counts of their memberships, products of one-hot columns summed over the
@@ -62,12 +63,12 @@ class MpcCounting(Counting):
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """See `Counting.calibrate`; option `cells`: `pairs` (default) or `joint`."""
+        """See `MembershipEstimator.calibrate`; option `cells`: `pairs` (default) or `joint`."""
         if unknown := sorted(set(options) - {"cells"}):
-            raise JobError(f"parameters.counting_options: counting `mpc` has no option {unknown[0]!r}")
+            raise JobError(f"parameters.counting_options: the estimator `mpc` has no option {unknown[0]!r}")
         cells = options.get("cells", "pairs")
         if cells not in ("pairs", "joint"):
-            raise JobError(f"parameters.counting_options.cells: must be pairs or joint, not {cells!r}")
+            raise JobError(f"parameters.counting_options.cells: must be 'pairs' or 'joint', not {cells!r}")
         mechanism = SharedSkellam.calibrate(
             length=_n_counts(grid, cells),
             sensitivities=_sensitivities(grid, cells),
@@ -91,7 +92,7 @@ class MpcCounting(Counting):
         return (PlannedRelease(self.mechanism, tuple(range(1, self.grid.n_parties + 1)), earlier=AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """See `Counting.report`."""
+        """See `MembershipEstimator.report`."""
         mechanism = self.mechanism
         of = "the grid" if self.cells == "joint" else "pairs of owners"
         return mechanism.report(f"{SCALE} times the rows in each of {mechanism.length} cells of {of}", delta)
@@ -120,7 +121,7 @@ class MpcCounting(Counting):
         return SCALE * self.grid.max_rows + self.grid.n_parties * self._noise_bound
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
-        """See `Counting.party`.
+        """See `MembershipEstimator.party`.
 
         Cost: 4 rounds, with joint counts one more per layer of products; an owner sends k' (N - t) words per row, with
         joint counts of four owners some 2 (k' - 1)^2 (N - 1 - t) more.
@@ -135,7 +136,7 @@ class MpcCounting(Counting):
         await c.open(counts * SCALE + noise)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
-        """See `Counting.coordinator`."""
+        """See `MembershipEstimator.coordinator`."""
         grid, c = self.grid, JointComputation(exchange, COMPUTATION)
         opened = await c.open(c.outline((self.mechanism.length,), 2 * c.t, self.opened_bound))
         assert opened is not None, "the coordinator is the receiver"

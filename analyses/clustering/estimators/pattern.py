@@ -1,4 +1,4 @@
-"""Counting by randomized bits: pattern counting [VertPrim23, appendix B] with memberships as the categories.
+"""Membership estimation by randomized bits: pattern counting [VertPrim23, appendix B] with memberships as categories.
 
 Each owner reports, for every row and each of its clusters, whether the row is in it, each bit truthful with a
 probability a little above one half. With a `share`, only a secret sample of the slots is reported, which protects the
@@ -18,8 +18,8 @@ from pydantic import Field, ValidationError
 from analyses.clustering.estimators.grid_weights import weights_of_pairs
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    Counting,
     GridWeights,
+    MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
@@ -29,7 +29,7 @@ from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from dp.cost.composition import composed_epsilon
-from dp.cost.losses.sampled_bits import MOST_BITS
+from dp.cost.losses.sampled_bits import MAX_BITS
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
@@ -38,10 +38,10 @@ from mpc.protocol.session import COORDINATOR
 
 
 class PatternOptions(PublicModel):
-    """`counting_options` of the counting `pattern`.
+    """Options of the estimator `pattern` (`counting_options` of a job).
 
     Attributes:
-        share: of the slots that is reported; absent: all.
+        share: fraction of the slots that is reported; all slots by default.
         patterns: `pairs` counts every two owners' memberships and fits the grid to them (2PEst); `all` counts the
             memberships of all owners at once, as the source does.
     """
@@ -50,7 +50,7 @@ class PatternOptions(PublicModel):
     patterns: Literal["pairs", "all"] = "pairs"
 
 
-class PatternCounting(Counting):
+class PatternEstimator(MembershipEstimator):
     """A randomized bit of every owner about every reported slot and each cluster.
 
     Adding or removing a row sets or clears one bit per owner, in a slot at a secret place; replacing it moves one.
@@ -65,16 +65,16 @@ class PatternCounting(Counting):
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
-        """See `Counting.calibrate`. Options: `PatternOptions`."""
+        """See `MembershipEstimator.calibrate`. Options: `PatternOptions`."""
         try:
             chosen = PatternOptions.model_validate(dict(options))
         except ValidationError as error:
             lines = explain(error).splitlines()
             raise JobError("\n".join(f"parameters.counting_options.{line}" for line in lines)) from error
         if grid.max_rows > MAX_SLOTS:
-            raise JobError(f"parameters.max_rows: counting `pattern` reports about at most {MAX_SLOTS} rows")
-        if len(grid.owners) > MOST_BITS:
-            raise JobError(f"inputs: counting `pattern` counts the memberships of at most {MOST_BITS} owners")
+            raise JobError(f"parameters.max_rows: the estimator `pattern` supports at most {MAX_SLOTS} rows")
+        if len(grid.owners) > MAX_BITS:
+            raise JobError(f"inputs: the estimator `pattern` supports at most {MAX_BITS} owners")
 
         def epsilon_of(bits: RandomizedBits) -> float:
             tried = cls(grid=grid, options=chosen, bias_units=int(bits.bias / BIAS_UNIT))
@@ -100,7 +100,7 @@ class PatternCounting(Counting):
         return (PlannedRelease(reports, self.grid.owners, reports.n_blocks, AFTER_CENTRES),)
 
     def report(self, delta: float) -> dict[str, Any]:
-        """See `Counting.report`."""
+        """See `MembershipEstimator.report`."""
         grid, reports = self.grid, self.reports
         return privacy_report(
             mechanism=f"a bit of each of {len(grid.owners)} owners about each of its clusters in {reports.n_reported} "
@@ -123,7 +123,7 @@ class PatternCounting(Counting):
         )
 
     def count_deviation(self, n_rows: int) -> float:
-        """See `Counting.count_deviation`. Empty slots count like full ones; a sample is scaled up."""
+        """See `MembershipEstimator.count_deviation`. Empty slots count like full ones; a sample is scaled up."""
         reports = self.reports
         noise = float(1 / (16 * reports.bits.bias**2)) - 0.25
         kept = reports.n_reported / reports.n_slots
@@ -132,7 +132,7 @@ class PatternCounting(Counting):
         return math.sqrt(noisy / kept + of_pair * (1 / kept - 1))
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
-        """See `Counting.party`. Cost: 3 or 4 rounds, k' bits per reported slot and owner."""
+        """See `MembershipEstimator.party`. Cost: 3 or 4 rounds, k' bits per reported slot and owner."""
         if membership is None:
             return
         session, reports = exchange.session, self.reports
@@ -146,7 +146,7 @@ class PatternCounting(Counting):
             await session.send(COORDINATOR, OPENING_STAGE, message)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
-        """See `Counting.coordinator`. Raw counts with `all`, else valid weights that fit all pairs."""
+        """See `MembershipEstimator.coordinator`. Raw counts with `all`, else valid weights that fit all pairs."""
         session, grid, reports = exchange.session, self.grid, self.reports
         n_owners = len(grid.owners)
         together = tuple(range(n_owners))

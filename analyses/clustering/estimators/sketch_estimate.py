@@ -1,4 +1,4 @@
-"""What cardinality sketches say: sizes of clusters and of what clusters of two parties have in common.
+"""Estimates from cardinality sketches: the sizes of clusters, and of intersections of clusters of two parties.
 
 Sketches are levels of `dp.mechanism.cardinality`: per sketch the largest of N geometric variables, 1 .. 33, at least a
 floor. With F(r) = 1 - 2^-r, F(33) = 1, a level is at most r with probability F(r)^N.
@@ -23,8 +23,8 @@ _BIAS = 2 * np.log(2.0)
 """c = (1 + gamma) ln(1 + gamma) / gamma at gamma = 1: 2^level has a harmonic mean of c N for large N."""
 
 _MOST = 2.0**31
-_MOST_AT_ONCE = 1 << 20
-_LEAST_MASS = 1e-300
+_MAX_AT_ONCE = 1 << 20
+_MIN_MASS = 1e-300
 _GOLDEN_STEPS = 60
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
 
@@ -60,11 +60,12 @@ def complement_cardinality(levels: Sequence[Levels]) -> Floats:
     for of_party in levels:
         in_order = np.sort(of_party, axis=1)
         largest, second = in_order[:, -1:], in_order[:, -2:-1] if k > 1 else np.zeros_like(in_order)
-        # Without a cluster of the largest level the second largest is left: the same one where two have it.
+        # Without the cluster of the largest level, the second largest level remains; it is the same if two clusters
+        # have it.
         others.append(np.where(of_party == largest, second, largest))
     weights = np.exp2(-_LEVELS.astype(np.float64))
     total = np.zeros((k,) * len(levels))
-    step = max(1, _MOST_AT_ONCE // total.size)
+    step = max(1, _MAX_AT_ONCE // total.size)
     for start in range(0, n_sketches, step):
         blocks = [o[start : start + step] for o in others]
         union = blocks[0]
@@ -89,7 +90,7 @@ def likely_cardinality(levels: Levels, floor: int) -> Floats:
     counts = np.stack([np.bincount(column, minlength=HIGHEST + 1) for column in flat.T]).astype(np.float64)
 
     def log_likelihood(log_n: Floats) -> Floats:
-        masses = np.maximum(_rise(np.exp(log_n), floor), _LEAST_MASS)
+        masses = np.maximum(_rise(np.exp(log_n), floor), _MIN_MASS)
         found: Floats = np.sum(counts * np.log(masses), axis=1)
         return found
 
@@ -128,7 +129,7 @@ def likely_meeting(first: Levels, second: Levels, sizes: tuple[Floats, Floats], 
     size_a, size_b = np.repeat(sizes[0], k), np.tile(sizes[1], k)
 
     def log_likelihood(common: Floats) -> Floats:
-        masses = np.maximum(meeting_masses(common, size_a, size_b, floor), _LEAST_MASS)
+        masses = np.maximum(meeting_masses(common, size_a, size_b, floor), _MIN_MASS)
         found: Floats = np.sum(counts * np.log(masses), axis=(1, 2))
         return found
 
@@ -162,7 +163,7 @@ def deviation_of_meeting(n_sketches: int, common: float, size_a: float, size_b: 
     masses = meeting_masses(at, np.full(2, size_a), np.full(2, size_b), floor)
     slope = (masses[1] - masses[0]) / (at[1] - at[0])
     seen = masses.mean(axis=0)
-    kept = seen > _LEAST_MASS
+    kept = seen > _MIN_MASS
     return float(1 / np.sqrt(n_sketches * np.sum(slope[kept] ** 2 / seen[kept])))
 
 

@@ -35,7 +35,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 LARGEST = 1000
 REQUIRED_FRACTION = 0.6
-"""Of the members, that must be left: the threshold of Flower's shares."""
+"""Fraction of the members that must remain: the threshold of Flower's secret sharing."""
 
 
 def values_of(number: int, n_elements: int) -> np.ndarray:

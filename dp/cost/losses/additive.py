@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import round_up
 from dp.cost.losses.distribution import Losses
-from dp.cost.losses.skellam import MOST_POINTS, REACH, decay, log_error, log_masses, reach
+from dp.cost.losses.skellam import MAX_POINTS, REACH, decay, log_error, log_masses, reach
 
 Floats = NDArray[np.float64]
 
 _SLACK = 2.0**-40
 """Relative error allowed for a mass, and absolute one per unit of an exponent: far more than there is."""
 
-_MOST_ENUMERATED_MU = 1 << 17
-_MOST_BLOCKS = 1 << 14
+_MAX_ENUMERATED_MU = 1 << 17
+_MAX_BLOCKS = 1 << 14
 
 
 def discrete_laplace_losses(shift: int, scale: Fraction) -> Losses:
@@ -46,7 +46,7 @@ def discrete_laplace_losses(shift: int, scale: Fraction) -> Losses:
     inverse = float(1 / scale)
     if inverse > 700:
         return Losses(np.zeros(1), np.zeros(1), 1.0)
-    width = -(-(shift + 1) // _MOST_BLOCKS)
+    width = -(-(shift + 1) // _MAX_BLOCKS)
     # From the largest loss down: j = 0, then 1 .. shift - 1 in blocks, then `shift`.
     starts = np.arange(1, shift, width, dtype=np.float64)
     widths = np.minimum(width, shift - starts)
@@ -86,9 +86,9 @@ def skellam_losses(shift: int, mu: Fraction) -> Losses | None:
         None where they would be too many: a shift far beyond the noise.
     """
     z = float(2 * mu)
-    if mu <= _MOST_ENUMERATED_MU:
+    if mu <= _MAX_ENUMERATED_MU:
         most = reach(z)
-        if most + shift > MOST_POINTS:
+        if most + shift > MAX_POINTS:
             return None
         logs = log_masses(mu, most + shift)
         y = np.arange(-most, most + 1)
@@ -125,7 +125,7 @@ def _blocks(most: int) -> tuple[Floats, Floats, Floats]:
     0 begins a block. Integers beyond 2^53 are rounded, as the widths are upwards; errors of places count as errors of
     the exponents.
     """
-    width = -(-most // (_MOST_BLOCKS // 2))
+    width = -(-most // (_MAX_BLOCKS // 2))
     starts = np.arange(0, most + 1, width, dtype=np.float64)
     up_nearest, up_farthest = starts, starts + (width - 1)
     down_nearest, down_farthest = -(starts[::-1] + 1), -(starts[::-1] + 1)

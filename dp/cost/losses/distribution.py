@@ -1,4 +1,4 @@
-"""Privacy loss distributions on a grid, composed by sums of numbers that are not negative: bounds, never estimates.
+"""Privacy loss distributions on a grid, composed by sums of non-negative numbers: they are bounds, never estimates.
 
 For two distributions P and Q the loss of an outcome is L = ln(P / Q); who sees an outcome of P can tell it from Q up to
 
@@ -35,8 +35,9 @@ _SLACK = 2.0**-44
 """Relative error allowed for exp and expm1 and the few products about them: `tests/accounting/test_function_errors.py`
 measures less than 2^-50 for the functions."""
 
-_MOST_CELLS = 1 << 14
-"""Of a distribution. Where there are more, the lowest losses count as higher ones, which is sound."""
+_MAX_CELLS = 1 << 14
+"""Largest number of grid cells of a distribution. If there are more, the lowest losses are rounded up, which is
+sound."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Losses:
 
     @property
     def variance(self) -> float:
-        """About that of the loss. Chooses grids; no guarantee depends on it."""
+        """Approximate standard deviation of the loss. It is used to choose grids; no guarantee depends on it."""
         mean = float(self.masses @ self.losses)
         return max(float(self.masses @ self.losses**2) - mean**2, 0.0)
 
@@ -103,7 +104,7 @@ class LossDistribution:
         order = np.argsort(at)
         place, upper, lower = at[order], upper[order], lower[order]
         first, last = _within(place, upper + lower, tail)
-        first = max(first, last - _MOST_CELLS)
+        first = max(first, last - _MAX_CELLS)
         lost = losses.lost + float((upper + lower)[place > last].sum()) * (1 + len(at) * 2.0**-52)
         kept = place <= last
         index = np.maximum(place[kept] - first, 0).astype(np.int64)
@@ -123,7 +124,8 @@ class LossDistribution:
             raise ValueError("losses on different grids cannot be added")
         n_terms = min(len(self.masses), len(other.masses))
         masses = np.convolve(self.masses, other.masses) * (1 + (n_terms + 4) * 2.0**-52)
-        # Lost is who is lost in either: at most the sum of both times the other's whole mass.
+        # An outcome is lost if it is lost in either factor: at most the sum of both lost masses, each times the other's
+        # total mass.
         mine, theirs = (float(d.masses.sum()) * (1 + len(d.masses) * 2.0**-52) + d.lost for d in (self, other))
         lost = (self.lost * theirs + other.lost * mine) * (1 + 2.0**-50) + _UNDERFLOW
         return LossDistribution(self.step, self.first + other.first, masses, lost)._cut(tail)
@@ -131,10 +133,10 @@ class LossDistribution:
     def times(self, n: int, tail: float) -> "LossDistribution":
         """Return the distribution of the sum of n independent such losses, n at least 1."""
         if n < 1:
-            raise ValueError(f"a loss cannot be suffered {n} times")
+            raise ValueError(f"a loss cannot be composed {n} times")
         if n == 1:
             return self
-        # What is lost here will be lost n / 2 times.
+        # Mass that is cut off here is counted n / 2 times.
         twice = self.compose(self, 2 * tail / n).times(n // 2, tail)
         return twice.compose(self, tail) if n % 2 else twice
 
@@ -177,7 +179,7 @@ class LossDistribution:
     def _cut(self, tail: float) -> "LossDistribution":
         place = np.arange(len(self.masses), dtype=np.float64)
         low, high = (int(x) for x in _within(place, self.masses, tail))
-        low = max(low, high - _MOST_CELLS)
+        low = max(low, high - _MAX_CELLS)
         masses = self.masses[low : high + 1].copy()
         masses[0] += float(self.masses[:low].sum()) * (1 + low * 2.0**-52)
         masses[0] *= 1 + 2.0**-52

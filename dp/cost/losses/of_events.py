@@ -1,4 +1,4 @@
-"""The privacy loss of each kind of event, where it is known: pairs of distributions that cover all neighbours.
+"""The privacy loss of each kind of event, if it is known: dominating pairs of distributions for all neighbours.
 
 For one direction P is what is released with the unit in question and Q without it, for the other the reverse. The
 neighbours of a job are the same for all of its releases, so a composition is of one direction or of the other, and its
@@ -37,7 +37,7 @@ _SLACK = 2.0**-40
 
 @dataclass(frozen=True)
 class PairLosses:
-    """What one release loses in either direction.
+    """The privacy losses of one release in both directions.
 
     Attributes:
         enters: of what is released with the unit against without it.

@@ -1,4 +1,4 @@
-"""What randomized bits cost whoever does not know which slots were sampled.
+"""The cost of randomized bits in the view of an observer who does not know which slots were sampled.
 
 Each of N slots holds one unit or nobody; who is where is a secret random placement. k slots, a public number, are a
 secret uniform sample; their bits are reported by randomized response, in random order. A unit sets n bits of its slot,
@@ -16,8 +16,8 @@ from scipy.special import gammaln, logsumexp
 
 Floats = NDArray[np.float64]
 
-MOST_BITS = 8
-"""Of a unit's slot: one per party."""
+MAX_BITS = 8
+"""Largest number of bits that a unit sets in its slot: one per party."""
 
 
 def sampled_bits_rdp(truthful: Fraction, n_bits: int, share: Fraction, orders: NDArray[np.int64]) -> Floats:
@@ -37,7 +37,7 @@ def sampled_bits_rdp(truthful: Fraction, n_bits: int, share: Fraction, orders: N
 
     Args:
         truthful: probability that a bit is reported as it is, 1/2 .. 1, both excluded.
-        n_bits: n, 1 .. MOST_BITS.
+        n_bits: n, 1 .. MAX_BITS.
         share: s, 0 < s <= 1.
         orders: integers, at least 2.
 
@@ -47,8 +47,11 @@ def sampled_bits_rdp(truthful: Fraction, n_bits: int, share: Fraction, orders: N
     Raises:
         ValueError: an argument is out of range.
     """
-    if not Fraction(1, 2) < truthful < 1 or not 1 <= n_bits <= MOST_BITS or not 0 < share <= 1:
-        raise ValueError(f"{n_bits} bits, truthful with {float(truthful):g}, of a sample of {float(share):g}: no event")
+    if not Fraction(1, 2) < truthful < 1 or not 1 <= n_bits <= MAX_BITS or not 0 < share <= 1:
+        raise ValueError(
+            f"invalid event: {n_bits} bits, each truthful with probability {float(truthful):g}, in a sample of a "
+            f"share {float(share):g}"
+        )
     return _curve(truthful, n_bits, share, tuple(orders.tolist()))
 
 

@@ -33,13 +33,13 @@ Floats = NDArray[np.float64]
 REACH = 110.0
 """Masses below e^-REACH times the greatest are left out, and bounded."""
 
-MOST_POINTS = 1 << 16
+MAX_POINTS = 1 << 16
 
-LARGEST_EXACT_MU = 1024
+MAX_EXACT_MU = 1024
 """Beyond, the divergence of a shift is within 1 / 500 of `dp.cost.accounting.skellam_rdp`, which is quick: not
 computed."""
 
-LARGEST_EXACT_ORDER = 256
+MAX_EXACT_ORDER = 256
 
 _ROUNDING = 2.0**-50
 
@@ -118,12 +118,12 @@ def shift_divergence(shift: int, mu: Fraction, orders: NDArray[np.int64]) -> Flo
     """
     found = np.full(len(orders), np.inf)
     z = float(2 * mu)
-    known = orders <= LARGEST_EXACT_ORDER
-    if mu > LARGEST_EXACT_MU or not known.any():
+    known = orders <= MAX_EXACT_ORDER
+    if mu > MAX_EXACT_MU or not known.any():
         return found
     order = orders[known].astype(np.float64)
     n = reach(z) + 2 * (int(order.max()) - 1) * (shift + 1)
-    if n > MOST_POINTS // 8:
+    if n > MAX_POINTS // 8:
         return found
     logs = log_masses(mu, n + shift)
     y = np.arange(-reach(z) - shift, n + 1)

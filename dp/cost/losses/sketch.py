@@ -23,7 +23,7 @@ from dp.cost.losses.distribution import Losses
 Floats = NDArray[np.float64]
 
 _LOG_TAIL = -40.0  # log of the mass per sketch beyond the highest value looked at; it counts as lost
-_MOST_CELLS = 1 << 19  # of the discretised loss of one sketch
+_MAX_CELLS = 1 << 19  # of the discretised loss of one sketch
 _ROUNDING = 2.0**-20
 """Relative error of a moment, far more than there is: a mass has a relative error below 1e-13 with up to 2^20 phantoms,
 losses that matter are above 1e-6, and a moment goes with their squares."""
@@ -55,9 +55,12 @@ class SketchCell:
         if not (math.isfinite(self.gamma) and self.gamma > 0):
             raise CalibrationError(f"gamma must be a positive finite number, not {self.gamma}")
         if min(self.n_sketches, self.n_parties, self.floor) < 1 or min(self.own_phantoms, self.shared_phantoms) < 0:
-            raise CalibrationError("sketches, parties and the floor are counted from 1, phantoms from 0")
+            raise CalibrationError(
+                "the numbers of sketches and parties and the floor must be at least 1, the numbers of phantoms at "
+                "least 0"
+            )
         if self.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-            raise CalibrationError("the loss of a sketch is computed for add_or_remove_one")
+            raise CalibrationError("the loss of a sketch can only be computed for add_or_remove_one")
 
     def epsilon(self, delta: float) -> float:
         """Return the epsilon at `delta` of all sketches of all parties together, rounded up.
@@ -138,7 +141,7 @@ class SketchCell:
             CalibrationError: there is no shared phantom: the divergence is infinite.
         """
         if self.shared_phantoms < 1:
-            raise CalibrationError("without a phantom that all parties share nothing bounds what a sketch gives away")
+            raise CalibrationError("a sketch without a phantom that all parties share has no finite privacy cost")
         without, with_target = (masses.ravel() for masses in self.outcomes())
         seen = (without > 0) & (with_target > 0)
         log_ratio = np.log(with_target[seen] / without[seen])
@@ -178,7 +181,7 @@ class SketchCell:
         tables[0]["beyond without"] = tables[1]["beyond with"] = _LOG_TAIL
         losses = [abs(p - tables[1][i]) for i, p in tables[0].items() if i in tables[1]]
         # Rounded up: by at most 0.008 over all sketches together, but where one sketch alone may lose much.
-        interval = max(8e-3 / self.n_sketches, max(losses) / _MOST_CELLS)
+        interval = max(8e-3 / self.n_sketches, max(losses) / _MAX_CELLS)
         once = privacy_loss_distribution.from_two_probability_mass_functions(
             *tables, value_discretization_interval=interval, symmetric=False
         )

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def parameters_digest(field: ResidueField, n_parties: int, t: int, name: str) -> bytes:
-    """Return a digest of all that members must have in common for their shares to belong together. Public."""
+    """Return a digest of the parameters that all members must share for their shares to belong together. Public."""
     return hashlib.sha256(f"{name}\0{n_parties}\0{t}\0{field.primes}".encode()).digest()
 
 
@@ -46,7 +46,7 @@ class ComputationCore:
 
     @property
     def field(self) -> ResidueField:
-        """Of all shares."""
+        """The field in which all shares live."""
         return self._exchange.field
 
     @property
@@ -66,7 +66,7 @@ class ComputationCore:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Let one operation at a time use the network, and none after a failure: streams would no longer be in step."""
+        """Allow one operation at a time to use the network, and none after a failure, when streams are out of step."""
         if self._state is not None:
             raise LocalFaultError(f"the computation {self._state}")
         self._state = "is waiting for another operation: await them one after another"
@@ -91,12 +91,12 @@ class ComputationCore:
     def _check(self, x: SharedArray) -> None:
         if x.field != self.field:
             raise FieldMismatchError(
-                f"an array in a field of {x.field.primes} in a computation over {self.field.primes}"
+                f"the array lives in the field of {x.field.primes}, but the computation is over {self.field.primes}"
             )
         if x.degree >= self._exchange.n_parties:
             raise TooFewPartiesError(
-                f"a sharing of degree {x.degree} needs {x.degree + 1} parties, there are {self._exchange.n_parties}: "
-                "reduce before multiplying again"
+                f"a sharing of degree {x.degree} needs {x.degree + 1} parties, but there are only "
+                f"{self._exchange.n_parties}: reduce the degree before multiplying again"
             )
 
     def _shared(self, shape: tuple[int, ...], degree: int, bound: int | None, flat: Words | None) -> SharedArray:

@@ -38,7 +38,7 @@ class Inputs(ComputationCore):
         Raises:
             LocalFaultError: my values are missing, no integers, or beyond the bound.
             ShapeError: my values have another shape.
-            PeerError: a dealer is silent, lost or sent what is no share.
+            PeerError: a dealer is silent, drops out or sent an invalid share.
 
         Privacy: any t parties see uniform elements. Cost: 1 round; a dealer sends N - t words per element, one less if
         it is a compute party.
@@ -63,7 +63,7 @@ class Inputs(ComputationCore):
         """Return uniform elements of the field that no t parties and nobody else know. Cost: 1 round.
 
         Raises:
-            PeerError: a party is lost, silent or sent what is no share, and too few are left.
+            PeerError: a party drops out, is silent or sent an invalid share, and too few parties are left.
         """
         with self._step():
             first_block = self._take_blocks(prod(shape))
@@ -79,13 +79,13 @@ class Inputs(ComputationCore):
 
     def _checked_input(self, shape: tuple[int, ...], values: ArrayLike | None, bound: int) -> NDArray[Any]:
         if values is None:
-            raise LocalFaultError("my values are missing: I am one of the dealers of this input")
+            raise LocalFaultError("values are missing: this member is one of the dealers of this input")
         integers = np.asarray(values)
         if integers.shape != tuple(shape):
-            raise ShapeError(f"my values have shape {integers.shape}, not {tuple(shape)}")
+            raise ShapeError(f"the values of this member have shape {integers.shape}, not {tuple(shape)}")
         integers = self.field.encodable(integers.reshape(-1))
         if integers.size and max(-int(integers.min()), int(integers.max())) > bound:
-            raise LocalFaultError("a value of mine is beyond the public bound")
+            raise LocalFaultError("a value of this member is beyond the public bound")
         return integers
 
     async def _deal(self, stage: str, first_block: int, integers: NDArray[Any]) -> Words | None:

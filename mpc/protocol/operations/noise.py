@@ -85,7 +85,7 @@ class Noise(Inputs, ComputationCore):
     ) -> NoisySum:
         """Begin a sum with everybody's noise; every compute party brings its own part.
 
-        Call it before the data are dealt. Whoever vanishes after that leaves its noise with the others.
+        Call it before the data are dealt: a party that drops out after that has left its noise with the others.
 
         Args:
             shape: of the noise and of what it will hide.
@@ -94,7 +94,7 @@ class Noise(Inputs, ComputationCore):
 
         Raises:
             LocalFaultError: I hold shares and brought no noise.
-            PeerError: a party is silent, lost or sent what is no share: nothing can be opened without its noise.
+            PeerError: a party is silent, drops out or sent an invalid share: nothing can be opened without its noise.
 
         Privacy: each party learns nothing, as what it gets are shares.
         Cost: 1 round; N - 1 - degree words sent per value.

@@ -17,18 +17,18 @@ from mpc.protocol.shared import SharedArray
 
 @dataclass(frozen=True)
 class OpenedArray:
-    """What a receiver learns.
+    """The result of an opening at a receiver.
 
     Attributes:
         values: signed integers; int64, or Python integers in a field of more than three primes. Not shown by repr.
-        wrong: numbers of the parties that have sent wrong shares so far, which were corrected: of these values, of
-            earlier ones, or (where I hold shares) of checks on the way.
-        gone: numbers of the parties that failed on the way, as far as I know.
+        wrong: numbers of the parties whose corrupted shares were corrected so far: shares of these values, of earlier
+            ones, or (if this member holds shares) of checks on the way.
+        dropped_out: numbers of the parties that failed on the way, as far as this member knows.
     """
 
     values: NDArray[Any] = field(repr=False)
     wrong: tuple[int, ...]
-    gone: tuple[int, ...]
+    dropped_out: tuple[int, ...]
 
 
 class Openings(ComputationCore):
@@ -50,10 +50,11 @@ class Openings(ComputationCore):
         """Reveal an array to some members; None for the others.
 
         Products may be opened as they are: a sharing of zero of their degree hides all but the values. Surplus shares
-        are checked and, where they suffice, wrong ones corrected and their senders named (`mpc.arithmetic.opening`).
-        Before that, surplus dealers of the reductions that led here are checked (`mpc.protocol.product_check`). Where
-        N = 2t + 1 there is no surplus: a wrong share of a product that is opened, or one that went into a reduction of
-        less than a large batch, goes unnoticed, and with it a wrong value.
+            are checked. If there are enough of them, corrupted shares are corrected and their senders named
+            (`mpc.arithmetic.opening`).
+        Before that, surplus dealers of the reductions that led here are checked (`mpc.protocol.product_check`). If N =
+        2t + 1 there is no surplus: a corrupted share of an opened product, or one that entered the reduction of a small
+        batch, is not detected and leads to a wrong value.
 
         Args:
             x: any degree below N.
@@ -64,8 +65,8 @@ class Openings(ComputationCore):
             FieldTooSmallError: a value might have wrapped around the field.
             FieldMismatchError: an array of another field.
             InconsistentSharesError: shares contradict each other, and too few are there to tell which are wrong.
-            PeerViolationError: a party multiplied wrong shares on the way; or, at the coordinator, so many have another
-                field, roster, t or name of the computation than I have that too few are left.
+            PeerViolationError: a party multiplied corrupted shares on the way; or, at the coordinator, so many have
+                another field, roster, t or name of the computation than I have that too few are left.
             PeerError: fewer than degree + 1 parties answered; names one that did not.
 
         Privacy: reveals the values to the receivers and to nobody else, and nothing besides.
@@ -75,8 +76,8 @@ class Openings(ComputationCore):
         self._check(x)
         if x.bound is not None and x.bound > self.field.half_order:
             raise FieldTooSmallError(
-                f"what is opened may have {x.bound.bit_length()} bits and a sign, which a field of "
-                f"{self.field.order.bit_length()} bits does not hold: use more primes or tighter bounds"
+                f"the opened values may have {x.bound.bit_length()} bits and a sign, which do not fit into a field of "
+                f"{self.field.order.bit_length()} bits: use more primes or tighter bounds"
             )
         with self._step():
             if self._exchange.am_receiver:
@@ -96,15 +97,15 @@ class Openings(ComputationCore):
                 return None
             values = await self._exchange.session.compute(self.field.decode, opening.words)
             self._wrong.update(opening.wrong)
-            gone = self._agreement.gone.keys() | self._differing
-            return OpenedArray(values.reshape(x.shape), tuple(sorted(self._wrong)), tuple(sorted(gone)))
+            dropped_out = self._agreement.dropped_out.keys() | self._differing
+            return OpenedArray(values.reshape(x.shape), tuple(sorted(self._wrong)), tuple(sorted(dropped_out)))
 
     def outline(self, shape: tuple[int, ...], degree: int, bound: int | None) -> SharedArray:
         """Return what a member without shares knows of an array, to open it."""
         return SharedArray(self.field, shape, degree, bound, None)
 
     async def _compare_with_coordinator(self, senders: list[int] | None, n_required: int) -> list[int] | None:
-        """Tell the coordinator once what I compute with: it shares no key with anybody by which it could have noticed.
+        """Send my parameters to the coordinator, once: it shares no key with anyone from which it could infer them.
 
         Returns:
             At the coordinator, those of the senders that compute with the same; else the senders.
@@ -125,7 +126,7 @@ class Openings(ComputationCore):
         async def compare(party: int) -> None:
             theirs = await session.receive(party, stage, mine.shape, np.uint8)
             if not np.array_equal(mine, theirs):
-                what = f"{session.names[party]} has another field, roster, t or name of the computation than I have"
+                what = f"{session.names[party]} computes with a different field, roster, t or name of the computation"
                 raise PeerViolationError(party, stage, what)
 
         answers = await asyncio.gather(*map(compare, senders), return_exceptions=True)

@@ -31,8 +31,8 @@ class Products(ComputationCore):
             TooFewPartiesError: the degree is higher than the roster can open.
             ShapeError: arrays of different degrees.
             FieldMismatchError: an array of another field.
-            PeerError: a party is lost, silent or sent what is no share, and too few are left.
-            InconsistentSharesError: in a large batch, a party sent a wrong share (`mpc.protocol.double_sharing`).
+            PeerError: a party drops out, is silent or sent an invalid share, and too few parties are left.
+            InconsistentSharesError: in a large batch, a party sent a corrupted share (`mpc.protocol.double_sharing`).
 
         Cost: 1 round (2 where N > 2t + 1), N - 1 - t words sent per element; nothing for degrees up to t. Large batches
         of 7 parties and more take 4 rounds and some 2 words per element (`mpc.protocol.double_sharing`).

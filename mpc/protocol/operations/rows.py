@@ -22,7 +22,7 @@ from mpc.protocol.operations.inputs import Inputs
 from mpc.protocol.shared import SharedArray
 
 INPUT_STAGE = "input"
-"""A party that has said that this is done may vanish."""
+"""A party that has reported this stage as done may drop out."""
 
 MULTIPLY_STAGE = "multiply"
 """Rows are multiplied block by block."""
@@ -30,7 +30,7 @@ MULTIPLY_STAGE = "multiply"
 ROWS_STAGE = "table"
 
 MAX_BLOCKS_AHEAD = 2
-"""Of my own shares, which wait for me to multiply them."""
+"""Largest number of blocks of this party's shares that may wait to be multiplied."""
 
 RowsOf = Callable[[slice], NDArray[np.int64]]
 """Returns some of my rows as integers, the first axis being rows. Called once per block, in order."""
@@ -59,7 +59,7 @@ class Rows(Inputs):
             One array per owner, shape (rows, its width), degree t, without a bound. They are the same rows.
 
         Raises:
-            PeerError: an owner is silent, lost or sent what is no share.
+            PeerError: an owner is silent, drops out or sent an invalid share.
 
         Privacy: any t parties see uniform elements. Cost: 1 round; an owner sends N - t words per element, one less if
         it is a compute party. Memory: the shares of two blocks, and two more of my own columns.
@@ -153,10 +153,10 @@ class Rows(Inputs):
             session.progress(MULTIPLY_STAGE, 1, 1)
 
     async def commit_after_input(self) -> None:
-        """Commit the job's cost as soon as all that I bring is dealt, so that I may vanish; owners of data call it.
+        """Commit the job's cost as soon as all my input is dealt, so that I may drop out; owners of data call it.
 
-        `rows` and `rows_in_step` do. Only where N > 2t + 1: with fewer parties all are needed until the opening, and
-        who commits there, at the last moment, has paid for nothing more rarely.
+        `rows` and `rows_in_step` do. It does so only if N > 2t + 1. With fewer parties all of them are needed until the
+        opening, and committing at the last moment wastes budget less often.
         """
         if self._agreement.has_surplus:
             await self._exchange.session.commit()

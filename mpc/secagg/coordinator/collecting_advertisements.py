@@ -10,7 +10,7 @@ from mpc.transcript import DIGEST_BYTES
 
 
 class CollectingAdvertisements(Collection[Advertisement]):
-    """Takes advertisements; whoever sends none by the end of the stage does not take part.
+    """Collects advertisements; members that send none by the end of the stage do not take part.
 
     Args:
         config: of the round.
@@ -32,13 +32,17 @@ class CollectingAdvertisements(Collection[Advertisement]):
             return
         config, name = self.config, self.config.name_of(ad.member)
         if not is_signed_by(config.roster[ad.member - 1].identity_public, ad.signature, ad.signed_bytes()):
-            raise ForgedSignatureError(ad.member, self.stage, f"the advertisement of {name} is not signed by {name}")
+            raise ForgedSignatureError(
+                ad.member, self.stage, f"the advertisement in the name of {name} was not signed with the key of {name}"
+            )
         if ad.config_digest != config.digest:
-            raise DifferentConfigurationError(ad.member, self.stage, f"{name} has signed another configuration")
+            raise DifferentConfigurationError(
+                ad.member, self.stage, f"{name} has signed a configuration that differs from ours"
+            )
         if ad.input_digest != self.input_digest:
-            raise DifferentInputError(ad.member, self.stage, f"{name} has signed another public input")
+            raise DifferentInputError(ad.member, self.stage, f"{name} has signed a public input that differs from ours")
         if not (is_usable_public_key(ad.mask_public) and is_usable_public_key(ad.channel_public)):
-            raise self.violation(ad.member, "advertised a key that is no usable X25519 public key")
+            raise self.violation(ad.member, "advertised a key that is not a usable X25519 public key")
         if len(ad.seed_digest) != DIGEST_BYTES or len(ad.surplus_anchor) != anchor_bytes(config):
             raise self.violation(ad.member, "advertised commitments of a wrong length")
         self.answers[ad.member] = ad

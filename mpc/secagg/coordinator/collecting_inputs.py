@@ -12,7 +12,7 @@ from mpc.secagg.stage import Stage
 
 
 class CollectingInputs(Collection[MaskedInput]):
-    """Takes masked vectors. Memory is one sum, however many members: of each vector only a hash is kept.
+    """Collects masked vectors. Memory holds one sum for any number of members; only a hash of each vector is kept.
 
     Args:
         config: of the round.
@@ -36,7 +36,7 @@ class CollectingInputs(Collection[MaskedInput]):
         try:
             elements = group.unpack(masked.elements, self.config.n_elements)
         except (ShapeError, OutOfRangeError) as error:
-            raise self.violation(masked.member, f"sent no masked vector of this round: {error}") from error
+            raise self.violation(masked.member, f"sent an invalid masked vector: {error}") from error
         group.accumulate(self.total, elements)
         self.answers[masked.member] = remembered
 

@@ -9,7 +9,7 @@ from mpc.secagg.stage import Stage
 
 
 class CollectingShares(Collection[SealedShares]):
-    """Takes sealed shares, of which it can read nothing.
+    """Collects sealed shares, which it cannot read.
 
     Args:
         config: of the round.
@@ -35,14 +35,18 @@ class CollectingShares(Collection[SealedShares]):
             return
         name = self.config.name_of(shares.member)
         if shares.transcript != self.transcript:
-            raise SplitMembersError(shares.member, self.stage, f"{name} has seen another list of members than was sent")
+            raise SplitMembersError(
+                shares.member,
+                self.stage,
+                f"{name} has received a list of members that differs from the one that was sent",
+            )
         if set(shares.sealed) != self.graph.neighbours(shares.member) & self.expected:
             raise WrongNeighboursError(
-                shares.member, self.stage, f"{name} sealed shares for others than its neighbours that take part"
+                shares.member, self.stage, f"{name} sealed shares for members that are not its participating neighbours"
             )
         length = sealed_bytes(self.config)
         if any(len(sealed) != length for sealed in shares.sealed.values()):
-            raise self.violation(shares.member, f"sealed something else than {length - SEAL_BYTES} bytes of shares")
+            raise self.violation(shares.member, f"did not seal exactly {length - SEAL_BYTES} bytes of shares")
         self.answers[shares.member] = shares
 
     def deliveries(self) -> dict[int, ShareDelivery]:

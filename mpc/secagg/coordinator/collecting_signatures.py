@@ -11,7 +11,7 @@ from mpc.secagg.stage import Stage
 
 
 class CollectingSignatures(Collection[SurvivorSignature]):
-    """Takes signatures.
+    """Collects signatures.
 
     Args:
         config: of the round.
@@ -33,10 +33,14 @@ class CollectingSignatures(Collection[SurvivorSignature]):
             return
         member, name = signature.member, self.config.name_of(signature.member)
         if signature.set_digest != self.set_digest:
-            raise SplitSurvivorsError(member, self.stage, f"{name} has signed another set of survivors than was sent")
+            raise SplitSurvivorsError(
+                member, self.stage, f"{name} has signed a set of survivors that differs from the one that was sent"
+            )
         identity = self.config.roster[member - 1].identity_public
         if not is_signed_by(identity, signature.signature, signature.signed_bytes()):
-            raise ForgedSignatureError(member, self.stage, f"the signature of {name} is not by {name}")
+            raise ForgedSignatureError(
+                member, self.stage, f"the signature in the name of {name} was not made with the key of {name}"
+            )
         self.answers[member] = signature
 
     def signed_survivors(self) -> SignedSurvivors:

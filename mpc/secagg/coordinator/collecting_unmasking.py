@@ -21,7 +21,7 @@ from mpc.transcript import RoundId
 
 @dataclass(frozen=True)
 class ClosedStages:
-    """What the earlier stages came to.
+    """The results of the earlier stages.
 
     Attributes:
         transcript: of the members.
@@ -40,11 +40,11 @@ class ClosedStages:
 
 
 class CollectingUnmasking(Collection[UnmaskingShares]):
-    """Takes unmasking shares, and takes the masks off the sum.
+    """Collects unmasking shares, and removes the masks from the sum.
 
     Args:
         config: of the round.
-        before: what the earlier stages came to.
+        before: the results of the earlier stages.
         total: sum of the survivors' masked vectors; unmasked in place.
     """
 
@@ -70,26 +70,26 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
             or set(shares.key_shares) != owners - self._alive
             or set(shares.surplus_shares) != (due if self._n_opened else set())
         ):
-            raise self.violation(shares.member, "released other shares than those that are due")
+            raise self.violation(shares.member, "released shares that were not asked for, or left some out")
         for by_owner in (shares.seed_shares, shares.key_shares, shares.surplus_shares):
             for share in by_owner.values():
                 try:
                     check_share(share)
                 except OutOfRangeError as error:
-                    raise self.violation(shares.member, "released something that cannot be a share") from error
+                    raise self.violation(shares.member, "released bytes that are not a valid share") from error
         self.answers[shares.member] = shares
 
     def open(self) -> tuple[Elements, tuple[int, ...], dict[int, tuple[bytes, ...]]]:
-        """Rebuild the masks and take them off.
+        """Rebuild the masks and remove them from the sum.
 
         Returns:
-            The sum; the members whose shares were wrong; each survivor's opened surplus seeds.
+            The sum; the members whose shares were corrupted; each survivor's opened surplus seeds.
 
         Raises:
-            TooFewSharesError: too few holders of somebody's shares have answered.
-            WrongSharesError: somebody's secret cannot be rebuilt, because too many shares of it are wrong.
+            TooFewSharesError: too few holders of a member's shares have answered.
+            WrongSharesError: a member's secret cannot be rebuilt, because too many of its shares are corrupted.
 
-        Cost: one mask per survivor, and one per pair of a survivor and a vanished neighbour.
+        Cost: one mask per survivor, and one per pair of a survivor and a neighbour that dropped out.
         """
         recovery = SecretRecovery(self.config)
         masks = [mask.opposite() for mask in [*self._self_masks(recovery), *self._pair_masks(recovery)]]

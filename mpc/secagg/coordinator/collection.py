@@ -1,4 +1,4 @@
-"""What all stages of the coordinator have in common: one answer per member, repeated at will, never changed."""
+"""The common part of all stages of the coordinator: one answer per member, which may be repeated but not changed."""
 
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
@@ -9,8 +9,8 @@ from mpc.secagg.errors import ContradictoryMessageError, InvalidSetError, TooFew
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
 
-MOST_NAMES = 10
-"""So many missing members a reason names."""
+MAX_NAMES_SHOWN = 10
+"""Largest number of missing members that a reason names."""
 
 
 class FromMember(Protocol):
@@ -44,7 +44,7 @@ class Collection(Generic[M]):
         self.answers: dict[int, M] = {}
 
     def is_new(self, message: M) -> bool:
-        """Say whether a message has to be taken in; False for a repetition.
+        """Return whether a message must be processed; False for a repetition.
 
         Raises:
             WrongRoundError: it is of another round.
@@ -79,10 +79,11 @@ class Collection(Generic[M]):
         """
         if len(self.answers) < fewest:
             names = [self.config.name_of(m) for m in sorted(self.expected - set(self.answers))]
-            missing = ", ".join(names[:MOST_NAMES])
-            if len(names) > MOST_NAMES:
-                missing += f" and {len(names) - MOST_NAMES} others"
+            missing = ", ".join(names[:MAX_NAMES_SHOWN])
+            if len(names) > MAX_NAMES_SHOWN:
+                missing += f" and {len(names) - MAX_NAMES_SHOWN} others"
             raise TooFewMembersError(
-                f"{len(self.answers)} members answered at the stage {self.stage!s}, {fewest} must; missing: {missing}"
+                f"only {len(self.answers)} members answered at stage {self.stage!s}, but {fewest} are needed; "
+                f"missing: {missing}"
             )
         return tuple(sorted(self.answers))

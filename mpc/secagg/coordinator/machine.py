@@ -1,4 +1,4 @@
-"""The coordinator's half of a round: collects, relays, adds up, and takes the masks off."""
+"""The coordinator's half of a round: it collects, relays and adds up messages, and removes the masks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class SumCoordinator:
 
         Raises:
             LateMessageError: it is the first of its member for a stage that is over. It is not used: its sender counts
-                as vanished, and its secrets may have been opened accordingly.
+                as dropped out, and its secrets may have been opened accordingly.
             PeerViolationError: it is not what its member may send; see the stages.
             RoundAbortedError: the round is over.
         """
@@ -151,7 +151,7 @@ class SumCoordinator:
         return signed
 
     def open_sum(self) -> OpenedSum:
-        """End the last stage: take the masks off. Heavy arithmetic; run it off the event loop.
+        """End the last stage: remove the masks. This is heavy arithmetic; run it off the event loop.
 
         Raises:
             TooFewSharesError, WrongSharesError: the sum cannot be opened; the round is aborted.
@@ -160,15 +160,15 @@ class SumCoordinator:
         assert unmasking is not None
         elements, liars, surplus_seeds = self._close(Stage.UNMASK, Stage.DONE, unmasking.open)
         before = unmasking.before
-        vanished = dict.fromkeys(range(1, self.config.n_members + 1), Stage.ADVERTISE)
-        vanished |= dict.fromkeys(before.advertisements, Stage.SHARE) | dict.fromkeys(before.sharers, Stage.MASK)
+        dropped_out = dict.fromkeys(range(1, self.config.n_members + 1), Stage.ADVERTISE)
+        dropped_out |= dict.fromkeys(before.advertisements, Stage.SHARE) | dict.fromkeys(before.sharers, Stage.MASK)
         silent_after = dict.fromkeys(set(before.survivors) - set(before.signers), Stage.AGREE)
         silent_after |= dict.fromkeys(set(before.signers) - set(unmasking.answers), Stage.UNMASK)
         return OpenedSum(
             group=self.config.group,
             elements=elements,
             survivors=before.survivors,
-            vanished={member: stage for member, stage in vanished.items() if member not in before.survivors},
+            dropped_out={member: stage for member, stage in dropped_out.items() if member not in before.survivors},
             silent_after=dict(sorted(silent_after.items())),
             liars=liars,
             surplus_seeds=surplus_seeds,

@@ -1,4 +1,4 @@
-"""Rebuilding secrets from shares of which some may be wrong: each secret has been committed to."""
+"""Rebuilding secrets from shares of which some may be corrupted, by means of commitments to the secrets."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ from mpc.secagg.stage import Stage
 
 
 class SecretRecovery:
-    """Rebuilds secrets of one round and remembers who lied.
+    """Rebuilds secrets of one round and records which members sent corrupted shares.
 
     Args:
         config: of the round.
@@ -23,14 +23,14 @@ class SecretRecovery:
 
     @property
     def liars(self) -> tuple[int, ...]:
-        """Holders whose shares were wrong, ascending."""
+        """Holders whose shares were corrupted, ascending."""
         return tuple(sorted(self._liars))
 
     def recover(self, owner: int, shares: Mapping[int, bytes], is_right: Callable[[bytes], bool]) -> bytes:
         """Return the secret of `owner`.
 
-        Where the shares recombine to something else than the owner committed to, each one in turn is replaced by a
-        spare one; if that helps, its holder lied, and its shares are used no more.
+        If the shares do not recombine to the secret that the owner committed to, each share in turn is replaced by a
+        spare one. If that helps, the share was corrupted, and the shares of its holder are not used any more.
 
         Args:
             owner: whose secret.
@@ -39,13 +39,13 @@ class SecretRecovery:
 
         Raises:
             TooFewSharesError: fewer are there than required.
-            WrongSharesError: more than one share is wrong, or one and there is no spare: names the owner.
+            WrongSharesError: more than one share is corrupted, or one is and there is no spare share: names the owner.
         """
         trusted = {holder: share for holder, share in shares.items() if holder not in self._liars}
         name = self._config.name_of(owner)
         if len(trusted) < self._n_required:
             raise TooFewSharesError(
-                f"{len(trusted)} holders of shares of {name} have answered; {self._n_required} must"
+                f"only {len(trusted)} holders of shares of {name} have answered, but {self._n_required} are needed"
             )
         secret = recombine_secret(trusted, self._n_required)
         if secret is not None and is_right(secret):
@@ -61,5 +61,6 @@ class SecretRecovery:
         raise WrongSharesError(
             owner,
             Stage.UNMASK,
-            f"the shares of {name} do not recombine to what it committed to: it dealt wrong shares, or a holder lied",
+            f"the shares of {name} do not recombine to the secret that it committed to: it dealt corrupted shares, or "
+            "a holder sent a corrupted one",
         )

@@ -1,4 +1,4 @@
-"""A member that has advertised its keys, until it learns who takes part."""
+"""State of a member that has advertised its keys, until it receives the list of participants."""
 
 from dataclasses import dataclass, field, replace
 
@@ -73,8 +73,8 @@ class AwaitingMembers:
         """Check everybody's signed keys, agree on the graph, share my secrets among my holders.
 
         Raises:
-            DifferentConfigurationError, DifferentInputError: somebody was shown another round than I was.
-            ForgedSignatureError: somebody plays a member.
+            DifferentConfigurationError, DifferentInputError: a member received a different round than I did.
+            ForgedSignatureError: a message was not signed by the member that it names.
             PeerViolationError: a public key is of low order.
             TooFewMembersError: too few take part, in all or among my neighbours.
         """
@@ -88,7 +88,7 @@ class AwaitingMembers:
         holders = graph.holders(context.me) & numbers
         if len(holders) < config.topology.n_required:
             raise TooFewMembersError(
-                f"{len(holders)} of our neighbours take part; {config.topology.n_required} must hold shares"
+                f"only {len(holders)} of our neighbours take part, but {config.topology.n_required} must hold shares"
             )
         channels = {j: self._channel(by_number[j], transcript) for j in sorted(neighbours)}
         shares = self._split(sorted(holders))
@@ -113,18 +113,20 @@ class AwaitingMembers:
         if self.advertisement not in members.advertisements:
             if context.me in numbers:
                 raise InvalidSetError(COORDINATOR, Stage.SHARE, "the member list holds keys that we never advertised")
-            raise DeclaredDeadError(COORDINATOR, Stage.SHARE, "the member list leaves us out, though we have answered")
+            raise DeclaredDeadError(
+                COORDINATOR, Stage.SHARE, "the member list leaves us out, although we have answered"
+            )
         for ad in members.advertisements:
             context.check_round(ad.round_id, Stage.SHARE)
             context.check_signature(ad.member, ad.signature, ad.signed_bytes(), Stage.SHARE)
             name = config.name_of(ad.member)
             if ad.config_digest != config.digest:
                 raise DifferentConfigurationError(
-                    ad.member, Stage.SHARE, f"{name} has signed another configuration of this round than we were given"
+                    ad.member, Stage.SHARE, f"{name} has signed a configuration of this round that differs from ours"
                 )
             if ad.input_digest != context.input_digest:
                 raise DifferentInputError(
-                    ad.member, Stage.SHARE, f"{name} has signed another public input than the one that we were given"
+                    ad.member, Stage.SHARE, f"{name} has signed a public input that differs from ours"
                 )
 
     def _channel(self, ad: Advertisement, transcript: bytes) -> SealedChannel:
@@ -168,7 +170,7 @@ class AwaitingMembers:
     def _unusable(self, ad: Advertisement, what: str) -> PeerViolationError:
         name = self.context.config.name_of(ad.member)
         return PeerViolationError(
-            ad.member, Stage.SHARE, f"{name} advertised a {what} key that is no usable X25519 public key"
+            ad.member, Stage.SHARE, f"{name} advertised a {what} key that is not a usable X25519 public key"
         )
 
     def _split(self, holders: list[int]) -> dict[int, HeldShares]:

@@ -1,4 +1,4 @@
-"""A member that has shared its secrets, until it has the others' shares: then it masks its vector."""
+"""State of a member that has shared its secrets, until it receives the others' shares and masks its vector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class AwaitingShares:
         held = self.open(delivery)
         config.encoding.check_values(values)
         if noise is not None and (noise.shape != values.shape or noise.dtype != np.int64):
-            raise ShapeError("noise has the shape and type of the values")
+            raise ShapeError("the noise must have the shape and type of the values")
         group = config.group
         total = group.encode(values)
         if noise is not None:
@@ -103,20 +103,25 @@ class AwaitingShares:
         context.check_round(delivery.round_id, Stage.MASK)
         context.check_set(delivery.sharers, self.members, Stage.MASK, "members that shared keys")
         if context.me not in delivery.sharers:
-            raise DeclaredDeadError(COORDINATOR, Stage.MASK, "the coordinator says that we shared no keys; we did")
+            raise DeclaredDeadError(
+                COORDINATOR, Stage.MASK, "the coordinator claims that we shared no keys, although we did"
+            )
         due = set(self.channels) & set(delivery.sharers)
         if set(delivery.sealed) != due or set(delivery.transcripts) != due:
             raise WrongNeighboursError(
-                COORDINATOR, Stage.MASK, "the coordinator delivers shares from others than our neighbours in the graph"
+                COORDINATOR,
+                Stage.MASK,
+                "the coordinator delivered shares of members that are not our neighbours in the graph",
             )
         n_holders = len(self.graph.holders(context.me) & set(delivery.sharers))
         if n_holders < config.topology.n_required:
             raise TooFewMembersError(
-                f"{n_holders} holders of our shares are left; {config.topology.n_required} are needed to open the sum"
+                f"only {n_holders} holders of our shares are left, but {config.topology.n_required} are needed to "
+                "open the sum"
             )
         for j in sorted(due):
             if delivery.transcripts[j] != self.transcript:
-                what = f"{config.name_of(j)} was shown another list of members than we were"
+                what = f"{config.name_of(j)} received a list of members that differs from ours"
                 raise SplitMembersError(j, Stage.MASK, what)
 
     def _open(self, owner: int, sealed: bytes) -> HeldShares:
@@ -125,10 +130,12 @@ class AwaitingShares:
         try:
             return HeldShares.decode(self.channels[owner].open(SHARE_KIND, sealed), config.n_surplus_seeds)
         except InvalidTag as error:
-            what = f"the sealed shares of {name} do not open: altered, replayed, or meant for another"
+            what = (
+                f"the sealed shares of {name} cannot be opened: they were altered, replayed or meant for another member"
+            )
             raise UnopenableShareError(owner, Stage.MASK, what) from error
         except OutOfRangeError as error:
-            raise PeerViolationError(owner, Stage.MASK, f"{name} sealed what are no shares: {error}") from error
+            raise PeerViolationError(owner, Stage.MASK, f"{name} sealed invalid shares: {error}") from error
 
     def _masks(self, neighbours: list[int]) -> list[Mask]:
         pairs = [Mask(self.pair_mask_keys[j], is_negative=j < self.context.me) for j in neighbours]

@@ -1,4 +1,4 @@
-"""A member that has signed the survivors, until enough others have: then it releases shares, once."""
+"""State of a member that has signed the survivors, until enough others have signed; then it releases shares, once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,14 +34,15 @@ class AwaitingSignatures:
     def receive(self, signed: SignedSurvivors) -> UnmaskingShares:
         """Check that enough members have signed the same set; write down what is released; release it.
 
-        Of a survivor a share of its own mask's seed, of a vanished member a share of its mask key: never both. As each
-        honest member signs one set and 2 * n_signatures > n + n_corrupt, no second set can be signed by enough.
+        It releases a share of the own-mask seed of each survivor and a share of the mask key of each dropout, never
+        both. As each honest member signs one set and 2 * n_signatures > n + n_corrupt, no second set can be signed by
+        enough.
 
         Raises:
             SplitSurvivorsError: a member has signed another set.
             ForgedSignatureError: a signature is not its member's.
             TooFewSignaturesError: fewer than `Topology.n_signatures` have signed.
-            ShareKindError, RoundReusedError: the journal knows better.
+            ShareKindError, RoundReusedError: the release contradicts the journal.
         """
         context = self.context
         self._check_signatures(signed)
@@ -62,17 +63,23 @@ class AwaitingSignatures:
         context.check_round(signed.round_id, Stage.UNMASK)
         members = [signature.member for signature in signed.signatures]
         if members != sorted(set(members)) or not set(members) <= set(self.survivors):
-            raise InvalidSetError(COORDINATOR, Stage.UNMASK, "the signatures are not one per survivor, in order")
+            raise InvalidSetError(
+                COORDINATOR, Stage.UNMASK, "the signatures must be in order, with at most one per survivor"
+            )
         for signature in signed.signatures:
             context.check_round(signature.round_id, Stage.UNMASK)
             context.check_signature(signature.member, signature.signature, signature.signed_bytes(), Stage.UNMASK)
             if signature.set_digest != self.set_digest:
                 name = config.name_of(signature.member)
                 raise SplitSurvivorsError(
-                    signature.member, Stage.UNMASK, f"{name} has signed another set of survivors than we were shown"
+                    signature.member,
+                    Stage.UNMASK,
+                    f"{name} has signed a set of survivors that differs from the one that we received",
                 )
         n_signatures = config.topology.n_signatures
         if len(members) < n_signatures:
             raise TooFewSignaturesError(
-                COORDINATOR, Stage.UNMASK, f"{len(members)} members have signed the survivors; {n_signatures} must"
+                COORDINATOR,
+                Stage.UNMASK,
+                f"only {len(members)} members have signed the set of survivors, but {n_signatures} are needed",
             )

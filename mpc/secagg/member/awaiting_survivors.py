@@ -1,4 +1,4 @@
-"""A member that has sent its masked vector, until it learns who else has: it signs exactly one such set."""
+"""State of a member that has sent its masked vector, until it receives the survivors; it signs exactly one set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from mpc.secagg.stage import Stage
 
 @dataclass(frozen=True)
 class AwaitingSurvivors:
-    """The state after the third answer. The keys that made masks are gone: what is left are the others' shares.
+    """The state after the third answer. The keys of the masks have been deleted; only the others' shares are left.
 
     Attributes:
         context: of the round.
@@ -44,12 +44,14 @@ class AwaitingSurvivors:
         context.check_set(survivors.survivors, self.sharers, Stage.AGREE, "survivors")
         if context.me not in survivors.survivors:
             raise DeclaredDeadError(
-                COORDINATOR, Stage.AGREE, "the coordinator counts us as vanished, though our masked input was accepted"
+                COORDINATOR,
+                Stage.AGREE,
+                "the coordinator counts us as dropped out, although it accepted our masked input",
             )
         n_holders = len(self.graph.holders(context.me) & set(survivors.survivors))
         if n_holders < config.topology.n_required:
             raise TooFewMembersError(
-                f"{n_holders} holders of our shares have survived; {config.topology.n_required} are needed"
+                f"only {n_holders} holders of our shares have survived, but {config.topology.n_required} are needed"
             )
         set_digest = survivor_digest(self.transcript, self.sharers, survivors.survivors)
         unsigned = SurvivorSignature(context.round_id, context.me, set_digest, b"")

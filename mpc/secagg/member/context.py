@@ -1,4 +1,4 @@
-"""What a member holds all through a round, and the checks that several of its states make."""
+"""The data that a member holds throughout a round, and the checks that several of its states make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from mpc.transcript import RoundId
 
 @dataclass(frozen=True)
 class MemberContext:
-    """What does not change while a round runs.
+    """The data that do not change during a round.
 
     Attributes:
         config: of the round, accepted by the member's policy.
@@ -42,23 +42,29 @@ class MemberContext:
         """Refuse a message of another round."""
         if round_id != self.round_id:
             raise WrongRoundError(
-                COORDINATOR, stage, f"the coordinator sent a message of {round_id} in {self.round_id}: replayed?"
+                COORDINATOR,
+                stage,
+                f"the coordinator sent a message of {round_id} in {self.round_id}; it may be a replay",
             )
 
     def check_set(self, members: Sequence[int], allowed: Sequence[int], stage: Stage, what: str) -> None:
         """Refuse a set of members that is not ascending, not within `allowed`, or smaller than the fewest survivors."""
         if list(members) != sorted(set(members)) or not set(members) <= set(allowed):
             raise InvalidSetError(
-                COORDINATOR, stage, f"the {what} are not in order, are repeated, or were not there in the stage before"
+                COORDINATOR,
+                stage,
+                f"the {what} are out of order or repeated, or some did not take part in the stage before",
             )
         fewest = self.config.topology.fewest_survivors
         if len(members) < fewest:
-            raise TooFewMembersError(f"{len(members)} {what} are left; this round needs {fewest}")
+            raise TooFewMembersError(f"only {len(members)} {what} are left, but this round needs {fewest}")
 
     def check_signature(self, member: int, signature: bytes, message: bytes, stage: Stage) -> None:
         """Refuse what is not signed by the identity that the roster pins."""
         if not is_signed_by(self.config.roster[member - 1].identity_public, signature, message):
             name = self.config.name_of(member)
             raise ForgedSignatureError(
-                member, stage, f"a message of {name} is not signed by {name}: somebody plays it or altered its words"
+                member,
+                stage,
+                f"a message in the name of {name} was not signed with the key of {name}: it was forged or altered",
             )

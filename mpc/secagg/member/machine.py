@@ -1,4 +1,4 @@
-"""One member of one round: takes the coordinator's messages in order, answers each once, distrusts all of them."""
+"""One member of one round: it takes the coordinator's messages in order, checks each and answers it once."""
 
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
@@ -44,7 +44,7 @@ class SumMember:
     Each method takes one message of the coordinator and returns the answer, or raises. A repeated message gets the same
     answer, byte for byte; a different one in its place, or one out of turn, aborts. After any error the member is
     aborted: it has forgotten its secrets and refuses everything. Nothing here can be restored after a crash: a member
-    that restarts has vanished from the round, and its journal keeps it from entering it again.
+    that restarts has dropped out of the round, and its journal prevents it from entering the round again.
 
     Args:
         config: as proposed by the coordinator.
@@ -105,7 +105,7 @@ class SumMember:
         return self._answer(Stage.SHARE, Stage.MASK, members, step)
 
     def check_shares(self, delivery: ShareDelivery) -> None:
-        """Refuse a delivery that `mask_input` would refuse, before anything is paid or read for my vector.
+        """Refuse a delivery that `mask_input` would refuse, before any cost is committed and any data are read.
 
         Raises:
             PeerViolationError, TooFewMembersError: as `AwaitingShares.receive`; the member is aborted then.
@@ -170,7 +170,9 @@ class SumMember:
             self._fail(OutOfOrderError(COORDINATOR, stage, what))
         try:
             answer, self._state = step()
-        except BaseException as error:  # also one of the journal: what could not be written must not be retried
+        except (
+            BaseException
+        ) as error:  # also an error of the journal: an entry that could not be written must not be retried
             self._abort_after(error)
             raise
         self.stage = following

@@ -44,7 +44,7 @@ class IdentityKey:
         return "IdentityKey()"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a private key is not copied or stored")
+        raise TypeError("a private key must not be copied or stored")
 
 
 def is_signed_by(public: bytes, signature: bytes, message: bytes) -> bool:
@@ -60,7 +60,7 @@ class RoundKey:
     """An X25519 key (RFC 7748) of one member for one round.
 
     Args:
-        private: 32 bytes: fresh ones, or, at the coordinator, those of a member that vanished.
+        private: 32 bytes: fresh ones, or, at the coordinator, those of a member that dropped out.
     """
 
     __slots__ = ("_private",)
@@ -89,11 +89,11 @@ class RoundKey:
         return "RoundKey()"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a private key is not copied or stored")
+        raise TypeError("a private key must not be copied or stored")
 
 
 def is_usable_public_key(public: bytes) -> bool:
-    """Say whether keys can be agreed with it: 32 bytes that are not a point of low order."""
+    """Return whether a public key is usable: 32 bytes that are not a point of low order."""
     try:
         _PROBE.exchange(public)
     except ValueError:
@@ -173,4 +173,4 @@ class SealedChannel:
         return f"SealedChannel({self.me}, {self.them})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a channel is not copied or stored")
+        raise TypeError("a channel must not be copied or stored")

@@ -60,7 +60,7 @@ def recombine_secret(shares: Mapping[int, bytes], n_required: int) -> bytes | No
         TooFewSharesError: fewer shares are there.
     """
     if len(shares) < n_required:
-        raise TooFewSharesError(f"{len(shares)} shares are here, {n_required} are needed")
+        raise TooFewSharesError(f"{len(shares)} shares are available, but {n_required} are needed")
     holders = tuple(sorted(shares)[:n_required])
     weights = lagrange_weights(holders)
     value = sum(w * int.from_bytes(shares[x], "big") for x, w in zip(holders, weights, strict=True)) % PRIME
@@ -74,7 +74,7 @@ def check_share(share: bytes) -> None:
         OutOfRangeError: not 33 bytes that stand for a residue.
     """
     if len(share) != SHARE_BYTES or int.from_bytes(share, "big") >= PRIME:
-        raise OutOfRangeError(f"a share of a key has {SHARE_BYTES} bytes and is below the prime")
+        raise OutOfRangeError(f"a share of a key must have {SHARE_BYTES} bytes and must be below the prime")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,9 +1,9 @@
-"""Seeds of which a prefix is opened when more members survive than had to: what they make is then taken away.
+"""Seeds of which a prefix is opened when more members survive than necessary, so that their noise can be removed.
 
 Each member may add, to its vector, parts made from seeds 0 .. n - 1 (of noise, say). How many members survive decides
 how many of these parts are in excess, and always the first ones are. The seeds form a hash chain, so that opening one
-seed opens all before it, and one share per member and holder suffices. The holders have shares of all seeds before
-anybody vanishes, so members that vanish while the excess is opened do not matter.
+seed opens all before it, and one share per member and holder suffices. The holders have shares of all seeds before any
+member can drop out, so dropouts while the excess is opened do not matter.
 """
 
 from collections.abc import Sequence

@@ -22,8 +22,8 @@ from mpc.transcript import encode_fields
 
 Integers = NDArray[np.int64]
 _SHRINK = 1.0 - 2.0**-40
-_LARGEST_UNITS = 1 << 52
-_LARGEST_INTEGER = (1 << 63) - 1
+_MAX_UNITS = 1 << 52
+_MAX_INTEGER = (1 << 63) - 1
 
 
 class Rounding(StrEnum):
@@ -38,7 +38,7 @@ class Rounding(StrEnum):
 
 @dataclass(frozen=True)
 class EncodedVector:
-    """What a member contributes, and what it alone may know about it.
+    """The encoded contribution of a member, with facts about it that only the member may know.
 
     Attributes:
         values: integers, shape (encoding.n_elements,). Secret.
@@ -84,18 +84,20 @@ class VectorEncoding:
 
     def __post_init__(self) -> None:
         limits = [self.clip] if self.norm_clip is None else [self.clip, self.norm_clip]
-        if self.length < 1 or not 1 <= self.units <= _LARGEST_UNITS:
-            raise LocalFaultError("an encoding has at least one entry and 1 to 2^52 units per 1.0")
+        if self.length < 1 or not 1 <= self.units <= _MAX_UNITS:
+            raise LocalFaultError("an encoding needs at least one entry and 1 to 2^52 units per 1.0")
         if not all(math.isfinite(limit) and limit > 0 for limit in limits):
-            raise LocalFaultError("clipping bounds are positive and finite")
+            raise LocalFaultError("clipping bounds must be positive and finite")
         if self.largest_weight is not None and self.largest_weight < 1:
-            raise LocalFaultError("the largest weight is at least 1")
+            raise LocalFaultError("the largest weight must be at least 1")
         if self.clip * self.units > 1 << 53:
-            raise EncodingOverflowError("clip times units is above 2^53: doubles cannot hold the scaled values")
-        if self.largest_element > _LARGEST_INTEGER:
             raise EncodingOverflowError(
-                "the largest weight times the largest entry is above 2^63 - 1: a member computes in 64-bit integers, "
-                "whatever the group of the sum"
+                "clip times units must not exceed 2^53, because float64 cannot represent larger scaled values exactly"
+            )
+        if self.largest_element > _MAX_INTEGER:
+            raise EncodingOverflowError(
+                "the largest weight times the largest entry must not exceed 2^63 - 1, because a member computes with "
+                "64-bit integers"
             )
 
     @property
@@ -155,9 +157,9 @@ class VectorEncoding:
         bound = n_members * self.largest_element + noise_bound
         if bound > group.largest:
             raise EncodingOverflowError(
-                f"{n_members} members' values of up to {self.largest_element} and noise of up to {noise_bound} may add "
-                f"up to {bound}, above {group.largest}, the largest of {group.name}: use more bits, fewer units or a "
-                "tighter clip"
+                f"values of {n_members} members of up to {self.largest_element} and noise of up to {noise_bound} may "
+                f"add up to {bound}, but the largest integer of {group.name} is {group.largest}: use more bits, fewer "
+                "units or a tighter clip"
             )
 
     def encode(self, vector: ArrayLike, entropy: Entropy, weight: int | None = None) -> EncodedVector:
@@ -200,7 +202,7 @@ class VectorEncoding:
         if values.shape != (self.n_elements,) or values.dtype != np.int64:
             raise ShapeError(f"the round sums {self.n_elements} 64-bit integers per member")
         if max(int(values.max()), -int(values.min())) > self.largest_element:
-            raise EncodingOverflowError(f"a value to be summed is larger than {self.largest_element} in size")
+            raise EncodingOverflowError(f"the absolute value of an element is larger than {self.largest_element}")
 
     def decode_sum(self, total: NDArray[Any]) -> NDArray[np.float64]:
         """Return the sum of the members' vectors (each times its weight, if there are weights), shape (length,)."""

@@ -23,7 +23,7 @@ MASK_CHUNK = 1 << 16
 """Elements of a mask that are expanded at a time: chunk and total stay in the second-level cache. Part of the format of
 masks modulo primes, where rejected words are replaced at the end of each chunk."""
 
-SMALLEST_RING_BITS, LARGEST_RING_BITS = 16, 64
+MIN_RING_BITS, MAX_RING_BITS = 16, 64
 
 
 class SumGroup(Protocol):
@@ -89,10 +89,10 @@ class RingGroup:
     bits: int
 
     def __post_init__(self) -> None:
-        if not SMALLEST_RING_BITS <= self.bits <= LARGEST_RING_BITS:
+        if not MIN_RING_BITS <= self.bits <= MAX_RING_BITS:
             raise LocalFaultError(
-                f"a ring has {SMALLEST_RING_BITS} to {LARGEST_RING_BITS} bits, not {self.bits}: choose a coarser "
-                "encoding or the residue field"
+                f"a ring must have {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {self.bits}: use a coarser encoding "
+                "or the residue field"
             )
 
     @property

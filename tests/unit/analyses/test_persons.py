@@ -129,7 +129,9 @@ def test_a_table_without_persons_is_named(name):
     variant = JOBS[name]
     tables = tables_of_persons(variant)
     tables["hospital"] = tables_of_persons(variant, None)["hospital"]
-    with pytest.raises(JobError, match=r"parameters.unit: the table of hospital names no person_column"):
+    with pytest.raises(
+        JobError, match=r"persons cannot be protected, because the table of hospital has no person_column"
+    ):
         plan_of(job_of(variant, unit="person"), tables)
 
 
@@ -138,15 +140,21 @@ def test_owners_who_let_different_numbers_of_rows_count_are_named(name):
     variant = JOBS[name]
     tables = tables_of_persons(variant)
     tables["telco"] = tables_of_persons(variant, MOST + 1)["telco"]
-    with pytest.raises(JobError, match=r"table of bank lets 2 rows of one person count and the table of telco 3"):
+    with pytest.raises(
+        JobError, match=r"the table of bank counts at most 2 rows of one person and the table of telco at most 3"
+    ):
         plan_of(job_of(variant, unit="person"), tables)
 
 
 @pytest.mark.parametrize(
     ("name", "parameters", "what"),
     [
-        ("clustering", {}, "unit: clustering protects records only"),
-        ("pattern-count", {"method": "subsampled", "share": 0.5}, "unit: what a sample of slots costs a person"),
+        ("clustering", {}, "unit: clustering can protect records only"),
+        (
+            "pattern-count",
+            {"method": "subsampled", "share": 0.5},
+            ("unit: the privacy cost of a sample of slots for a person"),
+        ),
         ("moments, threshold", {}, "unit: method 'threshold' protects an event"),
         ("pca", {"unit": "people"}, "parameters.unit"),
         ("secure-sum", {"unit": "people"}, "parameters.unit"),
@@ -160,7 +168,7 @@ def test_what_cannot_protect_persons_is_refused_by_name_when_it_is_submitted(nam
 
 def test_reports_of_too_many_rows_of_a_person_are_refused():
     variant = JOBS["pattern-count by reports"]
-    with pytest.raises(JobError, match=r"parameters.method: 'randomized-response' reports more than 20000 bits"):
+    with pytest.raises(JobError, match=r"parameters.method: 'randomized-response' would report more than 20000 bits"):
         plan_of(job_of(variant, unit="person"), tables_of_persons(variant, 3334))
 
 

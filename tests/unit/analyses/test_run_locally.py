@@ -50,7 +50,7 @@ async def test_a_job_takes_the_columns_that_it_names_in_its_order(tables):
 
 
 async def test_a_table_of_nobody_is_refused(tables):
-    with pytest.raises(JobError, match="stranger brings nothing to this job"):
+    with pytest.raises(JobError, match="stranger has no input in this job"):
         await run_locally(make_job(), {**tables, "stranger": make_table("stranger", np.zeros((40, 2)))})
 
 

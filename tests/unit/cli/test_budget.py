@@ -49,7 +49,7 @@ def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):
         ({"epsilon": "-1"}, "epsilon: must be positive"),
         ({"epsilon": "nan"}, "epsilon: must be finite"),
         ({"epsilon": "inf"}, "epsilon: must be finite"),
-        ({"epsilon": "1e-310"}, "no subnormal"),
+        ({"epsilon": "1e-310"}, "not a subnormal"),
         ({"epsilon": "much"}, "Invalid value for '--epsilon'"),
         ({"delta": "0"}, "delta: must be positive"),
         ({"delta": "1.5"}, "delta: must be below 1"),

@@ -131,7 +131,7 @@ def test_no_epsilon_that_the_owner_sees_is_rounded_down_nor_what_is_left_up(part
 @pytest.mark.parametrize("command", [("approve", "job-9", "--yes"), ("refuse", "job-9", "--reason", "no")])
 def test_a_job_that_does_not_wait_is_not_found(party_config, command):
     shown = moiety(party_config, *command)
-    assert (shown.exit_code, shown.stderr) == (4, "error: no job job-9 waits for approval\n")
+    assert (shown.exit_code, shown.stderr) == (4, "error: there is no job job-9 that waits for approval\n")
     assert moiety(party_config, "jobs").stderr == "no job waits\n"
 
 

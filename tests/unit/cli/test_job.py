@@ -65,7 +65,7 @@ def test_a_folder_instead_of_a_job(client: Path, tmp_path: Path) -> None:
     ("before", "after", "words"),
     [
         ('analysis = "pca"', "analysis = pca", "not valid TOML"),
-        ("epsilon = 1.0", "epsilon = -1.0", "privacy.epsilon: must be positive and no subnormal number, got -1.0"),
+        ("epsilon = 1.0", "epsilon = -1.0", "privacy.epsilon: must be positive and not a subnormal number, got -1.0"),
         ("epsilon = 1.0", "epsilom = 1.0", "privacy.epsilom: there is no such field, got 1.0"),
         ("delta = 1e-6", "delta = 2", "privacy.delta: Input should be less than 1, got 2"),
         ('party = "south"', 'party = "north"', "inputs: party 'north' appears more than once"),
@@ -102,7 +102,7 @@ def test_a_certificate_from_another_authority(client: Path) -> None:
 
 def test_a_certificate_of_another_federation(write_client: Write, authority: KeyPair) -> None:
     client = write_client(federation="banks")
-    assert_refused(moiety("list", "--client", client), 2, "is of federation hospitals, not of banks")
+    assert_refused(moiety("list", "--client", client), 2, "belongs to federation hospitals, not to banks")
 
 
 def test_a_wrong_field_of_the_client_configuration(client: Path) -> None:

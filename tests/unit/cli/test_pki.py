@@ -70,7 +70,10 @@ def test_init_lists_its_files_as_json_and_no_key(tmp_path):
 def test_a_second_authority_in_the_folder_is_refused(ca):
     before = (ca / "ca.key").read_bytes()
     result = run("init", "--federation", "acme", "--out", ca, ok=False)
-    assert "ca.pem exists already. A new authority would make all its certificates void" in result.stderr
+    assert (
+        "ca.pem exists already. A new authority would invalidate all certificates that the old one issued: choose "
+        "another folder"
+    ) in result.stderr
     assert (ca / "ca.key").read_bytes() == before
 
 
@@ -132,10 +135,13 @@ def test_a_link_in_the_place_of_a_key_is_not_followed(ca, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "say whom to certify"),
+        ([], "name the member to certify: --member party/bank, or --role party --name bank"),
         (["--role", "party"], "--role and --name go together"),
         (["--name", "bank"], "--role and --name go together"),
-        (["--role", "king", "--name", "bank"], "'king' is not a role; there are party, coordinator, analyst, device"),
+        (
+            ["--role", "king", "--name", "bank"],
+            ("king' is not a role; the roles are party, coordinator, analyst, device"),
+        ),
         (["--role", "party", "--name", "Bank"], "party name 'Bank': use 1 to 63 lower-case letters"),
         (["--role", "party", "--name", "../bank"], "party name '../bank'"),
         (["--member", "bank"], "--member 'bank' is not ROLE/NAME, for instance party/bank"),

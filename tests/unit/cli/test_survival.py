@@ -54,7 +54,7 @@ def test_of_every_analysis_the_words_say_what_the_table_says(analysis, way):
     told = survival_of(job).in_words
     may_vanish = WAYS[analysis, way]
     assert (opening.may_vanish > 0) is may_vanish
-    assert (f"so {opening.may_vanish} may vanish after input" if may_vanish else "so none may vanish") in told
+    assert (f"so {opening.may_vanish} may drop out after input" if may_vanish else "so none may drop out") in told
     assert may_vanish or told.capitalize() in survival_of(job).as_text()
 
 
@@ -83,7 +83,7 @@ def test_the_command_prints_the_table_without_asking_anybody(tmp_path):
     text = CliRunner().invoke(app, ["job", "plan", str(job)])
     assert text.exit_code == 0
     assert "3 compute parties; 1 may collude" in text.stdout
-    assert "Nobody would notice a wrong share" in text.stdout
+    assert "corrupted share would not be detected" in text.stdout
     table = CliRunner().invoke(app, ["job", "plan", str(job), "--format", "json"])
     assert json.loads(table.stdout)["openings"][0]["n_required"] == 3
     assert CliRunner().invoke(app, ["job", "plan", str(tmp_path / "none.toml")]).exit_code == 2
@@ -94,7 +94,7 @@ def test_the_command_prints_the_table_without_asking_anybody(tmp_path):
     [
         (("components = 2", "component = 2"), "parameters.component: there is no such field"),
         (("components = 2", "components = 0"), "parameters.components: Input should be greater than or equal to 1"),
-        (('"pca"', '"pcaa"'), "unknown analysis 'pcaa'"),
+        (('"pca"', '"pcaa"'), "analysis: there is no analysis 'pcaa'; available"),
     ],
 )
 def test_a_plan_is_refused_where_no_table_could_make_the_job_right(tmp_path, change, words):

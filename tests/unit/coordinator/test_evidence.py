@@ -11,7 +11,7 @@ def evidence() -> Evidence:
 
 
 def test_nothing_heard_is_no_verdict(evidence: Evidence) -> None:
-    evidence.heard("north", "keys", 1.0)
+    evidence.reported("north", "keys", 1.0)
     evidence.finished("south", 2.0)
     assert evidence.verdict() is None
 
@@ -36,7 +36,7 @@ def test_accusing_nobody_of_the_roster_is_a_failure_of_ones_own(evidence: Eviden
 def test_a_broken_connection_counts_before_what_others_say(evidence: Evidence) -> None:
     evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
     evidence.failed("south", "table", "too few shares", culprit="")
-    evidence.heard("west", "multiply", 3.0)
+    evidence.reported("west", "multiply", 3.0)
     evidence.broke("west", "it closed the connection")
     verdict = evidence.verdict()
     assert verdict is not None
@@ -46,7 +46,7 @@ def test_a_broken_connection_counts_before_what_others_say(evidence: Evidence) -
 
 def test_silence_counts_before_accusations(evidence: Evidence) -> None:
     evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
-    evidence.heard("west", "table", 1.0)
+    evidence.reported("west", "table", 1.0)
     evidence.fell_silent("west", 5.0)
     verdict = evidence.verdict()
     assert verdict is not None
@@ -71,8 +71,8 @@ def test_a_circle_of_accusations_ends(evidence: Evidence) -> None:
 
 
 def test_only_parties_that_still_run_can_fall_silent(evidence: Evidence) -> None:
-    evidence.heard("north", "multiply", 9.0)
-    evidence.heard("south", "multiply", 2.0)
+    evidence.reported("north", "multiply", 9.0)
+    evidence.reported("south", "multiply", 2.0)
     evidence.finished("west", 1.0)
     evidence.failed("east", "rows", "no", culprit="")
     assert evidence.silent_since(5.0) == ["south"]
@@ -90,7 +90,7 @@ def test_all_have_ended_once_the_last_one_has(evidence: Evidence) -> None:
 
 
 def test_who_is_kept_waiting_by_a_slow_party_is_not_blamed_by_those_who_wait_for_it(evidence: Evidence) -> None:
-    evidence.heard("south", "multiply", 9.0, waits_for="west")
+    evidence.reported("south", "multiply", 9.0, waits_for="west")
     evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
     verdict = evidence.verdict()
     assert verdict is not None
@@ -99,8 +99,8 @@ def test_who_is_kept_waiting_by_a_slow_party_is_not_blamed_by_those_who_wait_for
 
 
 def test_who_waits_no_longer_is_blamed(evidence: Evidence) -> None:
-    evidence.heard("south", "multiply", 9.0, waits_for="west")
-    evidence.heard("south", "multiply", 10.0)
+    evidence.reported("south", "multiply", 9.0, waits_for="west")
+    evidence.reported("south", "multiply", 10.0)
     evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
     verdict = evidence.verdict()
     assert verdict is not None
@@ -109,7 +109,7 @@ def test_who_waits_no_longer_is_blamed(evidence: Evidence) -> None:
 
 @pytest.mark.parametrize("said", ["nobody", "south", ""])
 def test_to_wait_for_oneself_or_a_stranger_is_no_excuse(evidence: Evidence, said: str) -> None:
-    evidence.heard("south", "multiply", 9.0, waits_for=said)
+    evidence.reported("south", "multiply", 9.0, waits_for=said)
     evidence.failed("north", "table", "south sent nothing for 5 s", culprit="south")
     verdict = evidence.verdict()
     assert verdict is not None
@@ -119,10 +119,10 @@ def test_to_wait_for_oneself_or_a_stranger_is_no_excuse(evidence: Evidence, said
 
 def test_the_slow_party_is_the_one_that_waits_for_nobody(evidence: Evidence) -> None:
     assert evidence.slow_party() == ""
-    evidence.heard("north", "multiply", 9.0, waits_for="south")
-    evidence.heard("south", "multiply", 9.0, waits_for="west")
+    evidence.reported("north", "multiply", 9.0, waits_for="south")
+    evidence.reported("south", "multiply", 9.0, waits_for="west")
     assert evidence.slow_party() == "west"
-    evidence.heard("west", "multiply", 9.0, waits_for="north")
+    evidence.reported("west", "multiply", 9.0, waits_for="north")
     assert evidence.slow_party() in NAMES  # a circle ends
 
 

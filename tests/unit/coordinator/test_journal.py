@@ -17,7 +17,7 @@ async def test_a_watcher_sees_everything_from_the_beginning_to_the_end(store: Jo
     watching = asyncio.create_task(collect(journal, job_id))
     await asyncio.sleep(0.01)
     journal.step(job_id, State.RUNNING)
-    journal.note(job_id, stage="multiply", member="west", percent=25)
+    journal.record_progress(job_id, stage="multiply", member="west", percent=25)
     await asyncio.sleep(0.01)
     journal.step(job_id, State.FAILED, reason="no", stage="multiply")
     assert await asyncio.wait_for(watching, 60) == [

@@ -58,7 +58,7 @@ def test_a_crash_gives_back_what_no_masked_vector_used(tmp_path):
     device.close()
     again = budget_in(tmp_path)
     assert again.standing()["held_epsilon"] == 0.0
-    with pytest.raises(ChargeError, match="used once"):
+    with pytest.raises(ChargeError, match="used only once"):
         again.reserve(ROUND, PARAMS, NOISE)
     again.close()
 
@@ -69,10 +69,10 @@ def test_a_round_is_counted_once(tmp_path, params):
     if params is PARAMS:
         device.reserve(ROUND, params, NOISE)
     device.commit(ROUND, params)
-    with pytest.raises(ChargeError, match="used once"):
+    with pytest.raises(ChargeError, match="used only once"):
         device.reserve(ROUND, PARAMS, NOISE)
     if params is EXACT:
-        with pytest.raises(ChargeError, match="used once"):
+        with pytest.raises(ChargeError, match="used only once"):
             device.commit(ROUND, params)
     device.close()
 

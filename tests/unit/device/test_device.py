@@ -33,7 +33,7 @@ def test_a_delta_above_the_budgets_is_refused_whatever_its_epsilon(tmp_path):
     with device_in(tmp_path, largest_epsilon=1e-3) as device:
         for delta in (1.1e-6, 0.01):
             params = private(delta=delta)
-            with pytest.raises(ChargeError, match="the budget is at 1e-06 here"):
+            with pytest.raises(ChargeError, match="which is larger than 1e-06, the delta of this device's budget"):
                 device._admit(params, round_of(params))
         assert device.budget.standing()["reserved_jobs"] == 0
 
@@ -64,7 +64,7 @@ def test_a_budget_does_not_take_the_charge_of_a_larger_delta_either(tmp_path):
 
 @pytest.mark.parametrize("delta", [1 / len(NAMES), 0.5, 0.99])
 def test_a_delta_of_one_over_the_members_or_more_is_no_question(delta):
-    with pytest.raises(JobError, match=r"privacy.delta: must be below 1 / 5"):
+    with pytest.raises(JobError, match=r"privacy.delta: must be smaller than 1 / 5, because the sum has 5 members"):
         round_of(private(delta=delta))
     round_of(private(delta=0.99 / len(NAMES)))
 

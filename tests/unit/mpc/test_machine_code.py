@@ -12,7 +12,7 @@ from child_processes import child_environ
 
 from mpc import machine_code
 from mpc.arithmetic import kernels
-from mpc.arithmetic.field import PRIMES
+from mpc.arithmetic.moduli import PRIMES
 from mpc.machine_code import Array, library_name
 
 ROOT = Path(kernels.__file__).parents[2]

@@ -68,14 +68,14 @@ async def test_the_owners_refusal_and_its_reason_reach_the_analyst(tables, tmp_p
     box = ConsentBox(tmp_path / "bank")
     await question_of(box)
     box.answer("job-1", "ask again next year")
-    with pytest.raises(RefusalError, match="its owner refused: ask again next year"):
+    with pytest.raises(RefusalError, match="the owner refused the job: ask again next year"):
         await reserving
 
 
 async def test_an_owner_who_does_not_answer_refuses_at_the_deadline(tables, tmp_path):
     policy = ASKING.model_copy(update={"approval_deadline_s": 0.3})
     federation = Federation(tables, tmp_path, policy=policy)
-    with pytest.raises(RefusalError, match=r"did not approve within 0\.3 s"):
+    with pytest.raises(RefusalError, match=r"the owner did not approve the job within 0.3 s"):
         await reserve_at_bank(federation, job_of(4.0))
     assert ConsentBox(tmp_path / "bank").waiting() == []
 
@@ -251,7 +251,7 @@ async def test_a_party_that_only_computes_asks_its_owner_about_a_larger_epsilon(
     assert shown["why_asked"] == ["epsilon 4 of the job is above 1 (worst view)"]
     assert shown["budget"] is None
     ConsentBox(tmp_path / "two").answer("job-1", "no")
-    assert "its owner refused: no" in await reserving
+    assert "the owner refused the job: no" in await reserving
 
 
 async def test_a_party_that_only_computes_refuses_a_delta_that_would_make_any_epsilon_small(tables, tmp_path):
@@ -263,7 +263,8 @@ async def test_a_party_that_only_computes_refuses_a_delta_that_would_make_any_ep
             federation.jobs[name].end("job-1", "again")
         assert (refusal is not None) == is_refused
         if is_refused:
-            assert refusal == "delta is too large for the table of bank, which may have so many rows"
+            limit = "1 / (the largest number of rows that the table may have)"
+            assert refusal == f"delta is too large for the table of bank: it must be below {limit}"
 
 
 async def test_a_party_that_only_computes_asks_how_many_may_collude(tables, tmp_path):

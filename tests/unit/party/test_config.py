@@ -118,13 +118,13 @@ def test_the_configuration_cannot_be_changed_after_it_was_read(party_toml: Path)
         ("age = [0, 120]", "age = [0, inf]", "tables.0.bounds.age.1: must be a finite number, got inf"),
         ("age = [0, 120]", "age = [0]", "tables.0.bounds.age.1: missing"),
         ("age = [0, 120]", 'age = [0, "old"]', "tables.0.bounds.age.1: .*got 'old'"),
-        ("age = [0, 120]", "patient = [0, 120]", "column 'patient' is the id column: it cannot have bounds"),
+        ("age = [0, 120]", "patient = [0, 120]", "column 'patient' is the id column, so it must not have bounds"),
         ('age = [0, 120]\n"length of stay" = [0.0, 30.5]\n', "", "tables.0.bounds: .*at least 1 item"),
         ("[tables.bounds]", 'on_request = ["sex"]\n[tables.bounds]', "on_request: column 'sex' has no bounds"),
         (
             "[tables.bounds]",
             'on_request = ["age", "length of stay"]\n[tables.bounds]',
-            "on_request: at least one column must be for jobs that name none",
+            "on_request: at least one column must be left for jobs that name no columns",
         ),
         (
             "[[tables]]",
@@ -162,7 +162,9 @@ def test_a_first_budget_whose_delta_no_job_could_have_is_refused(party_toml: Pat
     text = PARTY_TOML.replace("[tables.bounds]", "rows = [10, 1000]\n\n[tables.bounds]")
     assert "rows" in text
     party_toml.write_text(text + BUDGET.replace("1e-6", "0.001"))
-    with pytest.raises(SettingsError, match=r"first_budget\.delta: not below 1 / 1000, the most rows"):
+    with pytest.raises(
+        SettingsError, match=r"first_budget.delta: must be below 1 / 1000, because the table may have 1000 rows"
+    ):
         load(party_toml)
 
 
@@ -214,12 +216,12 @@ def test_the_password_of_a_ledgers_database_is_not_shown(party_toml: Path) -> No
         (BUDGET.replace("= 4", "= -4"), "first_budget: epsilon: must be positive"),
         (BUDGET.replace("= 4", "= nan"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= inf"), "first_budget: epsilon: must be finite"),
-        (BUDGET.replace("= 4", "= 1e-310"), "no subnormal number"),
+        (BUDGET.replace("= 4", "= 1e-310"), "not a subnormal number"),
         (BUDGET.replace("= 4", '= "4"'), "first_budget.epsilon: .*valid number"),
         (BUDGET.replace("= 4", "= true"), "first_budget.epsilon: .*valid number"),
         (BUDGET.replace("1e-6", "1.0"), "delta: must be below 1"),
         (BUDGET.replace('period = "2026"', ""), "first_budget.period: missing"),
-        ('[ledger]\npath = "l"\nurl = "postgresql://x/y"\n', "one place, not in two"),
+        ('[ledger]\npath = "l"\nurl = "postgresql://x/y"\n', "stored in one place"),
         ('[policy.limits]\nanalysts = ["a"]\n[policy.automatic]\nanalysts = ["b"]\nmax_epsilon_per_job = 1\n', "'b'"),
         ('[policy.limits.columns]\nstays = ["age"]\n', "there is no table 'stays'"),
     ],
@@ -258,11 +260,11 @@ def test_a_table_says_whose_its_rows_are_and_how_many_count(party_toml: Path) ->
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ('person_column = "insured"\n', "person_column, most_rows_per_person: one needs the other"),
-        ("most_rows_per_person = 3\n", "person_column, most_rows_per_person: one needs the other"),
+        ('person_column = "insured"\n', "person_column, most_rows_per_person: both or neither must be given"),
+        ("most_rows_per_person = 3\n", "person_column, most_rows_per_person: both or neither must be given"),
         (PERSONS.replace("3", "0"), "most_rows_per_person"),
         (PERSONS.replace("3", "65537"), "most_rows_per_person"),
-        (PERSONS.replace("insured", "age"), "column 'age' is the person column: it cannot have bounds"),
+        (PERSONS.replace("insured", "age"), "column 'age' is the person column, so it must not have bounds"),
     ],
 )
 def test_persons_that_cannot_be_protected_are_refused_by_name(party_toml: Path, text: str, what: str) -> None:

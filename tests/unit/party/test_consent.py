@@ -40,7 +40,7 @@ async def test_a_question_that_is_called_off_leaves_nothing(tmp_path):
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert list((tmp_path / "consent").iterdir()) == []
-    with pytest.raises(ConsentError, match="no job job-1 waits"):
+    with pytest.raises(ConsentError, match="there is no job job-1 that waits for approval"):
         box.answer("job-1", None)
 
 

@@ -32,7 +32,7 @@ def test_a_table_is_read_within_its_declaration_and_refused_outside_with_party_t
         with pytest.raises(UnusableTableError) as raised:
             load_table(config, WANTED)
         said.add(str(raised.value))
-        assert raised.value.detail == "it does not have as many rows as its owner declares"
+        assert raised.value.detail == "its number of rows is outside the range that its owner declares"
     assert said == {
         "table 'visits' of party 'north' cannot be used; its owner finds the reason in the log of the service"
     }

@@ -102,7 +102,7 @@ async def test_shares_between_parties_pass_before_the_commit_and_openings_do_not
 
 async def test_nobody_gets_the_opening_whom_the_plan_does_not_name():
     setting = Setting()
-    with pytest.raises(LocalFaultError, match="does not let telco have the result"):
+    with pytest.raises(LocalFaultError, match="the plan does not allow telco to receive the result"):
         await setting.gated[1].send(3, OPENING_STAGE, RESULT)
     assert setting.happened == []
 

@@ -60,7 +60,7 @@ async def test_a_schema_is_offered_and_a_job_is_accepted_once(federation):
         ({"inputs": [{"party": p, "table": "people"} for p in ("bank", "hospital", "stranger")]}, "stranger"),
         ({"inputs": [{"party": p, "table": "others"} for p in PARTIES]}, "no table 'others'"),
         ({"colluding": 2}, "5 compute parties"),
-        ({"analysis": "mining"}, "unknown analysis 'mining'"),
+        ({"analysis": "mining"}, "analysis: there is no analysis 'mining'; available"),
     ],
 )
 async def test_jobs_that_the_owner_did_not_agree_to_are_refused_with_the_reason(federation, changes, words):
@@ -102,7 +102,7 @@ async def test_a_job_that_was_not_accepted_cannot_be_run(federation):
 async def test_a_plan_other_than_our_own_is_refused(federation):
     job = make_job()
     schemas = [await federation.propose(job, name) for name in PARTIES]
-    with pytest.raises(RefusalError, match="another plan"):
+    with pytest.raises(RefusalError, match="differs from the coordinator"):
         await anext(federation.jobs["bank"].reserve("job-1", schemas, b"other"))
 
 
@@ -136,7 +136,7 @@ async def test_columns_that_we_did_not_offer_are_refused(federation):
     schemas = [await federation.propose(job, name) for name in PARTIES]
     forged = schemas[0].model_copy(update={"columns": schemas[0].columns[:1]})
     plan = analysis_of(job).plan(job, [forged, *schemas[1:]])
-    with pytest.raises(RefusalError, match="other columns of bank"):
+    with pytest.raises(RefusalError, match="the coordinator's schema of bank differs from the one that bank sent"):
         await anext(federation.jobs["bank"].reserve("job-1", [forged, *schemas[1:]], plan.digest()))
 
 
@@ -199,7 +199,9 @@ async def test_a_deadline_that_reading_a_table_may_pass_is_refused_by_owners_and
     inputs = [{"party": p, "table": "people"} for p in ("bank", "hospital")]
     job = make_job(deadline_s=9.9, inputs=inputs, compute=PARTIES)
     for owner in ("bank", "hospital"):
-        with pytest.raises(RefusalError, match=f"deadline_s: 9.9 is below 10, the least of {owner}"):
+        with pytest.raises(
+            RefusalError, match=f"deadline_s: 9.9 is below 10, the shortest deadline that {owner} accepts"
+        ):
             await federation.propose(job, owner)
     assert await federation.propose(job, "telco")  # it reads nothing
     assert await federation.propose(make_job(deadline_s=10.0))
@@ -318,7 +320,7 @@ async def test_a_job_is_reserved_before_it_runs_and_committed_before_it_opens(fe
         assert ledger.balance("people").n_reserved == 1
         assert ledger.balance("people").held <= 4.0
     assert plan.privacy_report()["views"]["coalition"]["epsilon"] == pytest.approx(ledger.balance("people").held)
-    with pytest.raises(RefusalError, match="being reserved already"):
+    with pytest.raises(RefusalError, match="was requested before"):
         await anext(federation.jobs["bank"].reserve("job-1", [], b""))
 
 
@@ -329,7 +331,7 @@ async def test_a_finished_job_is_spent_and_its_id_cannot_be_used_again(federatio
         assert (balance.n_committed, balance.n_reserved) == (1, 0)
     schemas = [await federation.propose(make_job(), name) for name in PARTIES]
     plan = analysis_of(make_job()).plan(make_job(), schemas)
-    with pytest.raises(RefusalError, match="a job id is used once"):
+    with pytest.raises(RefusalError, match="a job id may be used only once"):
         await anext(federation.jobs["bank"].reserve("job-1", schemas, plan.digest()))
 
 

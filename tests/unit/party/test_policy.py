@@ -57,7 +57,7 @@ def test_each_rule_admits_what_meets_it_and_says_what_breaks_it(rules, changes, 
 def test_an_exact_result_is_refused_unless_its_table_is_named(rules):
     exact = replace(REQUEST, is_exact=True, epsilon=None, analyst_cover=None)
     (objection,) = Rules.model_validate(rules).objections(exact)
-    assert objection == "an exact result of table 'visits', which nothing protects, is not allowed"
+    assert objection == "an exact result of table 'visits', which has no privacy guarantee, is not allowed"
     assert Rules.model_validate({**rules, "exact_tables": ["visits"]}).objections(exact) == []
 
 
@@ -66,7 +66,7 @@ def test_an_exact_result_is_above_any_limit_of_epsilon_where_the_party_only_comp
     assert Rules().objections(exact) == []
     for limit in ("max_epsilon_per_job", "max_epsilon_per_analyst"):
         (objection,) = Rules.model_validate({limit: 100.0}).objections(exact)
-        assert objection == "an exact result, which no epsilon describes, is above any epsilon that a job may have"
+        assert objection == "an exact result has no finite epsilon, so it is above every limit on epsilon"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,10 @@ def test_a_policy_refuses_by_default_what_withstands_fewer_than_the_parties_allo
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ({"automatic": {}}, "automatic.max_epsilon_per_job: jobs are accepted"),
+        (
+            {"automatic": {}},
+            ("automatic.max_epsilon_per_job: missing; it states up to which epsilon jobs are accepted without asking"),
+        ),
         ({"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"max_epsilon_per_job": 1.0}}, "2 is accepted .* is 1"),
         (
             {
@@ -167,17 +170,29 @@ def test_a_policy_refuses_by_default_what_withstands_fewer_than_the_parties_allo
             },
             "automatic.columns: columns of 'visits'",
         ),
-        ({"limits": {"analysts": []}}, "analysts: an empty list allows nothing"),
+        (
+            {"limits": {"analysts": []}},
+            ("analysts: an empty list would allow nothing; leave the field out, or leave out the whole section"),
+        ),
         ({"limits": {"analyses": ["mining"]}}, "there is no analysis 'mining'"),
-        ({"limits": {"max_epsilon_per_job": 3.0, "max_epsilon_per_analyst": 2.0}}, "one job may not cost more"),
-        ({"limits": {"analysts": ["ada"], "receivers": ["coordinator"]}}, "'ada' may submit jobs but not get"),
+        (
+            {"limits": {"max_epsilon_per_job": 3.0, "max_epsilon_per_analyst": 2.0}},
+            (
+                "max_epsilon_per_job: must not be larger than max_epsilon_per_analyst, which is for all jobs of an "
+                "analyst"
+            ),
+        ),
+        (
+            {"limits": {"analysts": ["ada"], "receivers": ["coordinator"]}},
+            ("receivers: analyst 'ada' may submit jobs, but is not allowed to receive their results"),
+        ),
         ({"limits": {"max_epsilon_per_job": -1}}, "must be positive"),
         ({"limits": {"max_epsilon_per_job": "4.0"}}, "valid number"),
         ({"limits": {"max_epsilon_per_job": True}}, "valid number"),
-        ({"limits": {"max_epsilon_per_job": 5e-324}}, "no subnormal"),
+        ({"limits": {"max_epsilon_per_job": 5e-324}}, "not a subnormal"),
         ({"limits": {"max_epsilon_per_analyst": "4.0"}}, "valid number"),
         ({"limits": {"max_epsilon_per_analyst": True}}, "valid number"),
-        ({"limits": {"max_epsilon_per_analyst": 5e-324}}, "no subnormal"),
+        ({"limits": {"max_epsilon_per_analyst": 5e-324}}, "not a subnormal"),
         (
             {"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"max_epsilon_per_analyst": 1.5}},
             "automatic.max_epsilon_per_job: a job of 2 is accepted without asking, but .* is 1.5",

@@ -16,7 +16,7 @@ def test_a_role_in_the_table_passes():
 
 
 def test_a_role_outside_the_table_is_told_who_may():
-    text = "/moiety.v1.Mailbox/Deliver may be called by coordinator, party, not by spiffe://acme/analyst/ann"
+    text = "/moiety.v1.Mailbox/Deliver may be called by coordinator, party only, not by spiffe://acme/analyst/ann"
     with pytest.raises(NotAllowedError, match=text):
         PERMISSIONS.check(DELIVER, Identity("acme", Role.ANALYST, "ann"))
 

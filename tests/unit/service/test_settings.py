@@ -167,7 +167,9 @@ def test_addresses_need_host_and_port(file: Path, address: str) -> None:
 
 @pytest.mark.parametrize("address", ["north:65536", "127.0.0.1:99999", "[::1]:70000"])
 def test_ports_end_at_65535(file: Path, address: str) -> None:
-    assert f"listen: ports end at 65535, got '{address}'" in refusal(file, MOIETY_EXAMPLE__LISTEN=address)
+    assert f"listen: a port must not be larger than 65535, got '{address}'" in refusal(
+        file, MOIETY_EXAMPLE__LISTEN=address
+    )
 
 
 @pytest.mark.parametrize("address", ["north:7000", "10.0.0.1:1", "[::1]:7000", "north.example.org:65535", "north:0"])

@@ -13,9 +13,9 @@ from service.errors import InvalidRequestError, NotFoundError, TimedOutError, To
 from service.identity import Identity, Role
 from transport import aggregation
 from transport.aggregation import (
-    MOST_CALLS,
-    MOST_FETCHES_EACH,
-    MOST_WAITING,
+    MAX_CALLS,
+    MAX_FETCHES_EACH,
+    MAX_WAITING,
     PATIENCE_S,
     AggregationService,
     AnswerTurns,
@@ -32,9 +32,9 @@ def test_at_most_500_calls_are_in_flight():
     with ExitStack() as stack:
         for _ in range(500):
             stack.enter_context(count.call())
-        with pytest.raises(TooMuchError, match="come again"), count.call():
+        with pytest.raises(TooMuchError, match="try again"), count.call():
             pass
-    assert (MOST_CALLS, count.n_calls) == (500, 0)
+    assert (MAX_CALLS, count.n_calls) == (500, 0)
     with count.call():
         assert count.n_calls == 1
 
@@ -42,10 +42,10 @@ def test_at_most_500_calls_are_in_flight():
 def test_who_would_wait_beyond_the_limit_is_answered_at_once_and_room_for_answers_stays():
     count = CallCount()
     with ExitStack() as stack:
-        for _ in range(MOST_WAITING):
+        for _ in range(MAX_WAITING):
             assert stack.enter_context(count.waiting()) == PATIENCE_S
         assert stack.enter_context(count.waiting()) == 0.0
-        assert count.n_waiting == MOST_WAITING < MOST_CALLS
+        assert count.n_waiting == MAX_WAITING < MAX_CALLS
     assert count.n_waiting == 0
 
 
@@ -59,9 +59,12 @@ def test_a_call_that_fails_is_counted_out():
 def test_one_caller_waits_a_few_times_only():
     count = CallCount()
     with ExitStack() as stack:
-        for _ in range(MOST_FETCHES_EACH):
+        for _ in range(MAX_FETCHES_EACH):
             stack.enter_context(count.fetch(ANN))
-        with pytest.raises(TooMuchError, match="ann waits here 4 times already"), count.fetch(ANN):
+        with (
+            pytest.raises(TooMuchError, match="ann already has 4 waiting calls here; try again in a moment"),
+            count.fetch(ANN),
+        ):
             pass
         with count.fetch(BEN):
             pass
@@ -100,7 +103,7 @@ async def test_a_newer_answer_takes_the_place_of_the_earlier_ones_of_its_caller_
     await first.is_in.wait()
     second, third = Answering(turns, ANN), Answering(turns, ANN)
     async with asyncio.timeout(20):
-        with pytest.raises(TooMuchError, match="a newer call of ann has taken the place"):
+        with pytest.raises(TooMuchError, match="a newer call of ann has replaced this one"):
             await second.task
     await ticks()
     assert not first.task.done()
@@ -173,7 +176,9 @@ class KnowsAnn:
 
     def longest_answer_bytes(self, caller):
         if caller != ANN:
-            raise NotFoundError("there is no round of anybody else")
+            raise NotFoundError(
+                "this coordinator has no round of anybody else: the round has ended, or the coordinator was restarted"
+            )
         return self.longest
 
     async def fetch(self, caller, round_id, step, patience_s):
@@ -228,7 +233,7 @@ async def test_an_answer_that_does_not_arrive_is_not_waited_for(service, monkeyp
 
 async def test_a_question_is_not_longer_than_the_name_of_a_round(service):
     question = pb.FetchRequest(round_id=pb.RoundId(session="s" * 2000))
-    with pytest.raises(InvalidRequestError, match="name of a round"):
+    with pytest.raises(InvalidRequestError, match="name of the round"):
         await anext(service.Fetch(question, ANN))
 
 
@@ -236,14 +241,14 @@ async def test_a_caller_that_asks_too_often_at_once_is_asked_to_come_again(servi
     def ask(caller):
         return asyncio.ensure_future(anext(service.Fetch(pb.FetchRequest(), caller)))
 
-    waiting = [ask(ANN) for _ in range(MOST_FETCHES_EACH)]
+    waiting = [ask(ANN) for _ in range(MAX_FETCHES_EACH)]
     await ticks()
     async with asyncio.timeout(20):
-        with pytest.raises(TooMuchError, match="ann waits here"):
+        with pytest.raises(TooMuchError, match="ann already has"):
             await ask(ANN)
     waiting.append(ask(BEN))
     await ticks()
-    assert service.calls.n_waiting == MOST_FETCHES_EACH + 1
+    assert service.calls.n_waiting == MAX_FETCHES_EACH + 1
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

@@ -9,7 +9,7 @@ from virtual_time import run_in_virtual_time
 from mpc.errors import PeerSilentError, PeerSlowError
 from transport.messages.frames import array_frames, end_frame
 from transport.messages.inbox import Inbox
-from transport.messages.waits import LEAST_BYTES_PER_S, Waits
+from transport.messages.waits import MIN_BYTES_PER_S, Waits
 
 BANK = 1
 NAMES = {BANK: "bank", 2: "telco"}
@@ -58,13 +58,13 @@ def test_a_byte_every_three_seconds_holds_nobody_longer_than_the_deadline_and_th
     assert isinstance(error, PeerSlowError)
     assert error.member == BANK
     assert "bank is too slow in stage s" in error.what
-    assert took_s == pytest.approx(DEADLINE_S + n_bytes / LEAST_BYTES_PER_S)
+    assert took_s == pytest.approx(DEADLINE_S + n_bytes / MIN_BYTES_PER_S)
 
 
 def test_an_array_at_the_least_rate_is_received():
     seconds = 120
-    n_bytes = seconds * LEAST_BYTES_PER_S
-    frames = list(frames_of(n_bytes, LEAST_BYTES_PER_S))
+    n_bytes = seconds * MIN_BYTES_PER_S
+    frames = list(frames_of(n_bytes, MIN_BYTES_PER_S))
     error, took_s = in_virtual_time(lambda inbox: received_after_s(inbox, n_bytes, frames, 1.0))
     assert error is None
     assert took_s == pytest.approx(seconds)
@@ -109,7 +109,7 @@ def test_asking_again_gives_a_slow_array_no_more_time():
         taking.cancel()
         return asyncio.get_running_loop().time()
 
-    assert in_virtual_time(work) == pytest.approx(DEADLINE_S + n_bytes / LEAST_BYTES_PER_S)
+    assert in_virtual_time(work) == pytest.approx(DEADLINE_S + n_bytes / MIN_BYTES_PER_S)
 
 
 def test_who_waits_for_ever_for_an_array_to_begin_does_not_wait_so_for_its_end():

@@ -1,4 +1,4 @@
-"""The countings of memberships other than `mpc`, over the in-process network: what they estimate, cost and refuse."""
+"""The membership estimators other than `mpc`, over the in-process network: what they estimate, cost and refuse."""
 
 import math
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from virtual_time import run_in_virtual_time
 
-from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR, SketchCounting
+from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR, SketchEstimator
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.independent import IndependentCounting, independent_weights
-from analyses.clustering.estimators.ldp import LdpCounting
+from analyses.clustering.estimators.independent import IndependentEstimator, independent_weights
+from analyses.clustering.estimators.ldp import LdpEstimator
 from analyses.clustering.estimators.membership import MembershipGrid
-from analyses.clustering.estimators.pattern import PatternCounting
-from analyses.clustering.protocol import COUNTINGS
+from analyses.clustering.estimators.pattern import PatternEstimator
+from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import JobError, PrivacyTarget
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
@@ -47,7 +47,7 @@ def make_grid(n_owners, k_local, max_rows, n_parties=3, first_owner=1):
 def plan(name, grid, epsilon, options=None, view=None):
     options = OTHERS.get(name, {}) if options is None else options
     view = view or ("coordinator" if name == "fm-sketch" else "coalition")
-    return COUNTINGS[name].calibrate(grid, PrivacyTarget(epsilon=epsilon, delta=DELTA, view=view), options)
+    return ESTIMATORS[name].calibrate(grid, PrivacyTarget(epsilon=epsilon, delta=DELTA, view=view), options)
 
 
 def run(counting, memberships, seed="run", fault=None):
@@ -271,7 +271,7 @@ def test_keys_of_sketches_differ_between_jobs_and_between_pairs():
     ("name", "options", "view", "max_rows", "message"),
     [
         ("fm-sketch", {}, "coordinator", 100, "accept_no_protection_against_parties"),
-        ("fm-sketch", {"accept_no_protection_against_parties": False}, "coordinator", 100, "one colluding party"),
+        ("fm-sketch", {"accept_no_protection_against_parties": False}, "coordinator", 100, "single colluding party"),
         ("fm-sketch", ACCEPTED, "coalition", 100, "privacy.view"),
         ("fm-sketch", {**ACCEPTED, "sketches": 8}, "coordinator", 100, "counting_options.sketches"),
         ("fm-sketch", {**ACCEPTED, "estimator": "guess"}, "coordinator", 100, "counting_options.estimator"),
@@ -322,14 +322,14 @@ def test_what_no_owner_sends_is_refused_and_its_sender_named(name, wrong):
 
 def test_no_rows_have_no_weight():
     assert np.all(independent_weights([np.array([-1.0, 0.5]), np.zeros(2)]) == 0)
-    for counting_class, name in (
-        (IndependentCounting, "independent"),
-        (LdpCounting, "ldp"),
-        (PatternCounting, "pattern"),
-        (SketchCounting, "fm-sketch"),
+    for estimator_class, name in (
+        (IndependentEstimator, "independent"),
+        (LdpEstimator, "ldp"),
+        (PatternEstimator, "pattern"),
+        (SketchEstimator, "fm-sketch"),
     ):
         counting = plan(name, make_grid(2, 2, 50), 8.0)
-        assert isinstance(counting, counting_class)
+        assert isinstance(counting, estimator_class)
         found, _ = run(counting, [np.zeros(0, dtype=np.int64)] * 2)
         assert np.all(np.isfinite(found))
         assert found.sum() <= 60

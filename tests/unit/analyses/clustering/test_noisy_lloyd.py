@@ -138,5 +138,5 @@ def test_what_is_released_does_not_depend_on_the_order_of_the_rows(seed):
 
 
 def test_columns_so_many_that_distances_would_be_rounded_are_refused():
-    with pytest.raises(ValueError, match="not exact"):
+    with pytest.raises(ValueError, match="too large for exact distances"):
         NoisyLloyd(1 << 27, 1 << 12, Fraction(1), Fraction(1))

@@ -7,7 +7,7 @@ from sklearn.metrics import v_measure_score
 
 from analyses.clustering import protocol as clustering
 from analyses.clustering.estimators.membership import MembershipGrid
-from analyses.clustering.estimators.mpc import MpcCounting
+from analyses.clustering.estimators.mpc import MpcEstimator
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.plan import least_local_clusters, local_clusters
 from analyses.clustering.weighted_clustering import Choices, loss, nearest
@@ -136,7 +136,7 @@ PUBLISHED = {
 """Automatically chosen k' for epsilon 0.5, 1, 2, 3, 4 in the dissertation's table 5.1."""
 
 
-class PrintedSketch(MpcCounting):
+class PrintedSketch(MpcEstimator):
     """The deviation of two parties' counts as theorem 6 states it for sketches with M = 4096, rho = 1."""
 
     epsilon: float
@@ -185,18 +185,30 @@ def test_less_noise_allows_more_local_clusters():
         ({"k": 5001, "k_local": 1000}, "5001"),
         (
             {"max_rows": 3999},
-            "max_rows: 3999 is below 4000, the most rows that table 'people' of party 'owner-1' declares",
+            (
+                "max_rows: 3999 is smaller than 4000, the largest number of rows that table 'people' of party "
+                "'owner-1' declares"
+            ),
         ),
-        ({"k": 401}, "k: 401 is above 400, the least rows that table 'people' of party 'owner-1' declares"),
-        ({"k": 30, "k_local": 3}, r"30 clusters of a grid of k_local\^3 = 27 cells"),
+        (
+            {"k": 401},
+            (
+                "k: 401 clusters are more than 400, the smallest number of rows that table 'people' of party "
+                "'owner-1' declares"
+            ),
+        ),
+        ({"k": 30, "k_local": 3}, r"30 clusters are more than the k_local\^3 = 27 cells"),
         ({"k_local": 50}, "at most 65536 cells"),
-        ({"counting": "magic"}, "unknown counting 'magic'; on offer: .*mpc"),
+        ({"counting": "magic"}, "there is no membership estimator 'magic'; available: .*mpc"),
         ({"counting_options": {"depth": 3}}, "counting_options: .* no option 'depth'"),
         ({"counting_share": 1.0}, "counting_share"),
         ({"p": 3}, "p: "),
-        ({"p": 1, "local_method": "lloyd"}, "lloyd minimises squared distances"),
-        ({"expected_rows": 6000}, "expected_rows: more than max_rows"),
-        ({"epsilon": 0.001}, "privacy.epsilon: so small that .* is off by"),
+        (
+            {"p": 1, "local_method": "lloyd"},
+            ("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1"),
+        ),
+        ({"expected_rows": 6000}, "expected_rows: must not be larger than max_rows"),
+        ({"epsilon": 0.001}, "privacy.epsilon: it is so small that the error of .* is"),
         ({"max_rows": 1 << 101}, "max_rows"),
         ({"wishes": 1}, "wishes"),
     ],

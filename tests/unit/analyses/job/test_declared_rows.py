@@ -90,7 +90,10 @@ async def test_a_job_for_fewer_rows_than_are_declared_is_refused_whatever_the_ta
         with pytest.raises(JobError) as raised:
             await traffic(analysis, {**parameters, "max_rows": MOST - 1}, n_rows)
         said.add(str(raised.value))
-    text = "parameters.max_rows: 63 is below 64, the most rows that table 'people' of party 'bank' declares"
+    text = (
+        "parameters.max_rows: 63 is smaller than 64, the largest number of rows that table 'people' of party "
+        "'bank' declares"
+    )
     assert said == {text}
 
 
@@ -100,7 +103,12 @@ async def test_more_clusters_than_the_least_rows_declared_are_refused_whatever_t
         with pytest.raises(JobError) as raised:
             await traffic("clustering", {"k": LEAST + 1}, n_rows)
         said.add(str(raised.value))
-    assert said == {"parameters.k: 7 is above 6, the least rows that table 'people' of party 'bank' declares"}
+    assert said == {
+        (
+            "parameters.k: 7 clusters are more than 6, the smallest number of rows that table 'people' of party "
+            "'bank' declares"
+        )
+    }
 
 
 def test_the_tightest_declarations_count_and_their_owners_are_named():
@@ -113,29 +121,33 @@ def test_a_job_that_says_nothing_of_rows_is_ready_for_the_most_that_are_declared
     schemas = schemas_with((5, 80), (10, 90), (1, 70))
     assert parameters_of(make_job(parameters={}), schemas, JointRowsParams).max_rows == 70
     assert parameters_of(make_job(parameters={"max_rows": 75}), schemas, JointRowsParams).max_rows == 75
-    with pytest.raises(JobError, match=r"max_rows: 69 is below 70, .* party 'telco' declares"):
+    with pytest.raises(JobError, match=r"max_rows: 69 is smaller than 70, .* party 'telco' declares"):
         parameters_of(make_job(parameters={"max_rows": 69}), schemas, JointRowsParams)
 
 
 def test_a_table_of_which_no_rows_are_declared_is_named():
     with pytest.raises(
-        JobError, match=r"inputs: table 'people' of party 'hospital' declares no rows .* pca needs that"
+        JobError,
+        match=r"inputs: table 'people' of party 'hospital' does not declare its smallest and largest number of rows .* "
+        r"pca needs",
     ):
         declared_rows(make_job(), schemas_with((5, 80), None, (1, 70)))
 
 
 def test_declarations_that_no_rows_can_keep_are_refused_and_both_tables_named():
-    text = r"'people' of party 'telco' declares 71 rows at least and .* party 'bank' 70 at most"
+    text = r"'people' of party 'telco' declares at least 71 rows and .* party 'bank' declares at most 70"
     with pytest.raises(JobError, match=text):
         declared_rows(make_job(), schemas_with((5, 70), (5, 70), (71, 90)))
 
 
 def test_a_table_outside_its_declaration_cannot_be_made_and_the_text_has_no_number():
     for n_rows in (LEAST - 1, MOST + 1):
-        with pytest.raises(ValueError, match="the table of bank does not have as many rows as it declares"):
+        with pytest.raises(
+            ValueError, match="the number of rows in the table of bank is outside the range that it declares"
+        ):
             table("bank", n_rows)
 
 
 def test_a_declaration_whose_least_is_above_its_most_is_refused():
-    with pytest.raises(ValueError, match="rows: the least, 9, is above the most, 8"):
+    with pytest.raises(ValueError, match="rows: the smallest number, 9, is larger than the largest, 8"):
         make_schema("bank", rows=(9, 8))

@@ -4,7 +4,7 @@ import sys
 import pytest
 from job_builders import PARTIES, make_job, make_schema
 
-from analyses.job.job import MOST_PROBLEMS, Job, JobError
+from analyses.job.job import MAX_PROBLEMS_SHOWN, Job, JobError
 from analyses.job.plan import check_roster, check_schemas
 from analyses.registry import analysis_of
 
@@ -60,8 +60,8 @@ def test_an_explanation_names_the_first_problems_counts_the_others_and_stays_sho
         analysis_of(job).check_parameters(job)
     lines = str(caught.value).splitlines()
     assert lines[0] == "parameters.edges.0: Input should be a valid number, got None"
-    assert len(lines) == MOST_PROBLEMS
-    assert lines[-1].endswith(f" (and {1001 - MOST_PROBLEMS} more problems)")
+    assert len(lines) == MAX_PROBLEMS_SHOWN
+    assert lines[-1].endswith(f" (and {1001 - MAX_PROBLEMS_SHOWN} more problems)")
     job = make_job(parameters={"max_rows": 1000, "components": 2, "x" * 900: "y" * 900})
     with pytest.raises(JobError) as caught:
         analysis_of(job).check_parameters(job)
@@ -115,18 +115,18 @@ def test_zero_colluding_parties_cannot_be_asked_for():
 
 
 def test_an_unknown_analysis_is_refused_with_those_on_offer():
-    with pytest.raises(JobError, match=r"on offer: .*\bpca\b"):
+    with pytest.raises(JobError, match=r"available: .*\bpca\b"):
         analysis_of(make_job(analysis="pcr"))
 
 
 def test_schemas_of_other_members_are_refused():
     job = make_job()
-    with pytest.raises(JobError, match="do not belong"):
+    with pytest.raises(JobError, match="but the members of the job are"):
         check_schemas(job, tuple(make_schema(p) for p in ("bank", "telco", "hospital")))
 
 
 def test_an_owner_without_columns_is_refused_by_name():
-    with pytest.raises(JobError, match="hospital brings no columns"):
+    with pytest.raises(JobError, match="inputs: hospital must bring at least one column"):
         check_schemas(make_job(), (make_schema("bank"), make_schema("hospital", 0), make_schema("telco")))
 
 

@@ -3,7 +3,7 @@ from labelled_tables import PARTIES, labelled_tables, logistic_job
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
-from analyses.logistic_regression.plan import MOST_ITERATIONS, plan
+from analyses.logistic_regression.plan import MAX_ITERATIONS, plan
 from dp.cost.events import BoundedSampledDpEvent
 
 SCHEMAS = [table.schema for table in labelled_tables().values()]
@@ -18,32 +18,50 @@ def planned(parameters=None, schemas=SCHEMAS, **changes):
     ("parameters", "words"),
     [
         ({"label": "left"}, "parameters.label"),
-        ({"label": "school.left"}, "parameters.label: school brings no columns to this job"),
-        ({"label": "telco.gone"}, "parameters.label: column 'gone' is not among those that telco brings"),
-        ({"label": "bank.x0"}, "parameters.label: bank.x0 has bounds -1 and 3; a label is 0 or 1"),
+        ({"label": "school.left"}, "parameters.label: school has no input in this job, so it cannot provide the label"),
+        (
+            {"label": "telco.gone"},
+            ("parameters.label: column 'gone' is not in the input of telco; add it to the columns of that input"),
+        ),
+        (
+            {"label": "bank.x0"},
+            ("parameters.label: bank.x0 has the bounds -1 and 3; the bounds of a label must be 0 and 1"),
+        ),
         ({"max_rows": 0}, "parameters.max_rows"),
         ({"iterations": 0}, "parameters.iterations"),
-        ({"iterations": MOST_ITERATIONS + 1}, "parameters.iterations: .*less than or equal to 20000"),
+        ({"iterations": MAX_ITERATIONS + 1}, "parameters.iterations: .*less than or equal to 20000"),
         ({"sampling_rate": 0.0}, "parameters.sampling_rate"),
         ({"sampling_rate": 1.5}, "parameters.sampling_rate"),
-        ({"most_participations": 6}, "parameters.most_participations: a unit takes part 1 to 5 times, not 6"),
+        ({"most_participations": 6}, "parameters.most_participations: most_participations must lie in 1..5, not at 6"),
         ({"sampling_rate": 1, "most_participations": 2}, "parameters.most_participations: at rate 1"),
         ({"weight_norm": 0}, "parameters.weight_norm"),
-        ({"weight_norm": 3.5, "order": 3}, "weight_norm: 3.5 with order 3, whose gradient has the wrong sign"),
+        (
+            {"weight_norm": 3.5, "order": 3},
+            ("weight_norm: 3.5 is too large for order 3, whose gradient has the wrong sign beyond sqrt"),
+        ),
         ({"order": 2}, "parameters.order"),
-        ({"order": 3, "release": "three-sums", "weight_norm": 1.0}, "the three sums are those of order 1"),
+        (
+            {"order": 3, "release": "three-sums", "weight_norm": 1.0},
+            ("release: 'three-sums' exists for order 1 only; use 'gradient' with order 3"),
+        ),
         ({"optimiser": "newton"}, "parameters.optimiser"),
         ({"learning_rate": 0}, "parameters.learning_rate"),
         ({"gamma": 1}, "parameters.gamma"),
-        ({"gamma": 2}, "parameters.gamma: 2 is so small that every value of telco would be rounded to zero"),
+        ({"gamma": 2}, "parameters.gamma: with 2 every value of telco would be rounded to zero; choose a larger gamma"),
         ({"weight_gamma": 1, "weight_norm": 0.5}, "every weight would be rounded to zero"),
-        ({"norm_bounds": NORMS}, "norm_bounds need a row_norm"),
-        ({"row_norm": 2.0, "norm_bounds": {"bank": 1.0}}, "norm_bounds: must name exactly the parties bank, hospital"),
-        ({"row_norm": 1.9, "norm_bounds": NORMS}, "and the intercept's 1 add up to more than the square of row_norm"),
-        ({"row_norm": 1.7, "norm_bounds": NORMS, "intercept": False}, "their squares add up to more"),
-        ({"row_norm": 1e-310}, "parameters.row_norm: 1e-310 is so small"),
-        ({"row_norm": 1e-310, "intercept": False}, "parameters.row_norm: 1e-310 is so small"),
-        ({"row_norm": 1e200}, "parameters.row_norm: 1e\\+200 is so large"),
+        ({"norm_bounds": NORMS}, "norm_bounds: they can only be given together with row_norm"),
+        (
+            {"row_norm": 2.0, "norm_bounds": {"bank": 1.0}},
+            "norm_bounds: must have one entry for each of the parties bank, hospital",
+        ),
+        ({"row_norm": 1.9, "norm_bounds": NORMS}, "and the intercept's 1 is larger than the square of row_norm"),
+        (
+            {"row_norm": 1.7, "norm_bounds": NORMS, "intercept": False},
+            ("parameters.norm_bounds: the sum of their squares is larger than the square of row_norm"),
+        ),
+        ({"row_norm": 1e-310}, "parameters.row_norm: 1e-310 is too small"),
+        ({"row_norm": 1e-310, "intercept": False}, "parameters.row_norm: 1e-310 is too small"),
+        ({"row_norm": 1e200}, "parameters.row_norm: 1e\\+200 is too large"),
         ({"surprise": 1}, "parameters.surprise"),
     ],
 )
@@ -53,15 +71,15 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 
 
 def test_an_epsilon_too_small_for_any_answer_is_refused_whatever_the_reason():
-    with pytest.raises(JobError, match="privacy: epsilon is too small for any answer"):
+    with pytest.raises(JobError, match="privacy: epsilon is too small for a useful answer"):
         planned(privacy={"epsilon": 1e-3, "delta": 1e-5})
-    with pytest.raises(JobError, match=r"privacy: .*needs noise beyond the sampler's range"):
+    with pytest.raises(JobError, match=r"privacy: .*needs more noise than the sampler can draw"):
         planned({"gamma": 1 << 20, "weight_gamma": 1 << 20})
 
 
 def test_values_too_large_for_any_field_are_refused():
     with pytest.raises(
-        JobError, match=r"parameters.max_rows, parameters.gamma, parameters.weight_gamma: .*the limit is 126"
+        JobError, match=r"parameters.max_rows, parameters.gamma, parameters.weight_gamma: .*the largest field has 126"
     ):
         planned({"max_rows": 1 << 100})
 
@@ -69,7 +87,7 @@ def test_values_too_large_for_any_field_are_refused():
 def test_bounds_with_which_the_weights_may_leave_floating_point_are_refused_before_anything_is_spent():
     columns = (ColumnSchema(name="x0", lower=0.0, upper=1e-300),)
     narrow = [s.model_copy(update={"columns": columns}) if s.party == "bank" else s for s in SCHEMAS]
-    with pytest.raises(JobError, match=r"bounds 0..1e-300 of bank.x0 .* range of floating-point numbers"):
+    with pytest.raises(JobError, match=r"bounds 0..1e-300 of bank.x0 .* range of float64"):
         planned(schemas=narrow)
 
 

@@ -247,7 +247,7 @@ async def test_tables_with_different_numbers_of_rows_are_refused_by_name_and_not
     assert not any(m.stage in ("table", OPENING_STAGE) for m in network.transcript)
 
 
-def telling(weights_of):
+def sending(weights_of):
     """A coordinator that opens one gradient and then sends what it likes."""
 
     async def coordinator(session, plan):
@@ -266,7 +266,7 @@ async def test_weights_outside_the_ball_are_refused_by_all_parties_and_nothing_m
     def weights_of(party, plan):
         return np.array([huge] + [0] * (plan.gradient.n_columns - 1), dtype=np.int64)
 
-    results, network = await run(plan_for(tables, logistic_job()), tables, telling(weights_of))
+    results, network = await run(plan_for(tables, logistic_job()), tables, sending(weights_of))
     for number in (1, 2, 3):
         assert isinstance(results[number], PeerViolationError)
         assert "weights of a larger norm than the plan allows" in str(results[number])
@@ -280,7 +280,7 @@ async def test_a_coordinator_that_tells_parties_different_weights_is_found_out_b
     def weights_of(party, plan):
         return np.full(plan.gradient.n_columns, party == 2, dtype=np.int64)
 
-    results, network = await run(plan_for(tables, logistic_job()), tables, telling(weights_of))
+    results, network = await run(plan_for(tables, logistic_job()), tables, sending(weights_of))
     for number in (1, 2, 3):
         assert isinstance(results[number], PeerViolationError)
         assert results[number].member == COORDINATOR

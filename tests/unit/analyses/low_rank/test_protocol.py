@@ -85,8 +85,11 @@ def test_the_residual_is_the_share_of_the_norm_outside_the_subspace():
     [
         ({}, "parameters.rank"),
         ({"rank": 0}, "parameters.rank"),
-        ({"rank": 4}, "parameters.rank: a subspace of 4 dimensions approximates nothing in a table of 4 columns"),
-        ({"rank": 3, "method": "sketch", "sketch_rows": 2}, "parameters.sketch_rows: 2 rows do not span 3 dimensions"),
+        ({"rank": 4}, "parameters.rank: a table of 4 columns needs no approximation of rank 4"),
+        (
+            {"rank": 3, "method": "sketch", "sketch_rows": 2},
+            ("parameters.sketch_rows: a sketch of 2 rows cannot span a subspace of 3 dimensions"),
+        ),
         ({"rank": 1, "method": "guess"}, "parameters.method"),
     ],
 )

@@ -186,7 +186,7 @@ def test_a_plan_meets_its_target_in_the_view_that_it_is_made_for(changes):
         ({"steps": 0}, "parameters.steps"),
         ({"largest": 0}, "parameters.largest"),
         ({"sampling_rate": 0.0}, "parameters.sampling_rate"),
-        ({"n_users": 10_001}, "below 1 / 10001"),
+        ({"n_users": 10_001}, "smaller than 1 / 10001"),
         ({"members": Members(2, 0, 2)}, "at least 3"),
         ({"members": Members(5, 5, 5)}, "colluding"),
         ({"epsilon": -1.0}, "privacy: epsilon"),

@@ -215,18 +215,24 @@ async def test_parties_that_disagree_about_ids_are_named_and_nothing_is_opened()
     [
         ({"method": "guess"}, "parameters.method"),
         ({"max_rows": 0}, "parameters.max_rows"),
-        ({"method": "subsampled"}, "share: needed with method 'subsampled'"),
-        ({"share": 0.5}, "share: needed with method 'subsampled', and only there"),
+        ({"method": "subsampled"}, "share: must be given with method 'subsampled' and with no other method"),
+        ({"share": 0.5}, "share: must be given with method 'subsampled' and with no other method"),
         ({"method": "subsampled", "share": 1.5}, "parameters.share"),
         ({"method": "randomized-response", "max_rows": 1 << 26}, "at most 33554432 rows"),
         ({"method": "randomized-response", "epsilon": 1e-7, "delta": 1e-12}, "privacy: epsilon 1e-07 is so small"),
         ({"epsilon": 1e-30}, "privacy: epsilon"),
-        ({"epsilon": 0.01}, "privacy.epsilon: so small that a count is off by .* rows, of 100 in all"),
+        (
+            {"epsilon": 0.01},
+            ("privacy.epsilon: it is so small that the error of a count is .* rows, while max_rows is 100"),
+        ),
         (
             {"method": "randomized-response", "epsilon": 1.0},
-            "privacy.epsilon: so small that a count is off by .* or use method 'mpc'",
+            "privacy.epsilon: it is so small that the error of a count is .* or use method 'mpc'",
         ),
-        ({"method": "subsampled", "share": 0.1, "epsilon": 2.0}, "privacy.epsilon: so small that a count is off"),
+        (
+            {"method": "subsampled", "share": 0.1, "epsilon": 2.0},
+            ("privacy.epsilon: it is so small that the error of a count is"),
+        ),
         ({"max_rows": 1 << 101}, "parameters.max_rows"),
     ],
 )
@@ -238,9 +244,9 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 def test_too_many_patterns_or_parties_or_columns_are_refused():
     with pytest.raises(JobError, match="1000000 patterns; at most 32768"):
         plan_for({p: table(p, [0, 1], 100) for p in PARTIES})
-    with pytest.raises(JobError, match=r"inputs: some 2\^2989 patterns; at most 32768 are counted"):
+    with pytest.raises(JobError, match=r"inputs: the columns have some 2\^2989 patterns; at most 32768 can be counted"):
         plan_for({p: table(p, [0, 1], 10**300) for p in PARTIES})
-    with pytest.raises(JobError, match="patterns of 7 parties; at most 6"):
+    with pytest.raises(JobError, match="inputs: 7 parties bring columns; patterns of at most 6 parties can be counted"):
         plan_for(tables_of((2,) * 7))
     wide = tables_of()
     columns = (*wide["bank"].schema.columns, ColumnSchema(name="b", lower=0, upper=1))
@@ -248,7 +254,10 @@ def test_too_many_patterns_or_parties_or_columns_are_refused():
     with pytest.raises(JobError, match="bank must bring exactly one column, not 2"):
         plan_for({**wide, "bank": Table(schema, np.zeros((80, 2)))})
     schema = schema.model_copy(update={"columns": (ColumnSchema(name="code", lower=0, upper=1.5),)})
-    with pytest.raises(JobError, match=r"bounds 0\.\.1\.5 of bank\.code are no integers"):
+    with pytest.raises(
+        JobError,
+        match=r"inputs: the bounds 0..1.5 of bank.code are not integers, but this analysis needs a column of integers",
+    ):
         plan_for({**wide, "bank": Table(schema, np.zeros((80, 1)))})
     with pytest.raises(JobError, match="at least two parties"):
         plan_for({"bank": wide["bank"]}, compute=list(PARTIES))

@@ -49,7 +49,7 @@ def test_the_counts_of_one_slot_and_their_variances_are_right_on_average_over_al
 
 @pytest.mark.parametrize("sizes", [(3, 2), (2, 2, 3), (2, 1, 2, 3, 2, 2)])
 def test_many_parties_categories_and_blocks_give_one_unbiased_table(sizes, monkeypatch):
-    monkeypatch.setattr(pattern_reports, "_MOST_BLOCK_SLOTS", 400)
+    monkeypatch.setattr(pattern_reports, "_MAX_BLOCK_SLOTS", 400)
     monkeypatch.setattr(pattern_reports, "_CHUNK", 64)
     n = 3000
     reports = PatternReports(sizes, n, n, RandomizedBits(Fraction(9, 20)))

@@ -164,19 +164,31 @@ async def test_a_silent_party_is_named_by_all_others(tables):
         ({"components": 2, "gamma": 1, "max_rows": 100}, "parameters.gamma"),
         ({"components": 2, "gamma": 1 << 31, "max_rows": 100}, "parameters.gamma"),
         ({"components": 0, "gamma": 64, "max_rows": 100}, "parameters.components"),
-        ({"components": 7, "gamma": 64, "max_rows": 100}, "7 components of a table with 6 columns"),
+        (
+            {"components": 7, "gamma": 64, "max_rows": 100},
+            ("parameters.components: 7 components are more than the 6 columns of the table"),
+        ),
         ({"components": 2, "gamma": 64, "max_rows": 0}, "parameters.max_rows"),
-        ({"components": 2, "gamma": 64, "max_rows": 49}, "parameters.max_rows: 49 is below 50, the most rows that"),
+        (
+            {"components": 2, "gamma": 64, "max_rows": 49},
+            ("parameters.max_rows: 49 is smaller than 50, the largest number of rows that"),
+        ),
         ({"components": 2, "gamma": 2, "max_rows": 100}, "every value of telco would be rounded to zero"),
-        ({"components": 2, "gamma": 64, "max_rows": 100, "norm_bounds": {"bank": 1.0}}, "norm_bounds need a row_norm"),
-        ({"components": 2, "max_rows": 100, "row_norm": 2.0, "norm_bounds": {"bank": 1.0}}, "must name exactly"),
+        (
+            {"components": 2, "gamma": 64, "max_rows": 100, "norm_bounds": {"bank": 1.0}},
+            ("norm_bounds: they can only be given together with row_norm"),
+        ),
+        (
+            {"components": 2, "max_rows": 100, "row_norm": 2.0, "norm_bounds": {"bank": 1.0}},
+            ("must have one entry for each of the parties"),
+        ),
         (
             {"components": 2, "max_rows": 100, "row_norm": 2.0, "norm_bounds": dict.fromkeys(PARTIES, 1.5)},
-            "more than the square of row_norm",
+            "larger than the square of row_norm",
         ),
         ({"components": 2, "max_rows": 100, "row_norm": float("inf")}, "parameters.row_norm"),
-        ({"components": 2, "max_rows": 1 << 60, "row_norm": 1e-310}, "parameters.row_norm: 1e-310 is so small"),
-        ({"components": 2, "max_rows": 100, "row_norm": 1e200}, "parameters.row_norm: 1e\\+200 is so large"),
+        ({"components": 2, "max_rows": 1 << 60, "row_norm": 1e-310}, "parameters.row_norm: 1e-310 is too small"),
+        ({"components": 2, "max_rows": 100, "row_norm": 1e200}, "parameters.row_norm: 1e\\+200 is too large"),
     ],
 )
 def test_parameters_out_of_range_are_refused_by_name(tables, parameters, words):
@@ -186,7 +198,7 @@ def test_parameters_out_of_range_are_refused_by_name(tables, parameters, words):
 
 def test_a_field_bound_that_cannot_be_met_is_refused(tables):
     parameters = {"components": 2, "gamma": 1 << 20, "max_rows": 1 << 99}
-    with pytest.raises(JobError, match=r"parameters.max_rows, parameters.gamma: .*the limit is 126"):
+    with pytest.raises(JobError, match=r"parameters.max_rows, parameters.gamma: .*the largest field has 126"):
         plan_for(tables, parameters=parameters)
 
 

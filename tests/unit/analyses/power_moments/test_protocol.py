@@ -208,21 +208,21 @@ async def test_tables_with_different_numbers_of_rows_are_refused_and_nothing_is_
         ({"method": "guess"}, "parameters.method"),
         ({"order": 0}, "parameters.order"),
         ({"order": 7}, "parameters.order"),
-        ({"method": "laplace", "order": 2}, "order: method 'laplace' is for another order than 2"),
+        ({"method": "laplace", "order": 2}, "order: method 'laplace' does not support order 2"),
         ({"method": "sketch", "order": 3}, "order: method 'sketch'"),
-        ({"method": "threshold"}, "threshold: needed with method 'threshold'"),
-        ({"threshold": 9}, "and only there"),
+        ({"method": "threshold"}, "threshold: must be given with method 'threshold' and with no other method"),
+        ({"threshold": 9}, "and with no other method"),
         ({"method": "sketch", "sketch_rows": 12}, "parameters.sketch_rows"),
-        ({"largest": {"bank": 8}}, r"largest\.bank: above the column's upper bound 7"),
-        ({"largest": {"nobody": 8}}, "nobody brings no column"),
+        ({"largest": {"bank": 8}}, r"largest\.bank: must not be above the upper bound of the column, 7"),
+        ({"largest": {"nobody": 8}}, "nobody does not bring a column"),
         ({"max_rows": 1}, "parameters.max_rows"),
         ({"max_rows": 1 << 50, "method": "sketch"}, "sums of this size are not exact"),
         ({"max_rows": 1 << 26, **METHODS[2]}, "at most 33554432 rows"),
         ({"epsilon": 1e-30}, "privacy: epsilon"),
-        ({"epsilon": 1e-3}, "privacy.epsilon: so small that the moment is off by"),
-        ({**METHODS[0], "epsilon": 1e-3}, "privacy.epsilon: so small that the moment is off by"),
-        ({**METHODS[1], "epsilon": 0.1}, "privacy.epsilon: so small that the moment is off by"),
-        ({**METHODS[2], "epsilon": 0.02}, "privacy.epsilon: so small that the moment is off by"),
+        ({"epsilon": 1e-3}, "privacy.epsilon: it is so small that the error of the moment is"),
+        ({**METHODS[0], "epsilon": 1e-3}, "privacy.epsilon: it is so small that the error of the moment is"),
+        ({**METHODS[1], "epsilon": 0.1}, "privacy.epsilon: it is so small that the error of the moment is"),
+        ({**METHODS[2], "epsilon": 0.02}, "privacy.epsilon: it is so small that the error of the moment is"),
         ({"method": "laplace", "order": 1, "epsilon": 1e-17, "delta": 1e-300}, "privacy: epsilon"),
         ({**METHODS[2], "epsilon": 1e-7, "delta": 1e-12}, "so small"),
     ],
@@ -240,20 +240,23 @@ def test_owners_that_are_told_which_slots_are_large_count_as_receivers():
 
 
 def test_powers_that_no_noise_can_take_are_refused():
-    with pytest.raises(JobError, match=r"privacy: epsilon .* noise beyond the sampler's range"):
+    with pytest.raises(JobError, match=r"privacy: epsilon .* more noise than the sampler can draw"):
         plan_for(tables_of(upper=10**6), order=6)
 
 
 def test_a_field_bound_that_cannot_be_met_is_refused():
-    with pytest.raises(JobError, match=r"parameters\.max_rows, parameters\.largest: .*the limit is 126"):
+    with pytest.raises(JobError, match=r"parameters\.max_rows, parameters\.largest: .*the largest field has 126"):
         plan_for(tables_of(upper=2000), order=3, max_rows=1 << 100)
 
 
 def test_columns_that_may_be_negative_or_are_no_integers_are_refused():
     tables = tables_of()
-    with pytest.raises(JobError, match=r"bank\.events may be negative"):
+    with pytest.raises(
+        JobError,
+        match=r"inputs: the bounds of bank.events allow negative values; moments need counts, which are 0 or more",
+    ):
         plan_for({**tables, "bank": table("bank", [0] * 600, 7, lower=-1.0)})
-    with pytest.raises(JobError, match="are no integers"):
+    with pytest.raises(JobError, match="are not integers"):
         plan_for({**tables, "bank": table("bank", [0] * 600, 7.5)})
 
 
@@ -277,16 +280,18 @@ async def test_the_second_moment_of_accounts_at_three_institutions_is_found(para
     [(1e60, {"order": 6}), (1e28, {"order": 6}), (1e100, {}), (1e300, {"order": 1}), (1e300, {"order": 6})],
 )
 def test_values_too_large_for_any_noise_are_refused_and_the_text_says_what_to_change(upper, parameters):
-    with pytest.raises(JobError, match=r"needs noise beyond the sampler's range.*coarser scale"):
+    with pytest.raises(JobError, match=r"needs more noise than the sampler can draw.*coarser units"):
         plan_for(tables_of(upper=upper), **parameters)
 
 
 @pytest.mark.parametrize("upper", [1e60, 1e300])
 def test_values_too_large_for_the_noise_of_any_sketch_are_refused_by_name(upper):
-    with pytest.raises(JobError, match=r"values up to 1e\+\d+ needs noise beyond .*parameters.largest"):
+    with pytest.raises(JobError, match=r"values up to 1e\+\d+ needs more noise than .*parameters.largest"):
         plan_for(tables_of(upper=upper), method="sketch")
 
 
 def test_a_largest_value_above_wide_bounds_is_refused_in_few_words():
-    with pytest.raises(JobError, match=r"parameters.largest.bank: above the column's upper bound 1e\+300$"):
+    with pytest.raises(
+        JobError, match=r"parameters.largest.bank: must not be above the upper bound of the column, 1e\+300"
+    ):
         plan_for(tables_of(upper=1e300), largest={"bank": 10**301})

@@ -1,4 +1,4 @@
-"""A party that vanishes once its input is with the others takes nothing along: neither its noise nor its word."""
+"""A party that drops_out once its input is with the others takes nothing along: neither its noise nor its word."""
 
 import asyncio
 from collections import Counter

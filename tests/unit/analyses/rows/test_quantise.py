@@ -56,7 +56,7 @@ def is_bounded(x, bound):
 
 @pytest.mark.parametrize("row_norm", [5e-324, 1e-310, 1e-200, 2.0**-31, 2.0**51, 1e308])
 def test_a_row_norm_far_from_gamma_is_refused(row_norm):
-    with pytest.raises(JobError, match=f"parameters.row_norm: .* is so {'small' if row_norm < 1 else 'large'}"):
+    with pytest.raises(JobError, match=f"parameters.row_norm: .* is too {'small' if row_norm < 1 else 'large'}"):
         check_scale(1024, row_norm)
 
 

@@ -91,7 +91,7 @@ async def test_the_local_report_counts_clipped_values_and_stays_at_the_party():
     ("where", "value", "words"),
     [
         (0, 1, "hospital and bank drew different sketch matrices"),
-        (0, 0, "hospital sent a column norm that no sketch matrix has"),
+        (0, 0, "hospital sent a column norm that is impossible for a sketch matrix"),
         (0, 1 << 40, "hospital sent a column norm"),
         (1, 1 << 61, "hospital sent a sketch with values out of range"),
         (1, -1 << 63, "hospital sent a sketch with values out of range"),
@@ -115,11 +115,11 @@ async def test_a_message_that_cannot_be_a_sketch_is_refused_by_the_senders_name(
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"rank": 2, "sketch_rows": 12}, "sketch_rows belongs to method 'sketch'"),
-        ({"rank": 2, "sketch_entries": "signs"}, "sketch_entries belongs to method 'sketch'"),
+        ({"rank": 2, "sketch_rows": 12}, "sketch_rows: can only be given with method 'sketch"),
+        ({"rank": 2, "sketch_entries": "signs"}, "sketch_entries: can only be given with method 'sketch"),
         ({**SKETCH, "sketch_entries": "cauchy"}, "parameters.sketch_entries"),
         ({**SKETCH, "sketch_rows": 5000}, "parameters.sketch_rows"),
-        ({**SKETCH, "max_rows": 1 << 40}, "parameters.max_rows, parameters.sketch_rows: .* takes too long to draw"),
+        ({**SKETCH, "max_rows": 1 << 40}, "parameters.max_rows, parameters.sketch_rows: .* would take too long"),
         ({**SKETCH, "gamma": 1 << 30, "max_rows": 1 << 30}, "exceed 62 bits"),
     ],
 )
@@ -130,7 +130,10 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 
 def test_a_sketch_of_one_partys_columns_is_refused():
     tables = {"hospital": line_tables(10)["hospital"]}
-    with pytest.raises(JobError, match="inputs: a sketch needs two parties with columns"):
+    with pytest.raises(
+        JobError,
+        match="inputs: a sketch needs at least two parties with columns, because they agree on its random matrix",
+    ):
         plan_for(low_rank, tables, {**SKETCH, "rank": 1}, compute=["one", "two", "three"])
 
 

@@ -129,7 +129,7 @@ def test_unreachable_targets_are_refused():
     with pytest.raises(CalibrationError, match="positive finite"):
         SumNoise.calibrate(MEMBER, "coordinator", epsilon=math.nan, delta=1e-6, **options)
     huge = {view: SumSensitivity(MAX_MU * 10**6, 1, adjacency, "x") for view, adjacency in ADJACENCY.items()}
-    with pytest.raises(CalibrationError, match="beyond the sampler's range"):
+    with pytest.raises(CalibrationError, match="needs more noise than the sampler can draw"):
         SumNoise.calibrate(huge, "coordinator", epsilon=0.1, delta=1e-6, **options)
 
 
@@ -148,8 +148,8 @@ def test_sensitivity_covers_every_pair_of_small_vectors():
     assert replacing.squared_l2 == max(((x - y) ** 2).sum() for x in vectors for y in vectors)
 
 
-@pytest.mark.parametrize("n_vanishing", [0, 1, 2])
-def test_a_whole_round_leaves_the_survivors_sum_and_their_kept_noise(n_vanishing):
+@pytest.mark.parametrize("n_dropouts", [0, 1, 2])
+def test_a_whole_round_leaves_the_survivors_sum_and_their_kept_noise(n_dropouts):
     """The noise in the result is the survivors' kept parts; a member that is silent at the end changes nothing."""
     levels = (5, 6, 7)
     noise = noise_with(mu=50, length=12, levels=levels, n_corrupt=0)
@@ -160,12 +160,12 @@ def test_a_whole_round_leaves_the_survivors_sum_and_their_kept_noise(n_vanishing
 
     def noise_of(member, seeds):
         drawn = noise.draw(InsecureTestEntropy(f"base {member}"), seeds)
-        excess = noise._components(seeds[: 2 - n_vanishing])
+        excess = noise._components(seeds[: 2 - n_dropouts])
         kept[member] = drawn - excess
         return drawn
 
-    gone = dict.fromkeys(range(1, n_vanishing + 1), Stage.MASK) | {7: Stage.UNMASK}
-    opened = noise.remove_surplus(run(config, noise_of=noise_of, vanishing=gone))
+    dropped_out = dict.fromkeys(range(1, n_dropouts + 1), Stage.MASK) | {7: Stage.UNMASK}
+    opened = noise.remove_surplus(run(config, noise_of=noise_of, dropouts=dropped_out))
     expected = exact_sum(opened.survivors) + sum(kept[m] for m in opened.survivors)
     assert np.array_equal(opened.integers(), expected)
     assert opened.surplus_seeds == {}
@@ -174,9 +174,9 @@ def test_a_whole_round_leaves_the_survivors_sum_and_their_kept_noise(n_vanishing
 def test_missing_seeds_are_refused():
     noise = noise_with(mu=50, length=12, levels=LEVELS, n_corrupt=0)
     opened = OpenedSum(RingGroup(24), RingGroup(24).zeros(12), tuple(range(1, 9)), {}, {}, (), {})
-    with pytest.raises(LocalFaultError, match="each of 8 survivors must have 2 opened seeds"):
+    with pytest.raises(LocalFaultError, match="exactly 2 seeds of each of the 8 survivors must be opened"):
         noise.remove_surplus(opened)
-    with pytest.raises(LocalFaultError, match="3 seeds for 4 removable components"):
+    with pytest.raises(LocalFaultError, match="there must be one seed for each of the 4 removable components, not 3"):
         noise.draw(InsecureTestEntropy("x"), seeds_of(1, 3))
 
 
@@ -198,9 +198,9 @@ def test_numbers_that_do_not_fit_are_refused(fields):
 def test_a_sensitivity_is_needed_for_the_neighbours_of_each_view():
     other = SumSensitivity.of_member(100, 8, Adjacency.REPLACE_ONE, "another unit")
     for wrong in ({}, {"coalition": MEMBER["coalition"]}, {**MEMBER, "coordinator": MEMBER["coalition"]}):
-        with pytest.raises(LocalFaultError, match="neighbours of each view"):
+        with pytest.raises(LocalFaultError, match="each view needs a sensitivity"):
             SumNoise(1000, 8, LEVELS, 2, wrong)
-    with pytest.raises(LocalFaultError, match="same unit"):
+    with pytest.raises(LocalFaultError, match="same protected unit"):
         SumNoise(1000, 8, LEVELS, 2, {**MEMBER, "coalition": other})
 
 

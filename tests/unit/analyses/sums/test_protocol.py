@@ -138,9 +138,9 @@ def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_t
     job, tables = make_job(**changes), make_tables()
     name = stage if stage == "opening" else str(stage)
     result, ends, _, plan = run(job, tables, kills={2: name, 6: name})
-    gone = {"party-2", "party-6"}
-    assert set(result["survivors"]) == set(PARTIES) - (set() if is_in_the_sum else gone)
-    assert set(result["silent_after" if is_in_the_sum else "vanished"]) == gone
+    dropped_out = {"party-2", "party-6"}
+    assert set(result["survivors"]) == set(PARTIES) - (set() if is_in_the_sum else dropped_out)
+    assert set(result["silent_after" if is_in_the_sum else "vanished"]) == dropped_out
     assert set(result["vanished" if is_in_the_sum else "silent_after"].values()) <= {
         "unmask" if stage == "opening" else name
     }
@@ -158,7 +158,9 @@ def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_t
 def test_with_too_few_left_the_sum_fails_and_names_who_is_missing():
     result, _, _, _ = run(make_job(), make_tables(), kills=dict.fromkeys((1, 2, 3), "masked input"))
     assert isinstance(result, TooFewMembersError)
-    assert "4 members answered at the stage masked input, 5 must; missing: party-1, party-2, party-3" in str(result)
+    assert "only 4 members answered at stage masked input, but 5 are needed; missing: party-1, party-2, party-3" in str(
+        result
+    )
 
 
 class Slow:
@@ -220,7 +222,7 @@ def test_parties_that_are_told_different_keys_of_one_sum_nothing():
 
     result, _, _, _ = run(make_job(), make_tables(), fault=fault)
     assert isinstance(result, PeerViolationError)
-    assert "sign with other keys than another party says" in str(result)
+    assert "reports signing keys that differ from those that another party reports" in str(result)
 
 
 def test_attempts_are_bounded(monkeypatch):
@@ -309,17 +311,23 @@ def test_a_table_with_more_rows_than_allowed_is_clipped_and_only_its_owner_hears
     ("changes", "words"),
     [
         ({"parameters": {"units": 10}}, "max_rows"),
-        ({"parameters": {"max_rows": 10}}, "units: sums and means need it"),
-        ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "only a histogram"),
-        ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "only a mean"),
+        ({"parameters": {"max_rows": 10}}, "parameters.units: must be given for sums and means"),
+        ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "for a histogram"),
+        ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "for a mean"),
         ({"parameters": {"max_rows": 10, "units": 10, "unit": "party"}}, "party_norm"),
         ({"parameters": {"max_rows": 10, "units": 10, "party_norm": 1.0}}, "party_norm"),
         ({"parameters": {"max_rows": 10, "units": 10, "surprise": 1}}, "surprise"),
         ({"parameters": {"max_rows": 1 << 40, "units": 1 << 24}}, r"2\^53"),
-        ({**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 2}}, "no column 2"),
-        ({**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 1}}, "must reach from 0"),
+        (
+            {**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 2}},
+            ("parameters.weight: there is no column number 2, or no other column to average"),
+        ),
+        (
+            {**MEAN, "parameters": {"max_rows": 10, "units": 10, "weight": 1}},
+            ("must be at least 0 and its upper bound at least 1"),
+        ),
         (HISTOGRAM, "one column of each party"),
-        ({"compute": [*PARTIES, "party-8"]}, "no more and no fewer"),
+        ({"compute": [*PARTIES, "party-8"]}, "exactly the parties that bring tables"),
         ({"colluding": 4}, "colluding"),
         ({"privacy": {"epsilon": 1e-30, "delta": 1e-6}}, "privacy"),
     ],
@@ -334,7 +342,7 @@ def test_a_job_that_cannot_be_met_is_refused_by_field(changes, words):
 def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where_it_is_in_their_units():
     schemas = [make_schema(party, ((-1e307, 0.0),)) for party in PARTIES]
     for changes in ({}, MEAN):
-        with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer leaves the range of floating-point"):
+        with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer would leave the range of float64"):
             analysis_of(make_job(**changes)).plan(make_job(**changes), schemas)
     analysis_of(make_job(**HISTOGRAM)).plan(make_job(**HISTOGRAM), schemas)
 
@@ -342,7 +350,7 @@ def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where
 def test_parties_with_other_numbers_of_columns_are_refused():
     job = make_job()
     schemas = [make_schema(PARTIES[0], ((0.0, 1.0),)), *(make_schema(party) for party in PARTIES[1:])]
-    with pytest.raises(JobError, match="party-2 brings 2 columns and party-1 1"):
+    with pytest.raises(JobError, match="party-2 brings 2 columns and party-1 brings 1"):
         analysis_of(job).plan(job, schemas)
 
 

@@ -28,12 +28,19 @@ def integers_of(question, declared, record):
 @pytest.mark.parametrize(
     ("declared", "changes", "words"),
     [
-        (DeclaredRecord(2, 9), {"length": 3}, "length: is 3; steps is declared here with length 2"),
-        (DeclaredRecord(2, 9), {"length": 1}, "length: is 1; steps is declared here with length 2"),
+        (DeclaredRecord(2, 9), {"length": 3}, "length: the question has 3, but steps is declared here with length 2"),
+        (DeclaredRecord(2, 9), {"length": 1}, "length: the question has 1, but steps is declared here with length 2"),
         (DeclaredRecord(), {"length": 1}, "declared here without a length"),
         (DeclaredRecord(2), MEAN, "declared here without a largest_weight"),
-        (DeclaredRecord(2, 10), MEAN, "largest_weight: is 9; steps is declared here with 10"),
-        (DeclaredRecord(3, 9), MEAN, "length: is 2"),
+        (
+            DeclaredRecord(2, 10),
+            MEAN,
+            (
+                "largest_weight: the question has 9, but steps is declared here with 10; it must not be smaller than "
+                "that"
+            ),
+        ),
+        (DeclaredRecord(3, 9), MEAN, "length: the question has 2"),
     ],
 )
 def test_a_question_is_refused_by_the_declaration_alone(declared, changes, words):
@@ -68,12 +75,12 @@ def test_a_question_as_declared_is_answered_whatever_the_record_is(declared, cha
     [
         (Record(np.zeros(3)), "it has 3 values; 2 are declared"),
         (Record(np.zeros(0)), "it has 0 values; 2 are declared"),
-        (Record(np.zeros((2, 1))), "not a list of numbers"),
+        (Record(np.zeros((2, 1))), "must be a list of numbers"),
         (Record(np.array([6.25, math.nan])), "not finite"),
         (Record(np.array([6.25, -math.inf])), "not finite"),
-        (Record(np.array([6.25, 7.5]), weight=True), "not a whole number"),
-        (Record(np.array([6.25, 7.5]), weight=math.nan), "not a whole number"),
-        (Record(np.array([6.25, 7.5]), weight=2.0), "not a whole number"),
+        (Record(np.array([6.25, 7.5]), weight=True), "its weight a whole number"),
+        (Record(np.array([6.25, 7.5]), weight=math.nan), "its weight a whole number"),
+        (Record(np.array([6.25, 7.5]), weight=2.0), "its weight a whole number"),
     ],
 )
 @pytest.mark.parametrize("changes", [{"length": 2}, MEAN, HISTOGRAM])

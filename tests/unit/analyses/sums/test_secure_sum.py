@@ -37,7 +37,7 @@ def run(question, records, vanishing=None):
     noise = question.noise(config.topology)
     noise_of = None if noise is None else lambda m, seeds: noise.draw(entropy_of(m), seeds)
     identities = {i: identity_of(i) for i in range(1, 8)}
-    opened = run_locally(config, values_of, identities, entropy_of, vanishing=vanishing, noise_of=noise_of)
+    opened = run_locally(config, values_of, identities, entropy_of, dropouts=vanishing, noise_of=noise_of)
     return answer(question, opened, config)
 
 
@@ -85,13 +85,13 @@ def test_one_member_counts_only_so_often_in_a_bin():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"analysis": "secure-mean"}, "a mean needs it"),
-        ({"largest_weight": 3}, "only a mean"),
-        ({"edges": [0.0, 1.0]}, "only a histogram"),
+        ({"analysis": "secure-mean"}, "must be given for a mean"),
+        ({"largest_weight": 3}, "for a mean"),
+        ({"edges": [0.0, 1.0]}, "for a histogram"),
         ({**HISTOGRAM, "edges": [1.0, 0.0]}, "ascending"),
-        ({**HISTOGRAM, "edges": [1.0]}, "at least two"),
-        ({**HISTOGRAM, "units": 2}, "whole numbers"),
-        ({**HISTOGRAM, "largest": 1.5}, "whole numbers"),
+        ({**HISTOGRAM, "edges": [1.0]}, "at least two edges"),
+        ({**HISTOGRAM, "units": 2}, "must not be given for a histogram"),
+        ({**HISTOGRAM, "largest": 1.5}, "must not be given for a histogram"),
         ({"length": 0}, "length"),
         ({"largest": float("inf")}, "finite"),
         ({"surprise": 1}, "surprise"),
@@ -115,11 +115,11 @@ def test_a_question_reads_the_same_from_toml_and_json():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"members": ["party-1", "party-9", "party-2"]}, "'party-9' is not known"),
-        ({"members": ["party-1", "party-1", "party-2"]}, "twice"),
-        ({"colluding": 6}, "hide"),
+        ({"members": ["party-1", "party-9", "party-2"]}, "members: this coordinator does not know 'party-9"),
+        ({"members": ["party-1", "party-1", "party-2"]}, "more than once"),
+        ({"colluding": 6}, "may contain a single honest member"),
         ({"largest": 2.0**60, "units": 1}, "2\\^53"),
-        ({"largest": 2.0**53, "analysis": "secure-mean", "largest_weight": 1 << 52}, "above 2\\^63 - 1"),
+        ({"largest": 2.0**53, "analysis": "secure-mean", "largest_weight": 1 << 52}, "exceed 2\\^63 - 1"),
         ({"largest": 2.0**53, "analysis": "secure-mean", "largest_weight": 1 << 9}, "add up to"),
     ],
 )

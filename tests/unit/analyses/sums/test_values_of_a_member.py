@@ -102,7 +102,7 @@ def test_questions_without_values_are_written_and_read_as_before():
     [
         ({"largest": 4, "values": 3}, "largest, values"),
         ({"values": 0}, "values"),
-        ({"analysis": "secure-sum", "edges": (), "values": 3}, "only a histogram"),
+        ({"analysis": "secure-sum", "edges": (), "values": 3}, "only a histogram counts values"),
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(changes, text):

@@ -59,7 +59,7 @@ def test_components_are_shown_by_size_with_their_cost_in_both_views() -> None:
     assert "component 1 (eigenvalue 5)\n  -0.5000  north.x0\n  -0.4000  north.x1\n  -0.3000  north.x2" in text
     assert "and 2 smaller ones" in text
     assert "component 2" not in text
-    assert "wrong shares, corrected, from: west" in text
+    assert "corrupted shares (corrected) from: west" in text
     assert "Against the coordinator alone: epsilon = " in text
     assert "Against the coordinator and 1 of 3 parties together: epsilon = " in text
 

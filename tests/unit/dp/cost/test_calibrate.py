@@ -34,7 +34,7 @@ def test_a_search_that_may_stop_early_is_off_by_no_more_than_it_says():
 
 
 def test_noise_beyond_the_sampler_is_refused():
-    with pytest.raises(CalibrationError, match=r"beyond the sampler's range \(a range\); allow"):
+    with pytest.raises(CalibrationError, match=r"more noise than the sampler can draw \(a range\); use"):
         least_noise(spends, Ladder(2**10, range_=" (a range)"), epsilon=1e-9, delta=1e-9)
 
 

@@ -99,5 +99,5 @@ def test_a_sampled_event_of_the_wrong_neighbours_is_refused():
 def test_a_record_of_sketches_that_hide_nothing_is_refused(changes):
     record = record_of(CardinalitySketchDpEvent(64, 2, 3, 1, 1, Adjacency.REPLACE_ONE))
     assert event_from(record).n_sketches == 64
-    with pytest.raises(UnknownEventError, match="holds something that is no cost"):
+    with pytest.raises(UnknownEventError, match="event holds a value that is not a valid cost"):
         event_from({**record, **changes})

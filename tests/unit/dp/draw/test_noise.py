@@ -89,7 +89,7 @@ BAD_NUMBERS = [0.5, math.nan, math.inf, 5e-324, "1/3", True, None, -1, Fraction(
     ],
 )
 def test_a_parameter_that_is_no_exact_number_or_negative_is_refused(sample, parameter):
-    with pytest.raises(ValueError, match=r"outside|is an integer or a Fraction|non-negative integers"):
+    with pytest.raises(ValueError, match=r"outside|must be an integer or a Fraction|non-negative integers"):
         sample(InsecureTestEntropy("bad"), parameter, 1)
 
 

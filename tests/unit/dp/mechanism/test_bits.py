@@ -12,7 +12,7 @@ from entropy import InsecureTestEntropy
 
 
 def pair_epsilon(bits):
-    """Of two bits, by enumeration of the four reports about 00 and 11: the category of a unit moves."""
+    """Epsilon of two bits, by enumeration of the four reports about 00 and 11: the unit moves to another category."""
     keep, flip = bits.truthful, 1 - bits.truthful
     ratios = [(keep if a == 0 else flip) * (keep if b == 1 else flip) for a in (0, 1) for b in (0, 1)]
     others = [(keep if a == 1 else flip) * (keep if b == 0 else flip) for a in (0, 1) for b in (0, 1)]

@@ -75,9 +75,9 @@ def test_by_default_one_unit_in_a_hundred_would_exceed_the_bound():
     [
         (0.0, 3, 1, "rate"),
         (1.5, 3, 3, "rate"),
-        (0.5, 3, 4, "1 to 3 times"),
-        (0.5, 3, 0, "1 to 3 times"),
-        (1.0, 3, 2, "nobody"),
+        (0.5, 3, 4, "most_participations must lie in 1..3"),
+        (0.5, 3, 0, "most_participations must lie in 1..3"),
+        (1.0, 3, 2, "no unit would be left"),
     ],
 )
 def test_a_sampling_that_is_none_is_refused(rate, steps, most, words):
@@ -89,7 +89,10 @@ def test_who_knows_the_coins_sees_as_many_releases_as_a_unit_takes_part_in():
     release = SkellamDpEvent(Fraction(4, 9), Fraction(4, 81), Fraction(2, 9), Fraction(2, 81), Adjacency.REPLACE_ONE)
     together = BoundedPoisson.with_rate(0.1, 50, 7).participation_event(release)
     assert skellam_rdp(together) == pytest.approx(7 * skellam_rdp(release), rel=1e-12)
-    with pytest.raises(ValueError, match="only a replaced one"):
+    with pytest.raises(
+        ValueError,
+        match="a view that knows the coins knows the number of units, so its neighbouring relation must be replace_one",
+    ):
         BoundedPoisson.with_rate(0.1, 50, 7).participation_event(
             SkellamDpEvent(*[Fraction(1)] * 4, Adjacency.ADD_OR_REMOVE_ONE)
         )

@@ -140,5 +140,5 @@ def test_a_choice_that_is_no_option_is_refused(oracle):
 
 
 def test_reports_without_truth_are_not_debiased():
-    with pytest.raises(CalibrationError, match="independent"):
+    with pytest.raises(CalibrationError, match="do not depend on the truth"):
         RandomizedResponse(2, Fraction(1, 2)).unbiased_indicators(np.zeros(3, dtype=np.int64))

@@ -8,7 +8,8 @@ import pytest
 from sharings import as_integers, random_words
 
 from entropy import InsecureTestEntropy, KeyStream
-from mpc.arithmetic.field import PRIMES, ResidueField
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
 EVERY_FIELD = [ResidueField(k) for k in range(1, 7)]
@@ -38,7 +39,7 @@ def test_the_smallest_field_that_holds_a_bound_is_chosen(k):
 
 
 def test_a_bound_beyond_six_primes_is_refused_with_the_bits_needed_and_the_limit():
-    with pytest.raises(FieldTooSmallError, match=r"field of 131 bits; the limit is 126"):
+    with pytest.raises(FieldTooSmallError, match=r"field of 131 bits, but the largest field has 126"):
         ResidueField.for_bound(1 << 129)
     with pytest.raises(FieldTooSmallError):
         ResidueField.for_bound(ResidueField(6).half_order + 1)

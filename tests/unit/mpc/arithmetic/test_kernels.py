@@ -10,7 +10,8 @@ from numba import njit
 
 from mpc.arithmetic import field as field_module
 from mpc.arithmetic import kernels
-from mpc.arithmetic.field import PRIMES, ResidueField
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.moduli import PRIMES
 
 ROOT = Path(kernels.__file__).parents[2]
 COMPILED = [getattr(kernels, name) for name in dir(kernels) if hasattr(getattr(kernels, name), "nopython_signatures")]

@@ -33,7 +33,7 @@ def test_any_sufficient_set_of_shares_opens(seven_shares):
 
 
 def test_fewer_shares_than_needed_do_not_open(seven_shares):
-    with pytest.raises(TooFewSharesError, match="2 shares arrived, 3 are needed"):
+    with pytest.raises(TooFewSharesError, match="2 shares arrived, but 3 are needed"):
         open_shares(pick(seven_shares, (2, 5)), 2, FIELD)
     with pytest.raises(TooFewSharesError):
         open_shares({}, 2, FIELD)
@@ -62,7 +62,7 @@ def test_liars_in_different_entries_count_together(seven_shares):
         number: corrupt(words, prime_index=1, entry=number, field=FIELD) if number in (2, 3, 6) else words
         for number, words in seven_shares.items()
     }
-    with pytest.raises(InconsistentSharesError, match="at most 2 wrong senders"):
+    with pytest.raises(InconsistentSharesError, match="at most 2 corrupted shares"):
         open_shares(lies, 2, FIELD)
 
 
@@ -72,7 +72,7 @@ def test_two_liars_in_different_entries_are_too_many_for_six_shares(seven_shares
         for number, words in seven_shares.items()
         if number != 7
     }
-    with pytest.raises(InconsistentSharesError, match="at most 1 wrong senders"):
+    with pytest.raises(InconsistentSharesError, match="at most 1 corrupted shares"):
         open_shares(lies, 2, FIELD)
 
 

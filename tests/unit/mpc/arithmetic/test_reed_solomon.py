@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from mpc.arithmetic.field import PRIMES
+from mpc.arithmetic.moduli import PRIMES
 from mpc.arithmetic.reed_solomon import decode_reed_solomon
 from mpc.errors import LocalFaultError
 

@@ -52,7 +52,7 @@ def test_with_2t_plus_1_parties_all_deal_and_nothing_is_sent():
     assert members.agree({p: {1, 2, 3} for p in (1, 2, 3)}) == dict.fromkeys((1, 2, 3), (1, 2, 3))
     assert members.network.transcript == []
     with pytest.raises(PeerLostError):
-        members.of[1].miss(PeerLostError(2, "test", "party-2 is gone"))
+        members.of[1].miss(PeerLostError(2, "test", "party-2 has dropped out"))
 
 
 def test_the_dealers_that_everybody_received_from_count():
@@ -83,7 +83,7 @@ def test_a_lost_party_is_left_out():
     survivors = EVERYBODY - {4}
     results = members.agree(dict.fromkeys(survivors, survivors))
     assert set(results.values()) == {(1, 2, 3, 5)}
-    assert isinstance(members.of[1].gone[4], PeerLostError)
+    assert isinstance(members.of[1].dropped_out[4], PeerLostError)
     assert members.of[1].present() == [2, 3, 5]
 
 
@@ -91,7 +91,7 @@ def test_too_few_dealers_end_the_job_with_a_name():
     members = Members(4)
     results = members.agree({1: {1, 2, 3}, 2: {1, 2, 4}, 3: {1, 2, 3, 4}, 4: {1, 2, 3, 4}})
     assert all(isinstance(r, PeerLostError) and r.member == 3 for r in results.values())
-    assert "party-3 did not reach everybody: 2 parties are left, 3 are needed" in str(results[1])
+    assert "party-3 did not reach all parties: 2 parties are left, but 3 are needed" in str(results[1])
 
 
 def test_something_else_than_flags_counts_as_absence():
@@ -99,7 +99,7 @@ def test_something_else_than_flags_counts_as_absence():
         5, fault=lambda m: (m.altered(np.full_like(m.array, 7)),) if (m.sender, m.receiver) == (2, 1) else (m,)
     )
     members.agree(dict.fromkeys(EVERYBODY, EVERYBODY))
-    assert isinstance(members.of[1].gone[2], PeerViolationError)
+    assert isinstance(members.of[1].dropped_out[2], PeerViolationError)
 
 
 def test_parties_that_heard_different_answers_do_not_hear_each_other_any_more():
@@ -114,7 +114,7 @@ def test_parties_that_heard_different_answers_do_not_hear_each_other_any_more():
     assert openings[COORDINATOR] == openings[1] == [1, 2, 3]
     assert openings[4] == [4, 5]
     assert openings[2] is None
-    assert "party-4 has been cut off" in str(members.of[COORDINATOR].gone[4])
+    assert "party-4 has been cut off" in str(members.of[COORDINATOR].dropped_out[4])
 
 
 def test_too_few_parties_with_one_view_end_the_job_with_a_name():
@@ -131,7 +131,7 @@ def test_one_who_waits_for_somebody_who_waits_is_patient():
     assert set(members.agree(dict.fromkeys(EVERYBODY, EVERYBODY)).values()) == {(1, 2, 3, 4, 5)}
     late = Members(5, fault=lambda m: (m.delayed(25),) if m.sender == 2 else (m,))
     late.agree(dict.fromkeys(EVERYBODY, EVERYBODY))
-    assert isinstance(late.of[1].gone[2], PeerSilentError)
+    assert isinstance(late.of[1].dropped_out[2], PeerSilentError)
 
 
 def test_who_holds_no_shares_waits_longer_after_more_steps():

@@ -43,7 +43,7 @@ def opened(method, **options):
 
     _, results = run(program, {1: X, 2: Y}, **options)
     assert all(result is None for member, result in results.items() if member != COORDINATOR)
-    assert results[COORDINATOR].wrong == results[COORDINATOR].gone == ()
+    assert results[COORDINATOR].wrong == results[COORDINATOR].dropped_out == ()
     return results[COORDINATOR].values
 
 
@@ -275,7 +275,7 @@ def test_a_member_with_another_field_t_or_name_is_named_before_anything_is_share
     for member in set(results) - {COORDINATOR, stranger}:
         assert isinstance(results[member], PeerViolationError)
         assert results[member].member == stranger
-        assert "another field, roster, t or name" in results[member].what
+        assert "a different field, roster, t or name" in results[member].what
     assert isinstance(results[COORDINATOR], PeerError)
 
 
@@ -284,4 +284,4 @@ def test_a_member_with_another_field_t_or_name_is_named_before_anything_is_share
 def test_a_coordinator_with_another_field_or_t_opens_nothing(n_parties, other):
     results = run_with_a_stranger(COORDINATOR, n_parties=max(n_parties, 2 * other.get("t", 1) + 1), **other)
     assert isinstance(results[COORDINATOR], PeerViolationError)
-    assert "another field, roster, t or name" in results[COORDINATOR].what
+    assert "a different field, roster, t or name" in results[COORDINATOR].what

@@ -135,7 +135,7 @@ def test_an_opening_fails_as_soon_as_too_few_can_still_answer():
         opening = ShareExchange(session, FIELD, 4, 1, {}).open("out", None, SECRET.shape, 2, (0,))
         network.kill(3)
         asyncio.get_running_loop().call_later(1.0, network.kill, 4)  # 1 and 2 are silent, 3 is gone: two may still come
-        with pytest.raises(PeerLostError, match=r"party-[34] is gone"):
+        with pytest.raises(PeerLostError, match=r"party-[34] has dropped out"):
             await opening
         return asyncio.get_running_loop().time()
 

@@ -123,4 +123,4 @@ async def test_who_shows_a_binding_that_is_not_its_own_has_no_key_in_common_and_
     for member in (1, 2):
         assert isinstance(ends[member], PeerViolationError)
         assert ends[member].member == 3
-        assert "party-3 has another pairwise secret than I have" in ends[member].what
+        assert "party-3 has a different pairwise secret" in ends[member].what

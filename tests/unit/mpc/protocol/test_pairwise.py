@@ -76,7 +76,7 @@ def test_direction_label_and_block_make_streams_that_have_nothing_in_common():
 
 
 def test_a_stream_between_other_members_is_refused():
-    with pytest.raises(LocalFaultError, match=r"members \[1, 2\] is not for dealer 1 and receiver 3"):
+    with pytest.raises(LocalFaultError, match=r"members \[1, 2\], not to dealer 1 and receiver 3"):
         secret_of(ALICE, BOB).stream(1, 3, "input", 0)
 
 

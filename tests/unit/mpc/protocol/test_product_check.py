@@ -49,7 +49,7 @@ def test_right_products_pass(n_parties, segments):
 def test_one_wrong_residue_of_one_dealer_among_five_is_found_and_the_dealer_named(dealer, prime_index):
     _, results = verify(5, damage_of(dealer, prime_index))
     assert all(isinstance(error, PeerViolationError) and error.member == dealer for error in results.values())
-    assert f"party-{dealer} multiplied wrong shares" in str(results[1])
+    assert f"party-{dealer} multiplied corrupted shares" in str(results[1])
 
 
 @pytest.mark.parametrize("dealer", [1, 4])

@@ -52,7 +52,7 @@ def test_two_channels_over_one_secret_seal_one_message_of_a_stage_together():
     secret = pairwise_secret(keys[1], keys[2].public_bytes, binding=b"job", my_number=1, their_number=2)
     first, second = (SealedChannel(secret, binding=b"job", me=1, them=2, their_name="party-2") for _ in range(2))
     first.seal("a", b"hello")
-    with pytest.raises(LocalFaultError, match="one key, one use"):
+    with pytest.raises(LocalFaultError, match="a key may seal only one message"):
         second.seal("a", b"other")
     second.seal("b", b"other")
     SealedChannel(secret, binding=b"job", me=2, them=1, their_name="party-1").seal("a", b"the other direction")
@@ -63,7 +63,7 @@ def test_an_altered_message_does_not_open_and_its_sender_is_named(position):
     one, two = channels()
     sealed = bytearray(one.seal("a", b"hello"))
     sealed[position] ^= 1
-    with pytest.raises(PeerViolationError, match="party-1 in stage a does not open") as caught:
+    with pytest.raises(PeerViolationError, match="party-1 in stage a cannot be opened") as caught:
         two.open("a", bytes(sealed))
     assert (caught.value.member, caught.value.stage) == (1, "a")
 

@@ -35,10 +35,10 @@ def test_the_published_parameters_come_out(n):
 
 def test_the_tails_are_those_of_the_hypergeometric_distribution():
     """A second opinion where double precision suffices: one share less would fall below the bound of security."""
-    n, k, n_corrupt, n_vanishing = 300, 36, 30, 30
-    t = required_shares(n, k, n_corrupt, n_vanishing, agrees_by_majority=False, ring_bits=40)
+    n, k, n_corrupt, n_dropouts = 300, 36, 30, 30
+    t = required_shares(n, k, n_corrupt, n_dropouts, agrees_by_majority=False, ring_bits=40)
     assert hypergeom.sf(t - 1, n, n_corrupt, k) <= 2**-41 / n < hypergeom.sf(t - 2, n, n_corrupt, k)
-    assert hypergeom.cdf(t - 1, n, n - n_vanishing, k) < 2**-20 / n
+    assert hypergeom.cdf(t - 1, n, n - n_dropouts, k) < 2**-20 / n
 
 
 def test_a_ring_that_bad_members_could_cut_is_not_safe():

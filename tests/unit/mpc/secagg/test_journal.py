@@ -34,7 +34,10 @@ def test_shares_are_released_once_and_only_in_an_opened_round(journal):
 
 def test_the_other_kind_of_a_share_is_never_released(journal):
     journal.record_release(ROUND, {1: SEED, 2: KEY})
-    with pytest.raises(ShareKindError, match="member 2's mask key is out; one of its seed of its own mask must not"):
+    with pytest.raises(
+        ShareKindError,
+        match="a share of the mask key of member 2 was released; a share of its seed of its own mask must not",
+    ):
         journal.record_release(ROUND, {2: SEED})
     with pytest.raises(ShareKindError, match="member 1"):
         journal.record_release(ROUND, {1: KEY})
@@ -43,7 +46,7 @@ def test_the_other_kind_of_a_share_is_never_released(journal):
 def test_after_a_release_no_other_attempt_is_opened(journal):
     journal.open_round(replace(ROUND, attempt=1))
     journal.record_release(replace(ROUND, attempt=1), {1: SEED})
-    with pytest.raises(RoundReusedError, match="attempt 1, so its sum may have been opened"):
+    with pytest.raises(RoundReusedError, match="attempt 1, so the sum of that attempt may have been opened"):
         journal.open_round(replace(ROUND, attempt=2))
     journal.open_round(replace(ROUND, number=4))
 
@@ -51,5 +54,5 @@ def test_after_a_release_no_other_attempt_is_opened(journal):
 def test_of_two_open_attempts_only_one_releases(journal):
     journal.open_round(replace(ROUND, attempt=1))
     journal.record_release(ROUND, {1: SEED})
-    with pytest.raises(RoundReusedError, match="attempt 0, so its sum may have been opened"):
+    with pytest.raises(RoundReusedError, match="attempt 0, so the sum of that attempt may have been opened"):
         journal.record_release(replace(ROUND, attempt=1), {1: SEED})

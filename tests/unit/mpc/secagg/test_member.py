@@ -116,13 +116,13 @@ def test_shares_are_checked_in_their_turn():
 @pytest.mark.parametrize("numbers", [(1, 2, 3, 3), (3, 2, 1), (1, 2, 2)])
 def test_sets_out_of_order_or_with_repetitions_are_refused(numbers):
     round_ = OpenRound().up_to("mask")
-    with pytest.raises(InvalidSetError, match="survivors are not in order"):
+    with pytest.raises(InvalidSetError, match="survivors are out of order"):
         round_.members[ME].sign_survivors(replace(round_.survivors, survivors=numbers))
 
 
 def test_too_few_members_are_refused():
     round_ = OpenRound().up_to("advertise")
-    with pytest.raises(TooFewMembersError, match="2 members are left; this round needs 3"):
+    with pytest.raises(TooFewMembersError, match="only 2 members are left, but this round needs 3"):
         round_.members[ME].share_keys(MemberList(round_.config.round_id, round_.member_list.advertisements[:2]))
 
 
@@ -147,14 +147,14 @@ def test_sealed_shares_that_are_no_shares_name_their_sender(plaintext):
     )
     delivery = round_.deliveries[ME]
     bad = replace(delivery, sealed={**delivery.sealed, 4: channel.seal(SHARE_KIND, plaintext)})
-    with pytest.raises(PeerViolationError, match="party-4 sealed what are no shares") as caught:
+    with pytest.raises(PeerViolationError, match="party-4 sealed invalid shares") as caught:
         round_.members[ME].mask_input(bad, values_of(ME))
     assert caught.value.member == 4
 
 
 def test_noise_of_another_shape_is_refused():
     round_ = OpenRound().up_to("share")
-    with pytest.raises(ShapeError, match="noise has the shape"):
+    with pytest.raises(ShapeError, match="the noise must have the shape and type of the values"):
         round_.members[ME].mask_input(round_.deliveries[ME], values_of(ME), np.zeros(3, dtype=np.int64))
 
 
@@ -173,8 +173,8 @@ class TestOnARing:
     def present(self, monkeypatch):
         graph = Neighbourhood((ME, *range(3, 131), 1), Topology.ring(130, 6, 13).degree)
         monkeypatch.setattr(awaiting_members, "draw_graph", lambda *arguments: graph)
-        gone = set(sorted(graph.neighbours(ME), key=graph.order.index)[:13])
-        return [m for m in range(1, 131) if m not in gone]
+        dropped_out = set(sorted(graph.neighbours(ME), key=graph.order.index)[:13])
+        return [m for m in range(1, 131) if m not in dropped_out]
 
     @pytest.fixture
     def ring_config(self):

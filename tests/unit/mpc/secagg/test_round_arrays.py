@@ -20,11 +20,11 @@ from mpc.secagg.round_arrays import RoundArrays
 
 @pytest.fixture(params=[(), (3, 4, 5)], ids=["plain", "with surplus seeds"])
 def ended(request):
-    """A whole round in which member 2 vanishes after sharing and member 5 never comes."""
+    """A whole round in which member 2 drops_out after sharing and member 5 never comes."""
     round_ = OpenRound(make_config(surplus_levels=request.param))
-    round_.advertise(gone={5})
+    round_.advertise(dropped_out={5})
     round_.share()
-    round_.mask(gone={2})
+    round_.mask(dropped_out={2})
     round_.sign()
     round_.unmask()
     return round_
@@ -55,7 +55,7 @@ def test_a_row_that_is_neither_there_nor_absent_is_refused(ended, column, value)
     arrays = RoundArrays(ended.config)
     array = arrays.write(ended.member_list).copy()
     array[4, column] = value  # member 5 is absent
-    with pytest.raises(OutOfRangeError, match="neither there nor absent"):
+    with pytest.raises(OutOfRangeError, match="neither as present nor as absent"):
         arrays.read(MemberList, 1, array)
 
 

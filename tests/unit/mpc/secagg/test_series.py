@@ -69,7 +69,7 @@ few_drop_out = st.dictionaries(st.sampled_from(MEMBERS), st.sampled_from(STAGES)
 @settings(deadline=None, max_examples=25)
 @given(st.lists(few_drop_out, min_size=1, max_size=4))
 def test_each_rounds_sum_is_exact_over_its_survivors_and_who_drops_out_comes_back(dropouts):
-    sums, rounds_of = run(series(len(dropouts)), vanishing_in=lambda round_id: dropouts[round_id.number])
+    sums, rounds_of = run(series(len(dropouts)), dropouts_in=lambda round_id: dropouts[round_id.number])
     assert len(sums) == len(dropouts)
     for number, (opened, dropped) in enumerate(zip(sums, dropouts, strict=True)):
         survivors = [m for m in MEMBERS if dropped.get(m, Stage.DONE) not in STAGES[:3]]
@@ -102,10 +102,10 @@ def test_a_series_may_end_before_its_last_round():
 
 def test_a_round_that_too_few_answer_is_tried_again_and_then_fails():
     too_many = dict.fromkeys((1, 2, 3), Stage.MASK)
-    sums, _ = run(series(2, attempts=2), vanishing_in=lambda at: too_many if (at.number, at.attempt) == (1, 0) else {})
+    sums, _ = run(series(2, attempts=2), dropouts_in=lambda at: too_many if (at.number, at.attempt) == (1, 0) else {})
     assert sums[1].survivors == tuple(MEMBERS)
     with pytest.raises(TooFewMembersError):
-        run(series(2, attempts=2), vanishing_in=lambda at: too_many if at.number == 1 else {})
+        run(series(2, attempts=2), dropouts_in=lambda at: too_many if at.number == 1 else {})
 
 
 class _LyingMember(LocalSeriesMember):
@@ -124,7 +124,11 @@ class _LyingMember(LocalSeriesMember):
         (lambda a: replace(a, number=0), PeerViolationError, "not due"),
         (lambda a: replace(a, number=a.number + 7), PeerViolationError, "not due"),
         (lambda a: replace(a, attempt=9), PeerViolationError, "not due"),
-        (lambda a: replace(a, public_input=b"another model"), DifferentInputError, "another public input"),
+        (
+            lambda a: replace(a, public_input=b"another model"),
+            DifferentInputError,
+            "public input that differs from ours",
+        ),
     ],
     ids=["a round that is over", "a round after the last", "an attempt too many", "another input for one member"],
 )

@@ -147,11 +147,20 @@ def test_tables_do_not_share_a_budget():
     ("job", "words"),
     [
         (wanted("job-1", dataset="unknown"), "no privacy budget is set for table 'unknown'"),
-        (wanted("job-1", unit="rating"), "per record of the joint table, this job protects one rating"),
+        (wanted("job-1", unit="rating"), "is per record of the joint table, but this job protects one rating"),
         (replace(wanted("job-1"), events=dict.fromkeys(VIEWS, ())), "states no cost"),
-        (replace(wanted("job-1"), events=dict.fromkeys(VIEWS, ADDED)), "coalition, an event is for add_or_remove_one"),
-        (replace(wanted("job-1"), events=dict.fromkeys(VIEWS, REPLACED)), "coordinator, an event is for replace_one"),
-        (replace(wanted("job-1"), events={"coalition": REPLACED}), "stated for coordinator and coalition"),
+        (
+            replace(wanted("job-1"), events=dict.fromkeys(VIEWS, ADDED)),
+            ("relation replace_one, not for add_or_remove_one"),
+        ),
+        (
+            replace(wanted("job-1"), events=dict.fromkeys(VIEWS, REPLACED)),
+            ("relation add_or_remove_one, not for replace_one"),
+        ),
+        (
+            replace(wanted("job-1"), events={"coalition": REPLACED}),
+            "stated for exactly these views: coordinator and coalition",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_charged_is_refused_with_the_reason(job, words):

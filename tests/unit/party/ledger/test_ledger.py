@@ -54,17 +54,17 @@ def test_a_job_is_reserved_committed_and_charged(ledger):
 
 def test_an_exact_result_is_written_down_once_and_no_epsilon_counts_it(ledger, tmp_path):
     told = {"dataset": "visits", "analyst": "ada", "analysis": "secure-sum", "consent": "owner"}
-    ledger.note_exact("job-1", **told)
+    ledger.record_exact("job-1", **told)
     assert (ledger.balance("visits").spent, ledger.balance("visits").n_exact) == (0.0, 1)
-    with pytest.raises(ChargeError, match="used once"):
-        ledger.note_exact("job-1", **told)
-    with pytest.raises(ChargeError, match="used once"):
+    with pytest.raises(ChargeError, match="used only once"):
+        ledger.record_exact("job-1", **told)
+    with pytest.raises(ChargeError, match="used only once"):
         reserve(ledger, "job-1")
-    with pytest.raises(ChargeError, match="used once"):
+    with pytest.raises(ChargeError, match="used only once"):
         ledger.check_unused("job-1")
     reserve(ledger, "job-2")
-    with pytest.raises(ChargeError, match="used once"):
-        ledger.note_exact("job-2", **told)
+    with pytest.raises(ChargeError, match="used only once"):
+        ledger.record_exact("job-2", **told)
     ledger.close()
     again = ledger_in(tmp_path)
     assert [entry.kind for entry in again.history()] == ["budget", "exact", "reserved"]
@@ -92,7 +92,7 @@ def test_reserving_and_committing_again_changes_nothing(ledger):
 
 def test_a_job_id_is_charged_once_whatever_became_of_it(ledger):
     reserve(ledger, "job-1")
-    with pytest.raises(ChargeError, match="is reserved; a job id is used once"):
+    with pytest.raises(ChargeError, match="was charged before and is reserved; a job id may be used only once"):
         reserve(ledger, "job-1", 0.02)
     ledger.commit("job-1")
     with pytest.raises(ChargeError, match="is committed"):
@@ -281,8 +281,8 @@ def test_a_clock_that_jumps_back_changes_nothing_but_the_times_written_down(tmp_
     [
         ("UPDATE entries SET text = replace(text, '\"epsilon\":1.0', '\"epsilon\":9.0')", "edited"),
         ("DELETE FROM entries WHERE sequence = 2", "entry 2 of the ledger is missing"),
-        ("DELETE FROM entries WHERE sequence > 1", "truncated or put back .* its counter knows entry 3"),
-        ("DELETE FROM entries", "truncated or put back"),
+        ("DELETE FROM entries WHERE sequence > 1", "truncated or restored .* its counter contains entry 3"),
+        ("DELETE FROM entries", "truncated or restored"),
         ("UPDATE entries SET sequence = 9 WHERE sequence = 3", "truncated|missing"),
     ],
 )
@@ -309,7 +309,9 @@ def test_a_chain_that_was_computed_anew_after_an_edit_is_refused_by_the_counter(
         digest = forged.digest
         statements.append(f"INSERT INTO entries VALUES ({entry.sequence}, '{forged.text}', '{digest}')")
     edit(tmp_path, *statements)
-    with pytest.raises(LedgerDamagedError, match="its counter knows another entry 3"):
+    with pytest.raises(
+        LedgerDamagedError, match="the ledger was edited or replaced: its counter contains a different entry 3"
+    ):
         ledger_in(tmp_path)
 
 
@@ -323,7 +325,7 @@ def test_an_old_copy_is_refused_also_while_it_is_in_use_until_the_owner_adopts_i
     shutil.copy(tmp_path / "old", tmp_path / "ledger.sqlite")
     for leftover in ("-wal", "-shm"):
         (tmp_path / f"ledger.sqlite{leftover}").unlink(missing_ok=True)
-    with pytest.raises(LedgerDamagedError, match="truncated or put back from an old copy"):
+    with pytest.raises(LedgerDamagedError, match="truncated or restored from an old copy"):
         ledger_in(tmp_path)
     adopted = ledger_in(tmp_path, adopt="the disk burnt; the copy is of yesterday")
     assert adopted.history()[-1].what.reason == "the disk burnt; the copy is of yesterday"
@@ -342,7 +344,7 @@ def test_entries_that_vanish_under_a_running_process_are_noticed_before_the_next
     reserve(ledger, "job-1")
     ledger.commit("job-1")
     edit(tmp_path, "DELETE FROM entries WHERE sequence > 1")
-    with pytest.raises(LedgerDamagedError, match="this process knows entry 3"):
+    with pytest.raises(LedgerDamagedError, match="this process contains entry 3"):
         reserve(ledger, "job-2")
     with pytest.raises(LedgerDamagedError):
         reserve(ledger, "job-2")

@@ -87,7 +87,7 @@ BROKEN = {
     "column 'age' was asked for, and another one or another number of rows came": [STAY, AGE, PATIENT],
     "column 'stay' is not numeric": [AGE, pl.Series("stay", ["secret-7", "1"]), PATIENT],
     "column 'stay' has an empty value": [AGE, pl.Series("stay", [None, 1.0]), PATIENT],
-    "column 'age' has a value that is no number": [pl.Series("age", [float("nan"), 1.0]), STAY, PATIENT],
+    "column 'age' has a value that is not a number": [pl.Series("age", [float("nan"), 1.0]), STAY, PATIENT],
     "it has no rows": [AGE.head(0), STAY.head(0), PATIENT.head(0)],
     "id column 'patient' names a row twice": [AGE, STAY, pl.Series("patient", ["secret-7"] * 2)],
     "id column 'patient' holds neither text nor whole numbers": [AGE, STAY, pl.Series("patient", [0.5, 1.5])],

@@ -155,8 +155,8 @@ REFUSED_BY_VALUES = {
     "column 'age' is not numeric": "patient,age,stay\n1,41,2\nsecret-7,secret-8,3\n",
     "column 'stay' is not numeric": "patient,age,stay\n1,41,secret-8\n",
     "column 'age' has an empty value": "patient,age,stay\n1,41,2\nsecret-7,,3\n",
-    "column 'age' has a value that is no number": "patient,age,stay\n1,41,2\nsecret-7,nan,3\n",
-    "column 'stay' has a value that is no number": "patient,age,stay\n1,41,-inf\nsecret-7,4,NaN\n",
+    "column 'age' has a value that is not a number": "patient,age,stay\n1,41,2\nsecret-7,nan,3\n",
+    "column 'stay' has a value that is not a number": "patient,age,stay\n1,41,-inf\nsecret-7,4,NaN\n",
     "id column 'patient' has an empty value": "patient,age,stay\n1,41,2\n,4,3\n",
     "id column 'patient' has an empty value ": 'patient,age,stay\n1,41,2\n"",4,3\n',
     "id column 'patient' names a row twice": "patient,age,stay\nsecret-7,41,2\nsecret-7,4,3\n",
@@ -200,7 +200,7 @@ REFUSED_IN_PARQUET = {
     "column 'age' has an empty value": pl.DataFrame(
         {"patient": ["1"], "age": [None]}, schema_overrides={"age": pl.Int8}
     ),
-    "column 'age' has a value that is no number": pl.DataFrame({"patient": ["1"], "age": [float("nan")]}),
+    "column 'age' has a value that is not a number": pl.DataFrame({"patient": ["1"], "age": [float("nan")]}),
     "id column 'patient' holds neither text nor whole numbers": pl.DataFrame({"patient": [1.5], "age": [41]}),
     "id column 'patient' names a row twice": pl.DataFrame({"patient": [3, 3], "age": [41, 42]}),
     "it has no rows": pl.DataFrame({"patient": [], "age": []}, schema={"patient": pl.String, "age": pl.Int8}),
@@ -243,7 +243,7 @@ def test_the_id_column_is_refused_as_a_feature(make_config: MakeConfig, tmp_path
 
 def test_a_column_asked_for_twice_is_refused(make_config: MakeConfig, tmp_path: Path) -> None:
     write_as(tmp_path / "visits.csv")
-    with pytest.raises(TableError, match="column 'age' is asked for more than once"):
+    with pytest.raises(TableError, match="column 'age' is requested more than once"):
         describe_table(make_config(), asks_for("age", "age"))
 
 

@@ -4,7 +4,7 @@ from moiety.v1.mailbox_pb2 import ArrayHeader, Envelope, Frame
 
 from transport.messages.frames import (
     CHUNK_BYTES,
-    LARGEST_ARRAY_BYTES,
+    MAX_ARRAY_BYTES,
     Announcement,
     FrameError,
     StreamDecoder,
@@ -89,7 +89,7 @@ def test_only_two_element_types_are_sent(array):
 
 
 def test_an_array_beyond_the_limit_is_not_sent():
-    giant = np.broadcast_to(np.uint64(0), (LARGEST_ARRAY_BYTES // 8 + 1,))
+    giant = np.broadcast_to(np.uint64(0), (MAX_ARRAY_BYTES // 8 + 1,))
     with pytest.raises(ValueError, match="too large for one message"):
         next(array_frames(giant, 0))
 
@@ -97,8 +97,8 @@ def test_an_array_beyond_the_limit_is_not_sent():
 BROKEN = {
     "chunk without header": ([chunk(8)], "without a header"),
     "chunk after the array": ([header(), chunk(16), chunk(8)], "without a header"),
-    "overrun": ([header(), chunk(17)], "overrun"),
-    "overrun by the second chunk": ([header(), chunk(8), chunk(16)], "overrun"),
+    "longer than its header announced": ([header(), chunk(17)], "longer than its header announced"),
+    "overrun by the second chunk": ([header(), chunk(8), chunk(16)], "longer than its header announced"),
     "cut short by a header": ([header(), chunk(8), header(sequence=1)], "cut short by the header"),
     "cut short by the end": ([header(), chunk(8), end_frame()], "cut short by the end"),
     "empty chunk": ([header(), chunk(0)], "empty or longer"),
@@ -107,10 +107,19 @@ BROKEN = {
     "lost array": ([header(sequence=1)], "missing, or came out of order"),
     "no element type": ([header(element_type=0)], "element type 0 is unknown"),
     "unknown element type": ([header(element_type=77)], "element type 77 is unknown"),
-    "length below the shape": ([header((3,), n_bytes=16)], "another number of bytes"),
-    "length above the shape": ([header((3,), n_bytes=32)], "another number of bytes"),
-    "length of another type": ([header((3,), element_type=UINT8, n_bytes=24)], "another number of bytes"),
-    "larger than the limit": ([header((LARGEST_ARRAY_BYTES // 8 + 1,))], "larger than"),
+    "length below the shape": (
+        [header((3,), n_bytes=16)],
+        ("a header announces a number of bytes that does not match its shape and element type"),
+    ),
+    "length above the shape": (
+        [header((3,), n_bytes=32)],
+        ("a header announces a number of bytes that does not match its shape and element type"),
+    ),
+    "length of another type": (
+        [header((3,), element_type=UINT8, n_bytes=24)],
+        ("a header announces a number of bytes that does not match its shape and element type"),
+    ),
+    "larger than the limit": ([header((MAX_ARRAY_BYTES // 8 + 1,))], "larger than"),
     "product overflows 64 bits": ([header((1 << 33, 1 << 33), n_bytes=0)], "larger than"),
     "huge empty shape": ([header((0, 1 << 62), n_bytes=0)], "larger than"),
     "too many dimensions": ([header((1,) * 9)], "dimensions"),
@@ -131,13 +140,13 @@ def test_no_refusal_tells_a_length_a_shape_or_a_count(frames):
     with pytest.raises(FrameError) as caught:
         decode([*frames, end_frame()])
     numbers = "".join(c if c.isdigit() else " " for c in str(caught.value)).split()
-    assert set(numbers) <= {str(CHUNK_BYTES), str(LARGEST_ARRAY_BYTES), "8", "0", "77"}
+    assert set(numbers) <= {str(CHUNK_BYTES), str(MAX_ARRAY_BYTES), "8", "0", "77"}
 
 
 def test_nothing_is_reserved_before_the_announcement_is_accepted():
     decoder = StreamDecoder()
-    announced = decoder.feed(header((LARGEST_ARRAY_BYTES // 8,)))
-    assert announced == Announcement(np.dtype("<u8"), (LARGEST_ARRAY_BYTES // 8,), LARGEST_ARRAY_BYTES)
+    announced = decoder.feed(header((MAX_ARRAY_BYTES // 8,)))
+    assert announced == Announcement(np.dtype("<u8"), (MAX_ARRAY_BYTES // 8,), MAX_ARRAY_BYTES)
     with pytest.raises(RuntimeError, match="accept comes before"):
         decoder.feed(chunk(8))
 

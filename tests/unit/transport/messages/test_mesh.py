@@ -39,7 +39,7 @@ def test_the_environment_overrides_the_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('name = "bob"\n', 'name = "dave"\n', "'dave' is not among them"),
+        ('name = "bob"\n', 'name = "dave"\n', "members: 'dave', the name of this member, is missing"),
         ('{ name = "alice"', '{ name = "bob"', "'bob' appears more than once"),
         ("one.example:7201", "one.example", "members.0.address"),
         ('name = "bob"\n', 'name = "bob"\ndeadline_s = 0\n', "deadline_s"),
@@ -64,7 +64,7 @@ async def test_who_is_accused_of_a_wrong_share_is_logged_by_name():
         on_progress=lambda stage, done, total: None,
     )
     with structlog.testing.capture_logs() as logs:
-        session.accuse(2, "computation/opening 0", "bob sent a wrong share, which was corrected")
+        session.accuse(2, "computation/opening 0", "bob sent a corrupted share, which was corrected")
     (entry,) = logs
     assert (entry["log_level"], entry["member"], entry["job"]) == ("warning", "bob", "job-1")
-    assert entry["event"] == "bob sent a wrong share, which was corrected"
+    assert entry["event"] == "bob sent a corrupted share, which was corrected"

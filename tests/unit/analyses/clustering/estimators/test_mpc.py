@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analyses.clustering.estimators.membership import MembershipGrid
-from analyses.clustering.estimators.mpc import SCALE, MpcCounting
+from analyses.clustering.estimators.mpc import SCALE, MpcEstimator
 from analyses.job.job import JobError, PrivacyTarget
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
@@ -25,11 +25,11 @@ def make_grid(owners=(1, 2, 3), k_local=3, n_parties=3, n_members=None):
 
 
 def calibrated(grid, epsilon=2.0, view="coalition", **options):
-    return MpcCounting.calibrate(grid, PrivacyTarget(epsilon=epsilon, delta=1e-5, view=view), options)
+    return MpcEstimator.calibrate(grid, PrivacyTarget(epsilon=epsilon, delta=1e-5, view=view), options)
 
 
 async def count(counting, memberships, seed="fixed"):
-    """Run the counting among all members; return the coordinator's weights."""
+    """Run the estimator among all members; return the coordinator's weights."""
     grid = counting.grid
     names = {COORDINATOR: "coordinator", **{m: f"member-{m}" for m in grid.members}}
     network = LocalNetwork(names, entropy_of=lambda m: InsecureTestEntropy(f"{seed} {m}"))
@@ -75,7 +75,7 @@ async def test_the_counts_of_all_cells_are_exact_but_for_noise_on_the_lattice(ow
 
 
 async def test_the_noise_has_the_stated_deviation():
-    """Of 1024 cells; the deviation of a sample of that size is within 7 % of the true one in three of its own."""
+    """The noise of 1024 cells: three standard errors of a standard deviation from such a sample are 7 % of it."""
     counting = calibrated(make_grid((1, 2), 32), epsilon=1.0, cells="joint")
     memberships = [np.zeros(N_ROWS, dtype=np.int64)] * 2
     weights, _ = await count(counting, memberships)
@@ -132,7 +132,7 @@ def test_sensitivities_are_those_of_any_two_neighbours(cells):
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"sketches": 4096}, "no option 'sketches'"), ({"cells": "all"}, "cells: must be pairs or joint")],
+    [({"sketches": 4096}, "no option 'sketches'"), ({"cells": "all"}, "cells: must be 'pairs' or 'joint'")],
 )
 def test_an_unknown_option_is_refused(options, says):
     with pytest.raises(JobError, match=says):

@@ -64,7 +64,7 @@ def test_fewer_shares_than_required_fit_every_secret():
         third = (candidate - partial) * pow(weights[2], -1, PRIME) % PRIME
         completed = {**shares, 3: third.to_bytes(SHARE_BYTES, "big")}
         assert recombine_secret(completed, 3) == candidate.to_bytes(32, "big")
-    with pytest.raises(TooFewSharesError, match="2 shares are here, 3 are needed"):
+    with pytest.raises(TooFewSharesError, match="2 shares are available, but 3 are needed"):
         recombine_secret(shares, 3)
 
 

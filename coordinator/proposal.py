@@ -1,4 +1,4 @@
-"""What parties say before a job runs: whether they take it, and whether they hold privacy budget for its plan."""
+"""The proposal of a job to its parties: they accept or refuse it, and reserve privacy budget for its plan."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,8 @@ from transport.calls.channel import wait_until_reachable
 from transport.calls.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
 
 REACH_S = 8.0
-"""How long a party may be away when a job is proposed: longer than the longest pause between attempts to connect."""
+"""Seconds to wait for an unreachable party when a job is proposed: longer than any pause between connection
+attempts."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class JobFailedError(Exception):
         self.verdict = verdict
 
 
-class Asking:
-    """Asks the parties of one job, all at once.
+class Proposal:
+    """Proposes one job to its parties, concurrently.
 
     Args:
         job_id: the job.
@@ -73,7 +74,7 @@ class Asking:
 
     @property
     def waits_for_owners(self) -> bool:
-        """Whether all that is missing is the word of people."""
+        """Whether the job only waits for owners' approvals."""
         return bool(self._waiting)
 
     @property
@@ -123,13 +124,13 @@ class Asking:
         return schema
 
     async def reserve(self, plan: Plan) -> None:
-        """Let all parties agree to the plan and hold privacy budget for it. Owners of data may take their time.
+        """Ask all parties to agree to the plan and reserve privacy budget for it. Owners of data have no deadline.
 
-        The first refusal ends it: no other owner is asked any longer. Who has agreed holds its budget as long as we
-        listen to it, and soon after gives up what does not run.
+        The first refusal ends the proposal, and no other owner is asked any more. A party that has agreed keeps its
+        reservation as long as we listen to it, and gives it up soon after that if the job does not run.
 
         Raises:
-            JobFailedError: a party refuses, does not answer, or is lost before all have agreed.
+            JobFailedError: a party refuses, does not answer, or drops out before all have agreed.
         """
         schemas_json = [schema.canonical_json() for schema in plan.schemas]
         digest = plan.digest()
@@ -150,14 +151,14 @@ class Asking:
     async def _reserve_at(
         self, party: RosterParty, schemas_json: Sequence[str], digest: bytes, agreed: asyncio.Event
     ) -> Verdict:
-        """Ask one party, and listen on once it has agreed. Returns why it holds no budget, or no longer."""
+        """Ask one party and keep listening once it has agreed. Returns why it holds no reservation any more."""
         name, n_messages = party.identity.name, 0
         try:
             async with asyncio.timeout(self._job.deadline_s) as silence:
                 async for answer in party.client.reserve(self._job_id, schemas_json, digest):
                     n_messages += 1
                     if n_messages > MAX_RESERVE_MESSAGES:
-                        what = f"sent more than {MAX_RESERVE_MESSAGES} messages instead of an answer to the plan"
+                        what = f"it sent more than {MAX_RESERVE_MESSAGES} messages without answering the plan"
                         return Verdict(f"party {name} {what}", name)
                     match answer:
                         case Waiting(text):
@@ -170,9 +171,9 @@ class Asking:
                             silence.reschedule(None)
                             self._waiting.discard(name)
                             agreed.set()
-            return Verdict(f"party {name} agreed, and gave up its reservation before the others had agreed", name)
+            return Verdict(f"party {name} agreed, but gave up its reservation before the others had agreed", name)
         except TimeoutError:
-            return Verdict(f"party {name} did not answer to the plan for {self._job.deadline_s:g} s", name)
+            return Verdict(f"party {name} did not answer the plan within {self._job.deadline_s:g} s", name)
         except ServiceError as error:
             return Verdict(f"party {name}: {error}", name)
         finally:

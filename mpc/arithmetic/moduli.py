@@ -1,0 +1,51 @@
+"""The primes of residue fields, and the constants that the kernels need for the residues of one word."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+
+PRIMES = (2097143, 2097133, 2097131, 2097097, 2097091, 2097083)
+"""The six largest primes below 2^21."""
+
+
+@dataclass(frozen=True)
+class WordConstants:
+    """The constants that the kernels use for the three residues of one word; unused residues have modulus 1."""
+
+    primes: Words
+    inverses: NDArray[np.float64]
+    mask: np.uint64
+    garner: Words
+    order: int
+
+
+@functools.cache
+def words_of(primes: tuple[int, ...]) -> tuple[WordConstants, ...]:
+    """Return the constants of the words that hold residues modulo these primes, three to a word."""
+    words = []
+    for start in range(0, len(primes), RESIDUES_PER_WORD):
+        used = primes[start : start + RESIDUES_PER_WORD]
+        p0, p1, p2 = used + (1,) * (RESIDUES_PER_WORD - len(used))
+        moduli = np.array([p0, p1, p2], dtype=np.uint64)
+        words.append(
+            WordConstants(
+                primes=moduli,
+                inverses=1.0 / moduli.astype(np.float64),
+                mask=np.uint64(
+                    sum(((1 << (p - 1).bit_length()) - 1) << (RESIDUE_BITS * i) for i, p in enumerate(used))
+                ),
+                garner=np.array([pow(p0, -1, p1), pow(p0 * p1, -1, p2)], dtype=np.uint64),
+                order=math.prod(used),
+            )
+        )
+    return tuple(words)
+
+
+def is_prime(n: int) -> bool:
+    """Return whether n is a prime, by trial division."""
+    return n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))
