@@ -22,7 +22,11 @@ def _logistic(**parameters):
 
 
 JOBS: dict[str, Variant] = {
-    **{name: v for name, v in VARIANTS.items() if not name.startswith("clustering") and "threshold" not in name},
+    **{
+        name: v
+        for name, v in VARIANTS.items()
+        if not name.startswith(("clustering", "distribution")) and "threshold" not in name
+    },
     "logistic-regression": _logistic(),
     "logistic-regression, three sums": _logistic(release="three-sums"),
     "logistic-regression, order 3": _logistic(order=3, weight_norm=3.0),

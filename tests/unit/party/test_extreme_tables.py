@@ -15,7 +15,7 @@ from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.registry import ANALYSES
-from dp.cost.views import EVENT_UNIT, UNIT
+from dp.cost.views import EVENT_UNIT, ROW_UNIT, UNIT
 from party.events import FinishedEvent, ProgressEvent
 from party.policy import Policy, Rules
 
@@ -48,12 +48,22 @@ JOBS = {
     "moments laplace": (CODE, {"method": "laplace", "order": 1}),
     "moments sketch": (CODE, {"method": "sketch", "order": 2, "sketch_rows": 64}),
     "moments threshold": (CODE, {"method": "threshold", "order": 2, "threshold": 6}),
+    "distribution": (("x0",), {"buckets": 16, "smoothing": 1}),
+    "distribution tree": (("x0",), {"buckets": 16, "method": "tree"}),
+    "distribution masked": (("x0",), {"buckets": 16, "method": "masked"}),
     "secure-sum": (X, {"max_rows": 100, "units": 16}),
     "secure-mean": (X, {"max_rows": 100, "units": 16}),
     "secure-mean weighted": (X, {"max_rows": 100, "units": 16, "weight": 1}),
     "secure-histogram": (("x0",), {"max_rows": 100, "edges": [-1.0, 0.0, 1.0, 3.0]}),
 }
-UNITS = {"moments threshold": EVENT_UNIT, "clustering sketches": UNIT_AGAINST_COORDINATOR}
+UNITS = {
+    "moments threshold": EVENT_UNIT,
+    "clustering sketches": UNIT_AGAINST_COORDINATOR,
+    **dict.fromkeys(("distribution", "distribution tree", "distribution masked"), ROW_UNIT),
+}
+EPSILONS = {"distribution": 8.0, "distribution tree": 8.0}
+"""Where 50 is more than a response may have."""
+
 BEYOND = float(np.finfo(np.float64).max)
 TABLES = {
     "many rows": lambda rng, shape: rng.uniform(-1, 3, (60, shape)),
@@ -84,7 +94,7 @@ async def told_of(name, make, folder):
             "analysis": name.split()[0],
             "inputs": [{"party": p, "table": "people", "columns": at[p]} for p in PARTIES],
             "privacy": {
-                "epsilon": 50.0,
+                "epsilon": EPSILONS.get(name, 50.0),
                 "delta": 1e-6,
                 "view": "coordinator" if name == "clustering sketches" else "coalition",
             },

@@ -12,11 +12,14 @@ from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.plan import WAVES, DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
+from analyses.distribution.wave_moments import gain_of_a_response, moments
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.accounting import Adjacency
 from dp.cost.views import VIEWS
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.wave import Wave
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
@@ -282,3 +285,39 @@ async def test_responses_that_no_rows_explain_do_not_fit():
     poisoned = await run_plan(honest.plan, tables, network, analysis=replace(ANALYSIS, party=lying))
     assert abs(honest.result["fit"]) < 6
     assert poisoned.result["fit"] > honest.result["fit"] + 4
+
+
+async def test_messages_of_another_length_are_refused_and_their_sender_named():
+    found, tables = planned()
+    network = local_network(found, entropy_of=entropy_of)
+
+    async def short(session, plan, table):
+        send = session.send
+
+        async def changed(to, stage, message):
+            if to == COORDINATOR and stage == RESPONSES_STAGE and session.me == 2:
+                message = message[:-1]
+            await send(to, stage, message)
+
+        session.send = changed
+        return await protocol.party(session, plan, table)
+
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=short))
+    failure = run.ends[COORDINATOR]
+    assert isinstance(failure, PeerViolationError)
+    assert failure.member == 2
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_one_lie_moves_the_closed_mean_by_no_more_than_the_result_says(epsilon):
+    """Of slots that all hold rows: `gain_of_a_response` is attained between the two outermost outputs."""
+    wave, n = Wave.square(64, Odds.of_epsilon(epsilon)), 500
+    counts = np.bincount(np.random.default_rng(3).integers(0, wave.n_outputs, n), minlength=wave.n_outputs)
+    gain = gain_of_a_response(wave, n)
+    found = []
+    for output in range(wave.n_outputs):
+        lied = counts.copy()
+        lied[np.flatnonzero(counts)[0]] -= 1
+        lied[output] += 1
+        found.append(moments(wave, lied).mean)
+    assert max(found) - min(found) == pytest.approx(gain)

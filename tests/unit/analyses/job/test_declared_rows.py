@@ -14,8 +14,9 @@ from mpc.protocol.session import COORDINATOR
 
 LEAST, MOST = 6, 64
 SKETCHES = {"accept_no_protection_against_parties": True, "sketches": 64}
-OWN_ROWS = ("secure-sum", "secure-mean", "secure-histogram")
-"""Analyses of parties' own rows, which need no declaration: they clip totals to their `max_rows`."""
+OWN_ROWS = ("distribution", "secure-sum", "secure-mean", "secure-histogram")
+"""Analyses of parties' own rows: sums clip totals to their `max_rows`, and need no declaration; a distribution has no
+such parameter, as its slots and counts are sized by what is declared."""
 
 JOBS = [
     ("pca", {"components": 2}),
@@ -34,6 +35,10 @@ JOBS = [
     ("clustering", {"k": 3, "k_local": 2, "counting": "ldp"}),
     ("clustering", {"k": 3, "k_local": 2, "counting": "pattern"}),
     ("clustering", {"k": 3, "k_local": 2, "counting": "fm-sketch", "counting_options": SKETCHES}),
+    ("distribution", {"buckets": 16, "smoothing": 1}),
+    ("distribution", {"buckets": 16, "method": "bins", "bins": 16}),
+    ("distribution", {"buckets": 16, "method": "tree"}),
+    ("distribution", {"buckets": 16, "method": "masked"}),
     ("secure-sum", {"max_rows": 20, "units": 64}),
     ("secure-mean", {"max_rows": 20, "units": 64}),
     ("secure-histogram", {"max_rows": 20, "edges": [0, 0.5, 1]}),
@@ -53,7 +58,8 @@ def table(party, n_rows):
 
 async def traffic(analysis, parameters, n_rows):
     """What the coordinator can see of a job: who tells it what, of which size, and how everybody's part ended."""
-    privacy = {"epsilon": 500.0, "delta": 1e-5, "view": "coordinator"}
+    of_a_response = analysis == "distribution" and parameters.get("method") != "masked"
+    privacy = {"epsilon": 8.0 if of_a_response else 500.0, "delta": 1e-5, "view": "coordinator"}
     inputs = [{"party": p, "table": "people"} for p in PARTIES]
     job = Job.model_validate(
         {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "deadline_s": 30}
