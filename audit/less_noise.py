@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.matrix_factorization.job_plan import OwnItemsNoise, RoundNoise
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
@@ -70,6 +71,10 @@ def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:
 
 def _shared(mechanism: SharedSkellam, factor: Fraction) -> SharedSkellam:
     return replace(mechanism, party_mu=round(mechanism.party_mu * factor))
+
+
+def _of_a_round(mechanism: RoundNoise | OwnItemsNoise, factor: Fraction) -> RoundNoise | OwnItemsNoise:
+    return replace(mechanism, noise=with_noise(mechanism.noise, factor))
 
 
 def _gram(mechanism: NoisyGram, factor: Fraction) -> NoisyGram:
@@ -172,6 +177,8 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     NoisySizes: _sizes,
     NoisyColumnSums: _column_sums,
     SumNoise: _sum,
+    RoundNoise: _of_a_round,
+    OwnItemsNoise: _of_a_round,
     NoisySketch: _sketch,
     PartitionTree: _tree,
     NoisyLloyd: _lloyd,

@@ -1,4 +1,4 @@
-"""`moiety party jobs`, `approve`, `refuse` and `report`: the owner's decisions on jobs, and the reports of jobs."""
+"""`moiety party jobs`, `approve`, `refuse`, `report` and `recommend`: decisions on jobs, and what they leave here."""
 
 import json
 import math
@@ -95,9 +95,36 @@ def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) ->
             print_text("\n".join(describe_report(found)))
 
 
+def recommend(
+    config: Config,
+    job: Annotated[str, typer.Option(help="Identifier of a matrix factorization that ended here.")],
+    user: Annotated[str, typer.Option(help="As the party's table calls it.")],
+    top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent."""
+    with exit_codes():
+        from analyses.matrix_factorization.serving import UnknownUserError
+        from party.recommend import NoModelError, recommend_for
+        from party.tables.table import UnusableTableError
+
+        try:
+            found = recommend_for(read_config(config), job, user, top=top)
+        except (NoModelError, UnknownUserError) as error:
+            fail(str(error), ExitCode.NOT_FOUND)
+        except UnusableTableError as error:
+            fail(error.detail, ExitCode.FAILED)
+        except ValueError as error:
+            fail(str(error), ExitCode.USAGE)
+        if output is Format.JSON:
+            print_json([{"item": one.item, "rating": one.rating} for one in found])
+        else:
+            print_text("\n".join(f"{one.rating:7.3f}  {one.item}" for one in found))
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the commands to `moiety party`."""
-    for command in (jobs, approve, refuse, report):
+    for command in (jobs, approve, refuse, report, recommend):
         app.command()(command)
 
 

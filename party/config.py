@@ -13,7 +13,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
 from party.policy import Policy
-from party.tables.config import TableConfig
+from party.tables.ratings_config import AnyTableConfig
 from service.logs import LogFormat
 from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
 
@@ -85,7 +85,7 @@ class PartyConfig(Settings):
     tls: TlsFiles
     coordinator: CoordinatorPin
     peers: dict[Name, Address]
-    tables: tuple[TableConfig, ...] = ()
+    tables: tuple[AnyTableConfig, ...] = ()
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
     policy: Policy = Policy()

@@ -78,6 +78,8 @@ def write_report(
         "budget": None if budget is None else dict(budget),
         "elapsed_s": elapsed_s,
     }
+    if local.kept:
+        report["kept"] = local.kept
     return keep_report(data_dir, job_id, report)
 
 

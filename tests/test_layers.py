@@ -56,7 +56,7 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
-        "distribution": {"job", "rows"},
+        "distribution": {"job", "rows", "sums"},
         "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},

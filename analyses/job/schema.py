@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from analyses.job.job import Finite, Name, PublicModel
+from analyses.job.ratings import RatingRows, RatingsSchema
 from analyses.job.row_ids import Persons
 from analyses.job.row_ids import digest_of_ids as digest_of_ids
 
@@ -51,6 +52,8 @@ class BlockSchema(PublicModel):
         rows: how many the table may have; None where its owner does not say.
         most_rows_per_person: of one person's rows so many count where a job protects persons; None where the table does
             not say whose its rows are.
+        ratings: of a table of ratings, which has no columns: analyses of columns refuse it for that. None for any other
+            table, whose JSON does not show the field.
     """
 
     party: Name
@@ -58,6 +61,13 @@ class BlockSchema(PublicModel):
     has_ids: bool = False
     rows: RowRange | None = None
     most_rows_per_person: RowsPerPerson | None = None
+    ratings: Annotated[RatingsSchema | None, Field(exclude_if=lambda ratings: ratings is None)] = None
+
+    @model_validator(mode="after")
+    def _ratings_have_no_columns(self) -> Self:
+        if self.ratings is not None and (self.columns or self.has_ids or self.most_rows_per_person is not None):
+            raise ValueError("ratings: a table of ratings has no columns, no ids and no persons beside its users")
+        return self
 
     @model_validator(mode="after")
     def _rows_are_ordered(self) -> Self:
@@ -80,18 +90,24 @@ class Table:
             analyses clip and count.
         ids_digest: `digest_of_ids` of the id column; empty where the table has none.
         persons: whose its rows are; None where the table does not say.
+        ratings: the rows of a table of ratings, whose `values` have no columns; None for any other table.
 
     Raises:
-        ValueError: there are fewer or more rows than the schema declares, or not of each row its person although the
-            schema says so.
+        ValueError: there are fewer or more rows than the schema declares, or not of each row its person, or no ratings,
+            although the schema says so.
     """
 
     schema: BlockSchema
     values: NDArray[np.float64] = field(repr=False)
     ids_digest: bytes = field(default=b"", repr=False)
     persons: Persons | None = field(default=None, repr=False)
+    ratings: RatingRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if (self.ratings is None) != (self.schema.ratings is None):
+            raise ValueError(f"the table of {self.schema.party} must hold ratings if and only if its schema says so")
+        if self.ratings is not None and len(self.ratings.values) != self.n_rows:
+            raise ValueError(f"the table of {self.schema.party} does not hold one rating in each row")
         if not self.schema.admits(self.n_rows):
             raise ValueError(
                 f"the number of rows in the table of {self.schema.party} is outside the range that it declares"
@@ -120,6 +136,8 @@ class LocalReport:
         mapped_values: per column, how many values the analysis could not take as they stood, and mapped by its public
             rule: no category, no label, no whole number, in no bin. Columns without such a rule are left out.
         surplus_rows: how many rows did not count because their persons had more than count.
+        kept: what the analysis leaves at the party for later commands, as JSON data; it may depend on the party's own
+            rows without noise.
     """
 
     n_rows: int
@@ -127,3 +145,4 @@ class LocalReport:
     clipped_rows: int
     mapped_values: dict[str, int] = field(default_factory=dict)
     surplus_rows: int = 0
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -131,6 +131,50 @@ def user_ridges(model: FactorModel, prior: Prior, features: Floats | None = None
 # -- coordinator ---------------------------------------------------------------------------------------------------
 
 
+class HorizontalRounds:
+    """What the coordinator makes of the opened sums, round after round.
+
+    Args:
+        plan: public.
+        estimates: public choices.
+
+    Attributes:
+        n_opened: how many rounds have been opened.
+    """
+
+    def __init__(self, plan: FactorPlan, estimates: Estimates) -> None:
+        self.n_opened = 0
+        self._plan, self._estimates = plan, estimates
+        self._model: FactorModel | None = None
+        self._released: OffsetPosterior | None = None
+
+    @property
+    def model(self) -> FactorModel | None:
+        """What is broadcast before the next round; None before round 0."""
+        return self._model
+
+    def improve(self, opened: Integers) -> None:
+        """Take in the sum of the next round, noise in excess removed."""
+        if self._released is None:
+            self._released = offsets_of(self._plan, self._estimates, opened)
+            self._model = first_model(self._plan, self._estimates, self._released)
+        else:
+            self._model = improved(self._plan, self._estimates, self._released, self.n_opened, opened)
+        self.n_opened += 1
+
+    def result(self) -> FactorResult:
+        """Return what the rounds so far came to; there is at least one.
+
+        Where only round 0 was opened, the vectors broadcast since then are random, and the result has zeros.
+        """
+        assert self._model is not None
+        assert self._released is not None
+        model = self._model
+        if self.n_opened == 1:
+            model = FactorModel(model.offsets_q, np.zeros_like(model.vectors_q), model.units)
+        return FactorResult(model, self._released, self.n_opened - 1)
+
+
 def run(plan: FactorPlan, estimates: Estimates, noisy_sum: NoisySum) -> FactorResult:
     """Ask for the sums of all rounds, one after the other, and improve the model by each.
 
@@ -139,17 +183,15 @@ def run(plan: FactorPlan, estimates: Estimates, noisy_sum: NoisySum) -> FactorRe
     Raises:
         TooFewSurvivorsError: in round 0, after which there is nothing yet.
     """
-    released = offsets_of(plan, estimates, noisy_sum(0, None))
-    model = first_model(plan, estimates, released)
-    for t in range(1, plan.n_rounds + 1):
+    rounds = HorizontalRounds(plan, estimates)
+    for t in range(plan.n_rounds + 1):
         try:
-            opened = noisy_sum(t, model)
+            rounds.improve(noisy_sum(t, rounds.model))
         except TooFewSurvivorsError:
-            if t == 1:  # the vectors broadcast so far are random
-                model = FactorModel(model.offsets_q, np.zeros_like(model.vectors_q), model.units)
-            return FactorResult(model, released, t - 1)
-        model = improved(plan, estimates, released, t, opened)
-    return FactorResult(model, released, plan.n_rounds)
+            if t == 0:
+                raise
+            break
+    return rounds.result()
 
 
 def offsets_of(plan: FactorPlan, estimates: Estimates, opened: Integers) -> OffsetPosterior:
@@ -194,7 +236,9 @@ def improved(
 # -- stage 3: at a party, never sent -------------------------------------------------------------------------------
 
 
-def own_offsets(plan: FactorPlan, result: FactorResult, ratings: Ratings, prior: Prior) -> Floats:
+def own_offsets(
+    plan: FactorPlan, result: FactorResult, ratings: Ratings, prior: Prior, *, is_included: bool = True
+) -> Floats:
     """Return a party's own offsets, shape (items,): the posterior given its exact ratings and the others' noisy sums.
 
     The opened sums less the party's own exact part are the others', with all of the noise. So with the others' count
@@ -203,9 +247,16 @@ def own_offsets(plan: FactorPlan, result: FactorResult, ratings: Ratings, prior:
         b_j = (g_j / tau^2 + c s / var + sum (d - a_i) / r^2) / (1 / tau^2 + c^2 / var + n_j / r^2),
 
     a few times in turn with the means a_i of the party's users. Private to the party, and never sent.
+
+    Args:
+        plan: public.
+        result: of all rounds.
+        ratings: of the party's users.
+        prior: public constants.
+        is_included: whether the party's own part is in the opened sums: whether it survived round 0.
     """
     rule, k = plan.params.rule, plan.params.ratings_per_user
-    own = add_offsets(rule, ratings).reshape(-1, 2).T / float(rule.units)
+    own = add_offsets(rule, ratings).reshape(-1, 2).T / float(rule.units) * float(is_included)
     counts = np.maximum(result.released.opened_counts - own[0] / float(rule.count_weight), 0.0)
     sums = result.released.opened_sums - own[1]
     variance = result.released.deviation**2 + counts * prior.residual_variance / k**0.5

@@ -170,10 +170,10 @@ def plan_factors(params: FactorParams, members: Members, *, epsilon: float, delt
         if params.setting == "vertical" and n_rounds == 0:
             raise JobError("parameters.n_rounds: the vertical setting has at least one sweep")
         chosen = FactorParams(**{**vars(params), "rank": rank, "n_rounds": n_rounds})
-        mu = _least_mu(lambda mu: _releases(chosen, members, mu), epsilon=epsilon, delta=delta, view=view)
+        mu = _least_mu(lambda mu: releases_of(chosen, members, mu), epsilon=epsilon, delta=delta, view=view)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
-    releases = _releases(chosen, members, mu)
+    releases = releases_of(chosen, members, mu)
     if max(release.mu for release in releases) > MAX_MU:
         raise JobError("privacy: a round needs more noise than the sampler can draw; use a larger epsilon")
     return FactorPlan(chosen, members, releases, delta)
@@ -256,7 +256,7 @@ def factors_pay(params: FactorParams, *, epsilon: float, delta: float, members: 
     if params.setting == "vertical" or params.ratings_per_user < MIN_AUTO_RATINGS:
         return False
     single = FactorParams(**{**vars(params), "rank": 0, "n_rounds": 0})
-    mu = _least_mu(lambda mu: _releases(single, members, mu), epsilon=epsilon, delta=delta, view="coordinator")
+    mu = _least_mu(lambda mu: releases_of(single, members, mu), epsilon=epsilon, delta=delta, view="coordinator")
     signal = math.sqrt(params.rule.offset_bound / (2 * mu))
     return params.n_users * math.sqrt(params.ratings_per_user) / params.n_items * signal > MIN_AUTO_SIGNAL
 
@@ -272,8 +272,8 @@ def _least_mu(releases: Callable[[int], tuple[SumNoise, ...]], *, epsilon: float
     return least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta)
 
 
-def _releases(params: FactorParams, members: Members, mu: int) -> tuple[SumNoise, ...]:
-    """Return all releases, given the parameter of the first."""
+def releases_of(params: FactorParams, members: Members, mu: int) -> tuple[SumNoise, ...]:
+    """Return all releases, given the parameter of the first; `rank` and `n_rounds` are filled in."""
     if params.setting == "vertical":
         return _vertical_releases(params, members, mu)
     m, p, n_rounds, rule = params.n_items, params.rank, params.n_rounds, params.rule

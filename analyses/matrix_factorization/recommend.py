@@ -66,6 +66,27 @@ def recommend(
     own = Ratings.of(np.zeros(len(rated), dtype=np.int64), rated, np.clip(ratings, *bounds) - centre, 1, n_items)
     solved = solve_users(model, own, prior, features)[0]
     scores = model.offsets + item_rows(model, features) @ solved
+    return best_of(scores, rated, top=top, centre=centre, bounds=bounds)
+
+
+def best_of(
+    scores: Floats, rated: Integers, *, top: int, centre: float, bounds: tuple[float, float]
+) -> tuple[Recommendation, ...]:
+    """Return the `top` items of the highest score that are not rated.
+
+    Args:
+        scores: shape (items,), predicted ratings less the centre.
+        rated: places of the items that are left out.
+        top: at most so many, 1 or more.
+        centre: mu0.
+        bounds: of a rating.
+
+    Raises:
+        ValueError: `top` is below 1.
+    """
+    if top < 1:
+        raise ValueError(f"at least 1 item is recommended, not {top}")
+    n_items, scores = len(scores), scores.copy()
     scores[rated] = -np.inf
     n_shown = min(top, n_items - len(rated))
     if n_shown == 0:

@@ -162,11 +162,19 @@ class Owner:
             sweep: 0 .. T - 1.
             users: as broadcast after the sweep before.
         """
-        plan, at = self._plan, 2 * sweep
-        release = plan.releases[at]
-        total = add_ratings(plan.params.rule, self._by_item, users.offsets, users.vectors, squared_length_of(plan))
-        noise = replace(release, length=len(total)).draw(self._entropy, [])
-        opened = OpenedRows.read(plan, at, total + noise)
+        total = self.item_sums(users)
+        noise = replace(self._plan.releases[2 * sweep], length=len(total)).draw(self._entropy, [])
+        return self.take_items(sweep, total + noise)
+
+    def item_sums(self, users: FactorModel) -> Integers:
+        """Return the sum of the owner's ratings' vectors by item. Private: noise is added before anything uses it."""
+        plan = self._plan
+        return add_ratings(plan.params.rule, self._by_item, users.offsets, users.vectors, squared_length_of(plan))
+
+    def take_items(self, sweep: int, noisy: Integers) -> FactorModel:
+        """Return offsets and vectors of the owner's items from `item_sums` with noise; `sweep` as `release_items`."""
+        plan = self._plan
+        opened = OpenedRows.read(plan, 2 * sweep, noisy)
         released = self._offsets(opened)
         self._expected = released.expected
         if plan.rank == 0:
@@ -189,7 +197,7 @@ class Owner:
         plan, items = self._plan, self._items
         return add_ratings(plan.params.rule, self._by_user, items.offsets, items.vectors, squared_length_of(plan))
 
-    def own_model(self, users: FactorModel, opened: OpenedRows) -> tuple[Floats, Floats]:
+    def own_model(self, users: FactorModel, opened: OpenedRows, *, is_included: bool = True) -> tuple[Floats, Floats]:
         """Return (offset, vector) of the owner's items and of all users, from its exact ratings. Never sent.
 
         In turn: items by ridge from the owner's own exact ratings, about the released regression; users from the
@@ -198,6 +206,7 @@ class Owner:
         Args:
             users: of the last sweep.
             opened: the user release of the last sweep.
+            is_included: whether the owner's own part is in it: whether the owner survived that round.
 
         Returns:
             shapes (items, 1 + p) and (users, 1 + p).
@@ -205,7 +214,9 @@ class Owner:
         plan, prior, p = self._plan, self._prior, self._plan.rank
         r2 = prior.items.residual_variance
         rule, width = plan.params.rule, 2 + p
-        own = self.user_vector()[: self._by_user.n_rows * width].reshape(-1, width) / float(rule.units)
+        own = np.zeros((self._by_user.n_rows, width))
+        if is_included:
+            own = self.user_vector()[: self._by_user.n_rows * width].reshape(-1, width) / float(rule.units)
         others = replace(
             opened, counts=opened.counts - own[:, 0] / float(rule.count_weight), sums=opened.sums - own[:, 1:]
         )

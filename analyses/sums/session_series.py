@@ -109,7 +109,13 @@ async def contribute_to_series(session: Session, agreed: SessionSeries, contribu
 
 
 async def conduct_series(
-    session: Session, agreed: SessionSeries, *, stage_s: float, first_input: bytes, after_round: AfterRound
+    session: Session,
+    agreed: SessionSeries,
+    *,
+    stage_s: float,
+    first_input: bytes,
+    after_round: AfterRound,
+    may_end_early: bool = False,
 ) -> tuple[OpenedSum, ...]:
     """Do the coordinator's part in all rounds.
 
@@ -119,19 +125,21 @@ async def conduct_series(
         stage_s: deadline of a stage in seconds; parties that have not answered by then are left out.
         first_input: public input of round 0.
         after_round: see `mpc.secagg.series.AfterRound`.
+        may_end_early: see `mpc.secagg.series.host_series`.
 
     Returns:
         What each round came to, in order.
 
     Raises:
-        TooFewMembersError: too few answered in the last attempt of a round.
+        TooFewMembersError: too few answered in the last attempt of a round: of round 0, with `may_end_early`.
         ProtocolError: a sum cannot be opened.
     """
     dropped_out: set[int] = set()
     identities = await receive_identities(session, agreed.n_parties, stage_s, dropped_out)
     link = _CoordinatorLink(session, agreed, stage_s, dropped_out)
     try:
-        return await host_series(agreed.series(session, identities), link, first_input, after_round)
+        series = agreed.series(session, identities)
+        return await host_series(series, link, first_input, after_round, may_end_early=may_end_early)
     finally:
         await link.close()
 
@@ -149,6 +157,18 @@ def stages_before_vectors(n_rounds: int, attempts: int) -> frozenset[str]:
     ids = [RoundId("", number, attempt) for number in range(n_rounds) for attempt in range(attempts)]
     names = (name_in_series(stage, round_id) for stage in (Stage.ADVERTISE, Stage.SHARE) for round_id in ids)
     return frozenset({IDENTITY_STAGE, *names})
+
+
+def stages_beside_vectors_of(number: int, n_rounds: int, attempts: int) -> frozenset[str]:
+    """Return the names of all that parties send the coordinator, but for a round's vectors and what follows them.
+
+    The noise of that round has nothing to hide in them: they are keys, sealed shares of keys, and messages of other
+    rounds, each of which has noise of its own.
+    """
+    ids = [RoundId("", other, attempt) for other in range(n_rounds) for attempt in range(attempts)]
+    after_vectors = (Stage.MASK, Stage.AGREE, Stage.UNMASK)
+    others = (name_in_series(stage, one) for one in ids for stage in after_vectors if one.number != number)
+    return stages_before_vectors(n_rounds, attempts) | frozenset(others)
 
 
 class _PartyLink:

@@ -28,6 +28,9 @@ TABLE_UNIT = "whole table of one party"
 EVENT_UNIT = "event"
 """One of the events that a party's value counts."""
 
+RATING_UNIT = "rating of an item by a user"
+"""What one table says of one user and one item."""
+
 MEMBER_UNIT = "one member's records"
 """Everything that a member of a masked sum contributes to it."""
 

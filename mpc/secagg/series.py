@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import Entropy
-from mpc.errors import LocalFaultError, PeerViolationError
+from mpc.errors import LocalFaultError, PeerViolationError, TooFewSharesError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import SumCoordinator
@@ -203,7 +203,12 @@ async def take_part_in_series(
 
 
 async def host_series(
-    series: Series, link: CoordinatorSeriesLink, first_input: bytes, after_round: AfterRound
+    series: Series,
+    link: CoordinatorSeriesLink,
+    first_input: bytes,
+    after_round: AfterRound,
+    *,
+    may_end_early: bool = False,
 ) -> tuple[OpenedSum, ...]:
     """Take the coordinator through a series.
 
@@ -212,12 +217,15 @@ async def host_series(
         link: to the members.
         first_input: the public input of round 0.
         after_round: see `AfterRound`.
+        may_end_early: whether a round after round 0 in which too few answer ends the series in good order: members
+            hear that it is over, and the rounds before it are the result.
 
     Returns:
         What each round came to, in order.
 
     Raises:
-        TooFewMembersError: too few answered in the last attempt of a round.
+        TooFewMembersError, TooFewSharesError: too few answered in the last attempt of a round: of round 0, with
+            `may_end_early`.
         ProtocolError: a sum cannot be opened.
     """
     found: list[OpenedSum] = []
@@ -225,7 +233,17 @@ async def host_series(
     for number in range(series.n_rounds):
         if public_input is None:
             break
-        config, opened = await _host_round(series, number, public_input, link)
+        try:
+            config, opened = await _host_round(series, number, public_input, link)
+        except TooFewMembersError:
+            if not may_end_early or not found:
+                raise
+            await link.end_attempt()
+            break
+        except TooFewSharesError:
+            if not may_end_early or not found:
+                raise
+            break  # members that have answered the last stage wait for the next announcement already
         found.append(opened)
         public_input = await after_round(config, opened)
     await link.announce(None)

@@ -19,6 +19,8 @@ from analyses.job.job import JobInput
 from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import BlockSchema, Table
 from party.tables.config import TableConfig, TableOwner
+from party.tables.ratings import read_ratings
+from party.tables.ratings_config import RatingsTableConfig
 from party.tables.source import SourceError
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -102,6 +104,10 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
     """
     named = _named(owner, brought)
     table = named.table
+    if isinstance(table, RatingsTableConfig):
+        if brought.columns:
+            raise named.refusal("it holds ratings, of which a job gets all or none; the job must name no columns")
+        return BlockSchema(party=owner.name, rows=table.rows, ratings=table.schema_of_ratings)
     names = brought.columns or table.usual_columns
     for name in names:
         if names.count(name) > 1:
@@ -145,6 +151,12 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
     schema = describe_table(owner, brought)
     named = _named(owner, brought)
     table = named.table
+    if isinstance(table, RatingsTableConfig):
+        with named.used():
+            ratings = read_ratings(table)
+            if not schema.admits(len(ratings.values)):
+                raise SourceError("its number of rows is outside the range that its owner declares")
+        return Table(schema, np.empty((len(ratings.values), 0)), ratings=ratings)
     with named.used():
         values, keys = _read(table, [column.name for column in schema.columns])
         if not schema.admits(len(values)):

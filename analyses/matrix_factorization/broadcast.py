@@ -1,0 +1,170 @@
+"""What the coordinator sends to all members, as bytes: the model before a round, and at the end what was released.
+
+The model before a round is that round's public input, so the members of the round have all received the same: each
+signs its digest (`mpc.secagg.series`). It names the round, so that the model of another round is refused. At the end
+there is no round any more, so the members tell each other the digest of what they received.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.matrix_factorization.model import MAX_VALUE, FactorModel
+from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
+from mpc.protocol.session import COORDINATOR, Session
+
+Integers = NDArray[np.int64]
+
+RELEASED_STAGE = "released model"
+ECHO_STAGE = f"{RELEASED_STAGE} echo"
+
+_NUMBER_BYTES = 8
+_MAX_UNITS = 1 << 20
+
+
+@dataclass(frozen=True)
+class ModelFormat:
+    """How a model of a plan crosses the network: 8 bytes for the number, then 32-bit integers, little-endian.
+
+    Attributes:
+        n_rows: of the model: items, or users in the vertical setting.
+        rank: p.
+        units: lattice points per 1.
+
+    Raises:
+        LocalFaultError: values of the lattice do not fit into 32 bits.
+    """
+
+    n_rows: int
+    rank: int
+    units: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.units <= _MAX_UNITS:
+            raise LocalFaultError(f"a model has 1 to {_MAX_UNITS} lattice points per 1, so that it fits into 32 bits")
+
+    @property
+    def n_bytes(self) -> int:
+        """Length of a model."""
+        return _NUMBER_BYTES + 4 * self.n_rows * (1 + self.rank)
+
+    def write(self, number: int, model: FactorModel) -> bytes:
+        """Return a model as bytes.
+
+        Args:
+            number: of the round that starts from it, or of rounds that led to it.
+            model: of this shape, on this lattice.
+        """
+        values = np.concatenate([model.offsets_q, model.vectors_q.ravel()])
+        assert np.abs(values).max() <= MAX_VALUE * self.units
+        return number.to_bytes(_NUMBER_BYTES, "little") + values.astype("<i4").tobytes()
+
+    def read(self, data: bytes, number: int, stage: str) -> FactorModel:
+        """Return the model that the coordinator sent, checked.
+
+        Raises:
+            PeerViolationError: it is of another round, of another shape, or off the lattice. Shows no value.
+        """
+        if len(data) != self.n_bytes:
+            raise PeerViolationError(COORDINATOR, stage, "broadcast offsets and vectors of another shape than the plan")
+        if data[:_NUMBER_BYTES] != number.to_bytes(_NUMBER_BYTES, "little"):
+            raise PeerViolationError(COORDINATOR, stage, "broadcast the offsets and vectors of another round")
+        values = np.frombuffer(data, dtype="<i4", offset=_NUMBER_BYTES).astype(np.int64)
+        offsets, vectors = values[: self.n_rows], values[self.n_rows :].reshape(self.n_rows, self.rank)
+        model = FactorModel(offsets.copy(), vectors.copy(), self.units)
+        model.check(self.n_rows, self.rank, self.units, COORDINATOR, stage)
+        return model
+
+
+@dataclass(frozen=True)
+class Released:
+    """What all members receive at the end: what stage 3 starts from.
+
+    Attributes:
+        n_opened: how many rounds were opened, at least 1.
+        model: after the last of them.
+        opened: the sum that stage 3 needs, with its noise: of round 0, in the vertical setting of the last round.
+        survivors: numbers of the members whose vectors are in that sum.
+    """
+
+    n_opened: int
+    model: FactorModel
+    opened: Integers = field(repr=False)
+    survivors: tuple[int, ...]
+
+
+async def send_released(session: Session, how: ModelFormat, released: Released, n_parties: int, stage_s: float) -> None:
+    """Send what was released to all parties that are still there; whoever is not needs nothing more."""
+    flags = [int(party in released.survivors) for party in range(1, n_parties + 1)]
+    header = np.array([released.n_opened, *flags], dtype=np.uint64)
+    opened = np.ascontiguousarray(released.opened, dtype=np.int64).view(np.uint64)
+    model = np.frombuffer(how.write(released.n_opened, released.model), dtype=np.uint8)
+
+    async def send(party: int) -> None:
+        try:
+            async with asyncio.timeout(stage_s):
+                await session.send(party, RELEASED_STAGE, header)
+                await session.send(party, RELEASED_STAGE, opened)
+                await session.send(party, RELEASED_STAGE, model)
+        except (PeerLostError, PeerSilentError, TimeoutError):
+            return
+
+    await asyncio.gather(*(send(party) for party in range(1, n_parties + 1)))
+
+
+async def receive_released(session: Session, how: ModelFormat, lengths: Sequence[int], n_parties: int) -> Released:
+    """Return what the coordinator says was released, once all parties that can be reached received the same.
+
+    Args:
+        session: my end of the job.
+        how: the model travels.
+        lengths: of the sum that is sent, by the number of opened rounds less 1.
+        n_parties: of the job.
+
+    Raises:
+        PeerViolationError: it is not what a plan can lead to, or another party received something else.
+        PeerError: the coordinator is lost or silent.
+
+    Cost: 32 bytes per pair of parties and direction.
+    """
+    header = await session.receive(COORDINATOR, RELEASED_STAGE, (1 + n_parties,))
+    n_opened = int(header[0])
+    if not 1 <= n_opened <= len(lengths) or not np.isin(header[1:], (0, 1)).all():
+        raise PeerViolationError(COORDINATOR, RELEASED_STAGE, "names rounds or survivors that the plan does not have")
+    opened = await session.receive(COORDINATOR, RELEASED_STAGE, (lengths[n_opened - 1],))
+    model = await session.receive(COORDINATOR, RELEASED_STAGE, (how.n_bytes,), np.uint8)
+    received = hashlib.sha256(header.tobytes() + opened.tobytes() + model.tobytes()).digest()
+    await _compare(session, received, [party for party in range(1, n_parties + 1) if party != session.me])
+    return Released(
+        n_opened,
+        how.read(model.tobytes(), n_opened, RELEASED_STAGE),
+        opened.view(np.int64),
+        tuple(int(place) + 1 for place in np.flatnonzero(header[1:])),
+    )
+
+
+async def _compare(session: Session, received: bytes, others: Sequence[int]) -> None:
+    """Compare digests with all others; whoever dropped out has nothing to compare.
+
+    Raises:
+        PeerViolationError: another party received something else, or says so; names the coordinator.
+    """
+    mine = np.frombuffer(received, dtype=np.uint8)
+
+    async def with_party(other: int) -> None:
+        try:
+            await session.send(other, ECHO_STAGE, mine)
+            theirs = await session.receive(other, ECHO_STAGE, mine.shape, np.uint8)
+        except (PeerLostError, PeerSilentError):
+            return
+        if not hmac.compare_digest(theirs.tobytes(), received):
+            names = session.names
+            what = f"the coordinator sent different offsets or vectors to {names[other]} and {names[session.me]}"
+            raise PeerViolationError(COORDINATOR, RELEASED_STAGE, what)
+
+    await asyncio.gather(*(with_party(other) for other in others))

@@ -1,0 +1,406 @@
+"""The public plan of a matrix factorization as a job: what all owners declare, what each round releases, what it costs.
+
+All rounds are releases of one job (`releases`), each drawn by its members before its masked vector leaves. The first
+message to the coordinator commits the cost of all of them, so all are paid for before the first one begins, also those
+that too few survivors leave unopened.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from analyses.job.job import Finite, Job, JobError, PublicModel, explain
+from analyses.job.plan import Plan, check_roster
+from analyses.job.ratings import RatingsSchema
+from analyses.job.releases import PlannedRelease
+from analyses.job.schema import BlockSchema
+from analyses.matrix_factorization.broadcast import ModelFormat
+from analyses.matrix_factorization.plan import (
+    MAX_RANK,
+    MAX_ROUNDS,
+    FactorParams,
+    FactorPlan,
+    Members,
+    plan_factors,
+    releases_of,
+)
+from analyses.matrix_factorization.unit_vectors import VectorRule
+from analyses.sums.noise import SumNoise
+from analyses.sums.round import configure, ring_for
+from analyses.sums.session_series import SessionSeries, stages_beside_vectors_of
+from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
+from dp.cost.events import PrivacyEvent
+from dp.cost.report import privacy_report
+from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT, VIEWS, View
+from entropy import Entropy
+from mpc.errors import ProtocolError
+from mpc.protocol.session import Session
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
+from mpc.transcript import RoundId
+
+Integers = NDArray[np.int64]
+
+RULE = VectorRule(mean_ridge=10.0)
+"""The public constants of all jobs, for ratings about as far apart as 1 to 5."""
+
+UNITS: Mapping[str, str] = {"user": PERSON_AT_PARTY_UNIT, "rating": RATING_UNIT}
+"""The protected units, and their names in budgets and reports."""
+
+
+class FactorJobParams(PublicModel):
+    """Parameters of the analysis.
+
+    Attributes:
+        setting: horizontal: each party holds all ratings of its users. vertical: each party holds all ratings of its
+            items, of the same users.
+        form: statistics: noisy sums of least squares.
+        unit: what is protected: a user in the horizontal setting, a rating in the vertical one, which is the default.
+        rank: p, the length of an item's vector; 0 for offsets only; "auto" takes what the public rule expects to pay.
+        rounds: T: rounds after the first one, or sweeps in the vertical setting. Default: what goes with the rank.
+        centre: mu0, which is taken off every rating. Default: the middle of the bounds.
+        attempts: of each round, with fresh keys, if too few parties answer.
+    """
+
+    setting: Literal["horizontal", "vertical"] = "horizontal"
+    form: Literal["statistics"] = "statistics"
+    unit: Literal["user", "rating"] | None = None
+    rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
+    rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
+    centre: Finite | None = None
+    attempts: Annotated[int, Field(ge=1, le=8)] = 2
+
+
+@dataclass(frozen=True)
+class RoundNoise:
+    """The noise of one masked sum of the series: `SumNoise`, and of which round it is.
+
+    Noise of the same parameters is drawn in several rounds. That a release names its round lets the gate of a party
+    (`party.drawn`) see that each of them has noise of its own.
+
+    Attributes:
+        noise: of the sum.
+        number: of the round, from 0.
+    """
+
+    noise: SumNoise
+    number: int
+
+    def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
+        """Return what one member adds to its vector; see `SumNoise.draw`."""
+        return self.noise.draw(entropy, seeds)
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what the release costs in a view, with as few survivors as may be."""
+        return self.noise.events(view)
+
+
+@dataclass(frozen=True)
+class OwnItemsNoise:
+    """The noise that each owner of the vertical setting adds to the sums of its own items, in one sweep.
+
+    What the owners release is about disjoint items, so one rating is in one of these releases: together they cost what
+    one costs. An owner adds all of the noise itself (`plan`).
+
+    Attributes:
+        noise: on the sums of all items, of one member.
+        sweep: from 0.
+    """
+
+    noise: SumNoise
+    sweep: int
+
+    def draw(self, entropy: Entropy, length: int) -> Integers:
+        """Return the noise of one owner, shape (length,)."""
+        return replace(self.noise, length=length).draw(entropy, [])
+
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what the releases of all owners cost together in a view."""
+        return self.noise.events(view)
+
+
+class FactorJobPlan(Plan):
+    """What all participants agree on before a matrix factorization.
+
+    Attributes:
+        params: validated parameters.
+        rank: p.
+        rounds: T.
+        mu: parameter of the first release; those of the others follow.
+    """
+
+    params: FactorJobParams
+    rank: int
+    rounds: int
+    mu: int
+
+    @property
+    def is_vertical(self) -> bool:
+        """Whether parties hold items of the same users."""
+        return self.params.setting == "vertical"
+
+    @property
+    def declared(self) -> tuple[RatingsSchema, ...]:
+        """What each party declares of its ratings, in the order of the members."""
+        return tuple(_ratings_of(schema) for schema in self.schemas)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of a rating."""
+        return self.declared[0].lower, self.declared[0].upper
+
+    @property
+    def centre(self) -> float:
+        """mu0."""
+        lower, upper = self.bounds
+        return lower + (upper - lower) / 2 if self.params.centre is None else self.params.centre
+
+    @cached_property
+    def factors(self) -> FactorPlan:
+        """The plan of the rounds, which holds their noise."""
+        asked = _factor_params(self.params, self.declared)
+        filled = replace(asked, rank=self.rank, n_rounds=self.rounds)
+        members = _members(self.job)
+        return FactorPlan(filled, members, releases_of(filled, members, self.mu), self.job.privacy.delta)
+
+    @property
+    def n_sums(self) -> int:
+        """How many masked sums the series has: T + 1, or T in the vertical setting."""
+        return self.rounds if self.is_vertical else self.rounds + 1
+
+    @cached_property
+    def sum_noises(self) -> tuple[RoundNoise, ...]:
+        """The noise of each masked sum."""
+        of_sums = self.factors.releases[1::2] if self.is_vertical else self.factors.releases
+        return tuple(RoundNoise(noise, number) for number, noise in enumerate(of_sums))
+
+    @cached_property
+    def item_noises(self) -> tuple[OwnItemsNoise, ...]:
+        """The noise of each owner's own items, in each sweep of the vertical setting."""
+        of_items = self.factors.releases[::2] if self.is_vertical else ()
+        return tuple(OwnItemsNoise(noise, sweep) for sweep, noise in enumerate(of_items))
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """All rounds, each with as few survivors as may be.
+
+        The noise of a sum is drawn for each attempt. At most one attempt of each round is ever opened, because a member
+        releases shares in one attempt of a round only. The noise of own items is drawn once per sweep.
+        """
+        attempts = self.params.attempts
+        stages_of = [stages_beside_vectors_of(number, self.n_sums, attempts) for number in range(self.n_sums)]
+        sums = tuple(
+            PlannedRelease(
+                one,
+                self.compute_members,
+                times=attempts,
+                earlier=stages_of[one.number],
+                messages_per_draw=MESSAGES_FROM_VECTOR,
+            )
+            for one in self.sum_noises
+        )
+        items = tuple(
+            PlannedRelease(one, self.compute_members, earlier=stages_of[one.sweep]) for one in self.item_noises
+        )
+        return items + sums
+
+    @property
+    def privacy_unit(self) -> str:
+        """The privacy unit that is protected."""
+        return UNITS[self.factors.params.unit]
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return what all rounds cost together."""
+        plan, job = self.factors, self.job
+        deviations = {
+            view: sorted({math.sqrt(2 * noise.least_unknown_mu(view)) / RULE.units for noise in plan.releases})
+            for view in VIEWS
+        }
+        moved = plan.releases[-1].sensitivities
+        return privacy_report(
+            mechanism=f"matrix-factorization, {self.params.setting}: {len(plan.releases)} sums plus Skellam noise",
+            sensitivity="of the last sum in integer units, "
+            + "; ".join(
+                f"{moved[view].adjacency.value}: L2 {math.sqrt(moved[view].squared_l2):.6g}, L1 {moved[view].l1}"
+                for view in VIEWS
+            ),
+            n_parties=self.n_parties,
+            colluding=job.t,
+            delta=job.privacy.delta,
+            events={view: self.privacy_events(view) for view in VIEWS},
+            noise={
+                view: f"unknown noise of standard deviation at least {least[0]:.4g} on each number"
+                for view, least in deviations.items()
+            },
+            parameters={
+                "setting": self.params.setting,
+                "rank": self.rank,
+                "rounds": self.rounds,
+                "mu": [noise.mu for noise in plan.releases],
+                "numbers": [noise.length for noise in plan.releases],
+                "fewest_survivors": plan.members.fewest,
+            },
+            unit=self.privacy_unit,
+        )
+
+    # -- the series of masked sums -------------------------------------------------------------------------------------
+
+    @property
+    def broadcast(self) -> ModelFormat:
+        """The format of the models: of items, or of users in the vertical setting."""
+        params = self.factors.params
+        return ModelFormat(params.n_users if self.is_vertical else params.n_items, self.rank, params.factor_units)
+
+    @property
+    def released_lengths(self) -> tuple[int, ...]:
+        """Length of the sum that members receive at the end, by the number of opened rounds less 1."""
+        first = None if self.is_vertical else self.sum_noises[0].noise.length
+        return tuple(one.noise.length if first is None else first for one in self.sum_noises)
+
+    def encoding(self, number: int) -> VectorEncoding:
+        """Return how large a party's vector may be in a round, from what parties declare.
+
+        No entry of the vector of one unit is above sqrt(B). So no entry of a party's sum is above that times the users
+        that it may have, or in the vertical setting the pairs of a user and an item. A party that has more users than
+        it declares clips its sums entry by entry, which moves no two sums further apart.
+        """
+        noise, declared = self.sum_noises[number].noise, self.declared
+        largest = math.isqrt(noise.sensitivities["coordinator"].squared_l2)
+        most = max(one.users * (one.items if self.is_vertical else 1) for one in declared)
+        return VectorEncoding(noise.length, float(most * largest))
+
+    @cached_property
+    def _sums(self) -> tuple[tuple[VectorEncoding, SumNoise, RingGroup], ...]:
+        n = self.n_parties
+        made = [(self.encoding(one.number), one.noise) for one in self.sum_noises]
+        return tuple((encoding, noise, ring_for(n, encoding, noise)) for encoding, noise in made)
+
+    def check_rings(self) -> None:
+        """Refuse sums that no ring holds.
+
+        Raises:
+            ProtocolError: there are such.
+        """
+        assert len(self._sums) == self.n_sums
+
+    def config_of(self, names: Mapping[int, str], round_id: RoundId, identities: Mapping[int, bytes]) -> RoundConfig:
+        """Return the configuration of an attempt, the same for all participants."""
+        encoding, noise, ring = self._sums[round_id.number]
+        members = [(names[i], identities[i]) for i in range(1, self.n_parties + 1)]
+        return configure(round_id, members, _topology(self.job), ring, self.job.analysis, encoding, noise)
+
+    def series(self, session: Session) -> SessionSeries:
+        """Return what all participants agree on before the first round."""
+        return SessionSeries(
+            self.n_parties,
+            self.n_sums,
+            self.params.attempts,
+            lambda round_id, identities: self.config_of(session.names, round_id, identities),
+            max_input_bytes=self.broadcast.n_bytes,
+        )
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
+    """Fix everything public: rank, rounds, noise, rings.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    check_roster(job)
+    _check_schemas(job, tuple(schemas))
+    try:
+        params = FactorJobParams.model_validate(job.parameters)
+    except ValidationError as error:
+        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+    declared = tuple(map(_ratings_of, schemas))
+    _check_declared(params, declared, schemas)
+    lower, upper = declared[0].lower, declared[0].upper
+    if params.centre is not None and not lower <= params.centre <= upper:
+        raise JobError(f"parameters.centre: must lie within the bounds of a rating, {lower:g} to {upper:g}")
+    target = job.privacy
+    try:
+        found = plan_factors(
+            _factor_params(params, declared),
+            _members(job),
+            epsilon=target.epsilon,
+            delta=target.delta,
+            view=target.view,
+        )
+        planned = FactorJobPlan(
+            job=job,
+            schemas=tuple(schemas),
+            n_primes=0,
+            params=params,
+            rank=found.rank,
+            rounds=found.n_rounds,
+            mu=found.releases[0].mu,
+        )
+        planned.check_rings()
+    except ProtocolError as error:
+        raise JobError(f"inputs: users, items: {error}") from error
+    return planned
+
+
+def _ratings_of(schema: BlockSchema) -> RatingsSchema:
+    if schema.ratings is None:
+        raise JobError(f'inputs: the table of {schema.party} holds no ratings (kind = "ratings")')
+    return schema.ratings
+
+
+def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
+    if set(job.compute_parties) != {brought.party for brought in job.inputs}:
+        raise JobError("compute: exactly the parties that bring ratings must be the members of the sums")
+    if len(job.inputs) > MAX_COMPLETE_GRAPH_MEMBERS:
+        raise JobError(f"inputs: at most {MAX_COMPLETE_GRAPH_MEMBERS} parties are supported")
+    if tuple(schema.party for schema in schemas) != job.members:
+        raise JobError("the schemas are not those of the members of the job")
+
+
+def _check_declared(params: FactorJobParams, declared: Sequence[RatingsSchema], schemas: Sequence[BlockSchema]) -> None:
+    first, name = declared[0], schemas[0].party
+    for one, schema in zip(declared, schemas, strict=True):
+        if (one.lower, one.upper) != (first.lower, first.upper):
+            raise JobError(f"inputs: {schema.party} and {name} declare different bounds of a rating")
+        if params.setting == "horizontal" and one.items_digest != first.items_digest:
+            raise JobError(
+                f"inputs: {schema.party} and {name} have different lists of items; all must declare the same list in "
+                "the same order"
+            )
+        if params.setting == "vertical" and one.users != first.users:
+            raise JobError(
+                f"inputs: {schema.party} and {name} declare different numbers of users; in the vertical setting all "
+                "hold ratings of the same users"
+            )
+
+
+def _factor_params(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> FactorParams:
+    """Return the parameters of the rounds: what the members declare, put together."""
+    is_vertical = params.setting == "vertical"
+    n_users = declared[0].users if is_vertical else sum(one.users for one in declared)
+    per_user = sum(one.users * one.ratings_per_user for one in declared) // n_users
+    return FactorParams(
+        setting=params.setting,
+        n_users=n_users,
+        n_items=sum(one.items for one in declared) if is_vertical else declared[0].items,
+        ratings_per_user=max(1, per_user),
+        unit=params.unit or ("rating" if is_vertical else "user"),
+        rank=params.rank,
+        n_rounds=params.rounds,
+        rule=RULE,
+    )
+
+
+def _topology(job: Job) -> Topology:
+    return Topology.complete(len(job.compute_parties), job.t)
+
+
+def _members(job: Job) -> Members:
+    topology = _topology(job)
+    return Members(topology.n_members, topology.n_corrupt, topology.fewest_survivors)

@@ -1,0 +1,304 @@
+"""`matrix-factorization` as a job: offsets and vectors of items, or of users, from ratings that parties keep [Chien21].
+
+The rounds are masked sums in one session (`analyses.sums.session_series`). The public input of a round is the model
+that the sums before it led to; all members of the round have received the same. After the last round each party
+improves the model by its own exact ratings, for itself: what that comes to stands in its own report, and is never sent.
+
+Where too few parties are left in a round after the first one, the last opened model is the result. All rounds are paid
+for then, as they were committed together.
+
+    line of the specification                               function
+    a unit's certified integers; a party adds up its own    `member_vector`, `add_ratings`
+    noise of which the intended amount stays, whoever       `SumNoise.draw`
+    drops out
+    the rounds, one after the other                         `contribute_to_series`, `conduct_series`
+    noise in excess is removed                              `SumNoise.remove_surplus`
+    sums become offsets and vectors                         `HorizontalRounds.improve`, `users_of`
+    V returns on a lattice, to all alike                    `ModelFormat`, `receive_released`
+    vertical, owner: own items from own noisy sums          `Owner.take_items`
+    stage 3, never sent                                     `own_offsets`, `Owner.own_model`
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.analysis import Analysis
+from analyses.job.job import Job
+from analyses.job.schema import LocalReport, Table
+from analyses.job.survival import OpeningSurvival, Survival
+from analyses.matrix_factorization.broadcast import Released, receive_released, send_released
+from analyses.matrix_factorization.horizontal import (
+    Estimates,
+    FactorResult,
+    HorizontalRounds,
+    member_vector,
+    offsets_of,
+    own_offsets,
+)
+from analyses.matrix_factorization.job_plan import FactorJobParams, FactorJobPlan, plan
+from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.own_ratings import OwnRatings, own_ratings
+from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.reference import reference
+from analyses.matrix_factorization.serving import kept_of_items, kept_of_users
+from analyses.matrix_factorization.text import lines
+from analyses.matrix_factorization.vertical import OpenedRows, Owner, VerticalPrior, first_users, users_of
+from analyses.sums.protocol import STAGES_PER_DEADLINE
+from analyses.sums.round import participation
+from analyses.sums.session_series import conduct_series, contribute_to_series
+from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR, Session
+from mpc.secagg.config import RoundConfig, Topology
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.series import Announcement
+
+Integers = NDArray[np.int64]
+
+NAME = "matrix-factorization"
+PRIOR = Prior()
+VERTICAL_PRIOR = VerticalPrior(PRIOR)
+_FIRST_INPUT = b""
+
+
+# -- a party -------------------------------------------------------------------------------------------------------
+
+
+def read_table(plan: FactorJobPlan, table: Table) -> OwnRatings:
+    """Return a party's ratings, mapped by the public rules."""
+    assert table.ratings is not None
+    assert table.schema.ratings is not None
+    declared = table.schema.ratings
+    return own_ratings(
+        table.ratings,
+        n_items=declared.items,
+        bounds=plan.bounds,
+        centre=plan.centre,
+        n_users=declared.users if plan.is_vertical else None,
+    )
+
+
+async def party(session: Session, plan: FactorJobPlan, table: Table | None) -> LocalReport:
+    """Run a party's part: all rounds, and stage 3 for itself.
+
+    Returns:
+        What was clipped and dropped, and what `moiety party recommend` reads. Private.
+
+    Raises:
+        ProtocolError: somebody is lost before the rounds, or violates the protocol.
+
+    Privacy: at most t colluding parties and the coordinator learn the survivors' sum of each round, noise included,
+    and what follows from these.
+    Cost: 6 rounds over the coordinator per masked sum, of 2 numbers per item, then p; and the model back.
+    """
+    assert table is not None  # every member brings one: `plan` has checked it
+    session.progress("ratings", 0, 1)
+    own = await session.compute(read_table, plan, table)
+    part = VerticalPart(session, plan, own) if plan.is_vertical else HorizontalPart(session, plan, own)
+    await contribute_to_series(session, plan.series(session), part.contribute)
+    released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties)
+    kept = await session.compute(part.improved_by_own, released)
+    assert table.schema.ratings is not None
+    return replace(own.report, kept=kept | {"items_digest": table.schema.ratings.items_digest})
+
+
+class HorizontalPart:
+    """A party of the horizontal setting: it holds all ratings of its users.
+
+    Args:
+        session: its end of the job.
+        plan: of the job.
+        own: its ratings. Private.
+    """
+
+    def __init__(self, session: Session, plan: FactorJobPlan, own: OwnRatings) -> None:
+        self._session, self._plan, self._own = session, plan, own
+
+    async def contribute(self, announced: Announcement, seeds: Sequence[bytes]) -> tuple[Integers, Integers]:
+        """Return the sum of my users' vectors, and my noise; see `mpc.secagg.series.ContributeTo`."""
+        plan, number = self._plan, announced.number
+        model = _model_before(plan, announced)
+        values = await self._session.compute(member_vector, plan.factors, number, model, self._own.ratings, PRIOR)
+        return _within_range(plan, number, values), await self._session.draw(plan.sum_noises[number], seeds)
+
+    def improved_by_own(self, released: Released) -> dict[str, Any]:
+        """Return stage 3: the released model with offsets that my own exact ratings have improved. Never sent."""
+        plan, factors = self._plan, self._plan.factors
+        estimates = Estimates(PRIOR)
+        result = FactorResult(released.model, offsets_of(factors, estimates, released.opened), released.n_opened - 1)
+        is_included = self._session.me in released.survivors
+        offsets = own_offsets(factors, result, self._own.ratings, PRIOR, is_included=is_included)
+        model = FactorModel.nearest(offsets, released.model.vectors, released.model.units)
+        return kept_of_items(model, bounds=plan.bounds, centre=plan.centre)
+
+
+class VerticalPart:
+    """A party of the vertical setting: it holds all ratings of its items. Arguments as `HorizontalPart`."""
+
+    def __init__(self, session: Session, plan: FactorJobPlan, own: OwnRatings) -> None:
+        self._session, self._plan = session, plan
+        self._owner = Owner(plan.factors, own.ratings, VERTICAL_PRIOR, session.entropy)
+        self._sweep: int | None = None
+
+    async def contribute(self, announced: Announcement, seeds: Sequence[bytes]) -> tuple[Integers, Integers]:
+        """Return the sum of my ratings' vectors by user, and my noise; see `mpc.secagg.series.ContributeTo`.
+
+        My items are released to myself once per sweep, with noise of my own, also where its sum takes more attempts.
+        """
+        plan, session, sweep = self._plan, self._session, announced.number
+        users = _model_before(plan, announced) or first_users(plan.factors)
+        if self._sweep != sweep:
+            sums = await session.compute(self._owner.item_sums, users)
+            noise = await session.draw(plan.item_noises[sweep], len(sums))
+            await session.compute(self._owner.take_items, sweep, sums + noise)
+            self._sweep = sweep
+        values = await session.compute(self._owner.user_vector)
+        return _within_range(plan, sweep, values), await session.draw(plan.sum_noises[sweep], seeds)
+
+    def improved_by_own(self, released: Released) -> dict[str, Any]:
+        """Return stage 3: my items and all users as my own exact ratings have improved them. Never sent."""
+        plan, sweep = self._plan, released.n_opened - 1
+        opened = OpenedRows.read(plan.factors, 2 * sweep + 1, released.opened)
+        is_included = self._session.me in released.survivors and self._sweep == sweep
+        items, users = self._owner.own_model(released.model, opened, is_included=is_included)
+        return kept_of_users(items, users, bounds=plan.bounds, centre=plan.centre)
+
+
+def _model_before(plan: FactorJobPlan, announced: Announcement) -> FactorModel | None:
+    """Return the model that a round starts from, checked; None for round 0, which starts from nothing.
+
+    Raises:
+        PeerViolationError: it is of another round, off the lattice, or longer than its public bound.
+    """
+    number, stage = announced.number, f"round {announced.number}"
+    if number == 0:
+        if announced.public_input != _FIRST_INPUT:
+            raise PeerViolationError(COORDINATOR, stage, "broadcast offsets and vectors before there are any")
+        return None
+    model = plan.broadcast.read(announced.public_input, number, stage)
+    if plan.is_vertical and plan.rank:
+        longest = float(plan.factors.params.squared_length - 1)
+        if (np.einsum("ij,ij->i", model.vectors, model.vectors) > longest).any():
+            raise PeerViolationError(COORDINATOR, stage, "broadcast a vector that is longer than its public bound")
+    return model
+
+
+def _within_range(plan: FactorJobPlan, number: int, values: Integers) -> Integers:
+    """Clip a party's sum to what its declared users can come to; see `FactorJobPlan.encoding`."""
+    largest = plan.encoding(number).largest_element
+    return np.clip(values, -largest, largest)
+
+
+# -- the coordinator -----------------------------------------------------------------------------------------------
+
+
+async def coordinator(session: Session, plan: FactorJobPlan) -> dict[str, Any]:
+    """Run the coordinator's part: host the rounds, and say what they come to.
+
+    Returns:
+        JSON-able: the model, who was in each round, the privacy cost.
+
+    Raises:
+        ProtocolError: the first sum cannot be opened, or a later one for another reason than too few survivors.
+    """
+    hosted = _Hosted(session, plan)
+    stage_s = plan.job.deadline_s / STAGES_PER_DEADLINE
+    await conduct_series(
+        session,
+        plan.series(session),
+        stage_s=stage_s,
+        first_input=_FIRST_INPUT,
+        after_round=hosted.after_round,
+        may_end_early=True,
+    )
+    released = hosted.released()
+    await send_released(session, plan.broadcast, released, plan.n_parties, stage_s)
+    return answer(plan, released.model, hosted.rounds)
+
+
+class _Hosted:
+    """What the coordinator makes of the rounds."""
+
+    def __init__(self, session: Session, plan: FactorJobPlan) -> None:
+        self.rounds: list[dict[str, Any]] = []
+        self._session, self._plan = session, plan
+        self._horizontal = HorizontalRounds(plan.factors, Estimates(PRIOR))
+        self._model: FactorModel | None = None
+        self._opened: Integers | None = None
+        self._survivors: tuple[int, ...] = ()
+
+    async def after_round(self, config: RoundConfig, opened: OpenedSum) -> bytes | None:
+        plan, number = self._plan, config.round_id.number
+        self.rounds.append(participation(opened, config))
+        kept = await self._session.compute(plan.sum_noises[number].noise.remove_surplus, opened)
+        integers = np.asarray(kept.integers(), dtype=np.int64)
+        if plan.is_vertical or number == 0:
+            self._opened, self._survivors = integers, opened.survivors
+        if plan.is_vertical:
+            rows = OpenedRows.read(plan.factors, 2 * number + 1, integers)
+            self._model = await self._session.compute(users_of, plan.factors, rows, VERTICAL_PRIOR)
+        else:
+            await self._session.compute(self._horizontal.improve, integers)
+            self._model = self._horizontal.model
+        if number + 1 == plan.n_sums:
+            return None
+        assert self._model is not None
+        return plan.broadcast.write(number + 1, self._model)
+
+    def released(self) -> Released:
+        """Return what the rounds came to; at least one was opened."""
+        model = self._model if self._plan.is_vertical else self._horizontal.result().model
+        assert model is not None
+        assert self._opened is not None
+        return Released(len(self.rounds), model, self._opened, self._survivors)
+
+
+def answer(plan: FactorJobPlan, model: FactorModel, rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer: the model on its lattice, whose it is, who was in which round, and the privacy cost.
+
+    Args:
+        plan: of the job.
+        model: of items, or of users in the vertical setting.
+        rounds: who was in each opened round, in order.
+    """
+    declared = plan.declared[0]
+    return {
+        "analysis": plan.job.analysis,
+        "setting": plan.params.setting,
+        "of": "users" if plan.is_vertical else "items",
+        "items_digest": None if plan.is_vertical else declared.items_digest,
+        "offsets": model.offsets_q.tolist(),
+        "vectors": model.vectors_q.tolist(),
+        "units": model.units,
+        "centre": plan.centre,
+        "bounds": list(plan.bounds),
+        "rank": plan.rank,
+        "rounds_planned": plan.n_sums,
+        "rounds": list(rounds),
+        "privacy": plan.privacy_report(),
+    }
+
+
+def survival(job: Job) -> Survival:
+    """Return how many parties may drop out of each round: the survivors' shares must suffice to remove all masks."""
+    n = len(job.compute_parties)
+    needed = Topology.complete(n, job.t).fewest_survivors
+    opened = OpeningSurvival("each round's masked sum", needed, n - needed, 0)
+    return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
+
+
+ANALYSIS = Analysis(
+    names=(NAME,),
+    parameters=FactorJobParams,
+    plan=plan,
+    party=party,
+    coordinator=coordinator,
+    survival=survival,
+    page="analyses/matrix-factorization.md",
+    demo=NAME,
+    reference=reference,
+    lines=lines,
+)

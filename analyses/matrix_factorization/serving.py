@@ -1,0 +1,79 @@
+"""What a party keeps after a job, as JSON data, and what it recommends from that. Nothing of it is sent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.own_ratings import OwnRatings
+from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.recommend import Recommendation, best_of, recommend
+
+Floats = NDArray[np.float64]
+
+ITEMS, USERS = "items", "items and users"
+"""What is kept: a model of the items, or, in the vertical setting, of own items and of all users."""
+
+
+class UnknownUserError(ValueError):
+    """The party has no ratings of such a user, and nothing else that would tell it apart from all others."""
+
+
+def kept_of_items(model: FactorModel, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
+    """Return what a party of the horizontal setting keeps."""
+    return {
+        "of": ITEMS,
+        "offsets": model.offsets_q.tolist(),
+        "vectors": model.vectors_q.tolist(),
+        "units": model.units,
+        "bounds": list(bounds),
+        "centre": centre,
+    }
+
+
+def kept_of_users(items: Floats, users: Floats, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
+    """Return what a party of the vertical setting keeps: offset and vector of its items, and of all users."""
+    return {
+        "of": USERS,
+        "items": items.tolist(),
+        "users": users.tolist(),
+        "bounds": list(bounds),
+        "centre": centre,
+    }
+
+
+def recommended(
+    kept: Mapping[str, Any], own: OwnRatings, user: str, *, top: int, prior: Prior
+) -> tuple[Recommendation, ...]:
+    """Return the best items for a user among those that it has not rated.
+
+    Args:
+        kept: as `kept_of_items` or `kept_of_users`.
+        own: the party's ratings, read as for the job.
+        user: as the party's table calls it.
+        top: at most so many, 1 or more.
+        prior: public constants.
+
+    Raises:
+        UnknownUserError: the party's table does not name the user.
+        ValueError: the list of items is not that of the job, or `top` is below 1.
+    """
+    place = own.place_of(user)
+    if place is None:
+        raise UnknownUserError("the table has no ratings of this user")
+    n_items = len(kept["offsets"] if kept["of"] == ITEMS else kept["items"])
+    if n_items != own.ratings.n_columns:
+        raise ValueError("the list of items is not the one that the job had")
+    bounds, centre = (kept["bounds"][0], kept["bounds"][1]), kept["centre"]
+    of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
+    rated = own.ratings.columns[of_user]
+    if kept["of"] == ITEMS:
+        vectors = np.array(kept["vectors"], dtype=np.int64).reshape(n_items, -1)
+        model = FactorModel(np.array(kept["offsets"], dtype=np.int64), vectors, kept["units"])
+        ratings = own.ratings.deviations[of_user] + centre
+        return recommend(model, rated, ratings, top=top, centre=centre, bounds=bounds, prior=prior)
+    items, users = np.array(kept["items"]), np.array(kept["users"])
+    scores = users[place, 0] + items[:, 0] + items[:, 1:] @ users[place, 1:]
+    return best_of(scores, rated, top=top, centre=centre, bounds=bounds)

@@ -1,0 +1,80 @@
+"""What a party recommends to one of its users after a matrix factorization: from its own table and its own report.
+
+Nothing is sent: the model stands in the party-local report of the job, and the ratings in the party's table. What is
+recommended depends on the user's exact ratings, and no noise hides them: it is for the user, and for nobody else.
+"""
+
+import json
+from dataclasses import dataclass
+
+from analyses.job.job import JobInput
+from analyses.job.ratings import digest_of_items
+from analyses.matrix_factorization.own_ratings import own_ratings
+from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.serving import USERS, recommended
+from party.config import PartyConfig
+from party.report import report_path
+from party.tables.ratings_config import RatingsTableConfig
+from party.tables.table import load_table
+
+
+class NoModelError(Exception):
+    """There is no model of the job at this party; the text says why."""
+
+
+@dataclass(frozen=True)
+class RecommendedItem:
+    """One recommended item. Private to the user.
+
+    Attributes:
+        item: its name in the public list.
+        rating: predicted, within the public bounds.
+    """
+
+    item: str
+    rating: float
+
+
+def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> tuple[RecommendedItem, ...]:
+    """Return the best items for a user, among those that it has not rated.
+
+    The table is read as it is now, so a user is solved from its newest ratings.
+
+    Args:
+        config: of the party.
+        job_id: of a matrix factorization that ended here.
+        user: as the party's table calls it.
+        top: at most so many, 1 or more.
+
+    Raises:
+        NoModelError: no such job ended here, it left no model, or its table is none of ratings any more, or has another
+            list of items.
+        UnknownUserError: the table does not name the user.
+        UnusableTableError: the table cannot be read.
+        ValueError: `top` is below 1.
+    """
+    try:
+        report = json.loads(report_path(config.data_dir, job_id).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        raise NoModelError(f"there is no report of job {job_id}") from None
+    kept, balance = report.get("kept"), report["budget"]
+    if not kept or balance is None:
+        raise NoModelError(f"job {job_id} left no model here: it was no matrix factorization")
+    name = balance["dataset"]
+    table = next((one for one in config.tables if one.name == name), None)
+    if not isinstance(table, RatingsTableConfig):
+        raise NoModelError(f"table {name!r}, which job {job_id} was about, is no table of ratings any more")
+    if digest_of_items(table.items) != kept["items_digest"]:
+        raise NoModelError(f"the list of items of table {name!r} is not the one that job {job_id} had")
+    rows = load_table(config, JobInput(party=config.name, table=name)).ratings
+    assert rows is not None
+    own = own_ratings(
+        rows,
+        n_items=table.n_items,
+        bounds=(kept["bounds"][0], kept["bounds"][1]),
+        centre=kept["centre"],
+        n_users=table.users if kept["of"] == USERS else None,
+    )
+    names = table.item_names
+    found = recommended(kept, own, user, top=top, prior=Prior())
+    return tuple(RecommendedItem(names[one.item], one.rating) for one in found)

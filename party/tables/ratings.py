@@ -1,0 +1,74 @@
+"""Reads a table of ratings from its source.
+
+What of it can be no rating at all rules the table out, in the same public words as for any other table: a value that is
+no finite number, an empty user or item. All else is mapped by rules that look at one user's rows alone, and counted by
+the analysis for the owner's report (docs/decisions/018-public-mapping.md).
+"""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analyses.job.ratings import UNKNOWN, RatingRows
+from party.tables.ratings_config import RatingsTableConfig
+from party.tables.source import SourceError
+
+
+def read_ratings(table: RatingsTableConfig) -> RatingRows:
+    """Read the users, items and ratings of a table.
+
+    Args:
+        table: where it lies, and what its columns are called.
+
+    Raises:
+        SourceError: the source raises it; a column is not what its place asks for; there are no rows; a rating is empty
+            or not a finite number; a user or an item is empty.
+    """
+    values, users, items = table.make_source().read((table.rating,), (table.user, table.item))
+    wanted = (table.rating, table.user, table.item)
+    if (values.name, users.name, items.name) != wanted or not len(values) == len(users) == len(items):
+        raise SourceError("other columns than those of ratings came, or columns of different lengths")
+    ratings = _finite(values)
+    users, items = _names(users), _names(items)
+    names, places = np.unique(users.to_numpy(), return_inverse=True)
+    return RatingRows(
+        places.reshape(-1).astype(np.int64), _places(items, table.items), ratings, tuple(str(name) for name in names)
+    )
+
+
+def _finite(column: pl.Series) -> NDArray[np.float64]:
+    if column.is_empty():
+        raise SourceError("it has no rows")
+    if not column.dtype.is_numeric():
+        raise SourceError(f"column {column.name!r} is not numeric")
+    if column.has_nulls():
+        raise SourceError(f"column {column.name!r} has an empty value")
+    values = column.cast(pl.Float64)
+    if not values.is_finite().all():
+        raise SourceError(f"column {column.name!r} has a value that is not a finite number")
+    return values.to_numpy()
+
+
+def _names(column: pl.Series) -> pl.Series:
+    if not (column.dtype.is_integer() or column.dtype == pl.String):
+        raise SourceError(f"column {column.name!r} holds neither text nor whole numbers")
+    names = column.cast(pl.String)
+    if names.has_nulls() or (names == "").any():
+        raise SourceError(f"column {column.name!r} has an empty value")
+    return names
+
+
+def _places(names: pl.Series, items: int | tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the place of each item in the public list, `UNKNOWN` where it has none."""
+    if isinstance(items, int):
+        return number_of(names, items)
+    known = pl.Series(items, dtype=pl.String)
+    return names.replace_strict(
+        known, pl.Series(np.arange(len(items))), default=UNKNOWN, return_dtype=pl.Int64
+    ).to_numpy()
+
+
+def number_of(names: pl.Series, end: int) -> NDArray[np.int64]:
+    """Return the whole number that each text is, `UNKNOWN` where it is none in 0 .. end - 1."""
+    numbers = names.cast(pl.Int64, strict=False).fill_null(UNKNOWN).to_numpy()
+    return np.where((numbers >= 0) & (numbers < end), numbers, UNKNOWN)
