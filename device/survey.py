@@ -44,7 +44,7 @@ from service.errors import ServiceError, TimedOutError, TooMuchError, Unreachabl
 from transport.survey_client import SurveyClient
 
 PAUSE_S = 2.0
-"""After a coordinator that cannot be reached or repeats itself, before the next attempt."""
+"""Seconds to wait before the next attempt if the coordinator cannot be reached or repeats an invitation."""
 
 _PASSING = (UnreachableError, TimedOutError, TooMuchError)
 

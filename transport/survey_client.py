@@ -37,7 +37,7 @@ class SurveyClient:
     Args:
         name: of the coordinator, for error texts.
         channel: an aio channel with the device's certificate.
-        patience_s: for so long a call is repeated while the coordinator cannot be reached or is busy.
+        patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy.
     """
 
     def __init__(self, name: str, channel: Any, patience_s: float = 60.0) -> None:

@@ -67,7 +67,7 @@ class TreeCounts:
 
     @property
     def encoding(self) -> VectorEncoding:
-        """What a party contributes, as the round sees it."""
+        """The encoding of a party's contribution in the round."""
         return VectorEncoding(self.n_entries, float(self.most_rows))
 
     @property

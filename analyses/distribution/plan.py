@@ -23,7 +23,7 @@ from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
 from dp.local_mechanism.wave import Wave
 from mpc.errors import ProtocolError
-from mpc.secagg.config import LARGEST_COMPLETE_GRAPH, Topology
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
 
 Integers = NDArray[np.int64]
 
@@ -295,8 +295,8 @@ def _check_grid(params: DistributionParams) -> None:
 def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
     if set(job.compute_parties) != {brought.party for brought in job.inputs}:
         raise JobError("compute: the members are the parties that bring tables, no more and no fewer")
-    if len(job.inputs) > LARGEST_COMPLETE_GRAPH:
-        raise JobError(f"inputs: at most {LARGEST_COMPLETE_GRAPH} parties")
+    if len(job.inputs) > MAX_COMPLETE_GRAPH_MEMBERS:
+        raise JobError(f"inputs: at most {MAX_COMPLETE_GRAPH_MEMBERS} parties")
     if tuple(schema.party for schema in schemas) != job.members:
         raise JobError("the schemas are not those of the members of the job")
     for schema in schemas:

@@ -37,7 +37,7 @@ async def client_of(hub, name, role=Role.DEVICE):
     return SurveyClient("hub", channel, GENEROUS_S)
 
 
-class Asking:
+class Proposal:
     """An analyst who asks, and what it has heard."""
 
     def __init__(self, hub, question=None, *, question_id=b"", analyst="ada"):
@@ -82,7 +82,7 @@ async def answered_by_hand(hub, name, value=40.0):
 @pytest.mark.parametrize("method", ["wave", "tree"])
 async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
     n = 12
-    asking = Asking(hub, survey_question(method=method, epsilon=4.0, responses=n))
+    asking = Proposal(hub, survey_question(method=method, epsilon=4.0, responses=n))
     with contextlib.ExitStack() as stack:
         devices = [
             stack.enter_context(
@@ -112,7 +112,7 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
 
 
 async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
-    asking = Asking(hub, survey_question(responses=2))
+    asking = Proposal(hub, survey_question(responses=2))
     client, question, body = await answered_by_hand(hub, "ann")
     for _ in range(3):
         await client.answer(question.question_id, body)
@@ -131,7 +131,7 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
 
 
 async def test_a_wrong_body_and_a_wrong_question_are_refused_by_the_name_of_the_caller(hub):
-    asking = Asking(hub, survey_question(responses=1))
+    asking = Proposal(hub, survey_question(responses=1))
     client, question, body = await answered_by_hand(hub, "ann")
     n_outputs = question.question.plan.n_outputs
     for wrong in (b"", body + b"\0", bytes(3), bytes([n_outputs]), b"\xff"):
@@ -150,7 +150,7 @@ async def test_a_wrong_body_and_a_wrong_question_are_refused_by_the_name_of_the_
 
 async def test_a_response_to_one_question_is_none_to_another(hub):
     """The identifier of a question binds what is answered: nothing of a survey can be replayed in another one."""
-    first, second = (Asking(hub, survey_question(responses=1)) for _ in range(2))
+    first, second = (Proposal(hub, survey_question(responses=1)) for _ in range(2))
     ids = {await first.opened(), await second.opened()}
     assert len(ids) == 2
     client, question, body = await answered_by_hand(hub, "ann")
@@ -173,7 +173,7 @@ async def test_roles_call_their_own_methods_only(hub):
             with pytest.raises(NotAllowedError, match="may be called by analyst"):
                 [happening async for happening in ask_survey("hub", channel, survey_question().canonical_json())]
     with pytest.raises(NotAllowedError, match="not in the list"):
-        await Asking(hub, survey_question(), analyst="eve").task
+        await Proposal(hub, survey_question(), analyst="eve").task
 
 
 BAD = {
@@ -196,12 +196,12 @@ async def test_a_question_that_cannot_be_asked_is_refused_by_its_field(hub, chan
 
 
 async def test_an_analyst_sees_its_own_surveys_only(hub):
-    asking = Asking(hub, survey_question())
+    asking = Proposal(hub, survey_question())
     question_id = await asking.opened()
     for wrong in (bytes(16), b""):
         with pytest.raises((NotFoundError, InvalidRequestError)):
-            await Asking(hub, question_id=wrong).task
-    again = Asking(hub, question_id=question_id)
+            await Proposal(hub, question_id=wrong).task
+    again = Proposal(hub, question_id=question_id)
     assert await again.opened() == question_id
     for one in (asking, again):
         one.task.cancel()
@@ -209,7 +209,7 @@ async def test_an_analyst_sees_its_own_surveys_only(hub):
 
 async def test_a_survey_that_nobody_answers_ends_by_the_clock_without_a_result(hub, monkeypatch):
     monkeypatch.setattr(questions, "LOOK_S", 0.01)
-    asking = Asking(hub, survey_question())
+    asking = Proposal(hub, survey_question())
     await asking.opened()
     hub.process._surveys._clock = lambda: 1e11
     await asking.task
@@ -217,7 +217,7 @@ async def test_a_survey_that_nobody_answers_ends_by_the_clock_without_a_result(h
 
 
 async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(hub):
-    asking = Asking(hub, survey_question(responses=2))
+    asking = Proposal(hub, survey_question(responses=2))
     client, question, body = await answered_by_hand(hub, "ann")
     await client.answer(question.question_id, body)
     await hub.process.stop()
@@ -225,7 +225,7 @@ async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(h
     config = hub.config.model_copy(update={"listen": hub.address})
     hub.process = CoordinatorProcess(config, hub.issue(Role.COORDINATOR, COORDINATOR.name))
     await hub.process.start()
-    again = Asking(hub, question_id=question.question_id)
+    again = Proposal(hub, question_id=question.question_id)
     await again.opened()
     await client.answer(question.question_id, body)
     assert hub.process._surveys._open[question.question_id].n_responses == 1
@@ -237,7 +237,7 @@ async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(h
 
 async def test_a_question_that_another_coordinator_repeats_is_not_answered(hub):
     """A device that its owner has moved to another coordinator does not answer the first one's question there."""
-    asking = Asking(hub, survey_question())
+    asking = Proposal(hub, survey_question())
     client = await client_of(hub, "ann")
     question = await fetched(client)
     other = asked(asker=question.asker.replace("hub", "hub-2"))
