@@ -32,6 +32,7 @@ OF_ITS_OWN = {
         "metrics",
         "monotone",
         "shuffled",
+        "survey",
         "tree_estimate",
         "wave_estimate",
         "wave_moments",

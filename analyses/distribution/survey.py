@@ -25,9 +25,7 @@ from analyses.job.job import (
     Finite,
     Job,
     JobError,
-    JobInput,
     Name,
-    PrivacyTarget,
     PublicModel,
     explain,
 )
@@ -226,7 +224,7 @@ class AskedQuestion(PublicModel):
             respondent: the name in its certificate.
             entropy: that of the respondent.
         """
-        mechanism, values = self.question.plan.mechanism, np.array([value], dtype=np.int64)
+        mechanism, values = self.question.plan.response, np.array([value], dtype=np.int64)
         if isinstance(mechanism, Wave):
             return int(mechanism.respond(values, entropy)[0])
         return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
@@ -289,10 +287,12 @@ class SurveyPlan(DistributionPlan):
             CalibrationError: there is no such mechanism.
         """
         names = {"range", "buckets", "method", "bins", "smoothing"}
-        job = Job(
-            analysis=question.analysis,
-            inputs=(JobInput(party=_ALL_DEVICES, table=question.record),),
-            privacy=PrivacyTarget(epsilon=question.epsilon, delta=question.delta),
+        job = Job.model_validate(
+            {
+                "analysis": question.analysis,
+                "inputs": [{"party": _ALL_DEVICES, "table": question.record}],
+                "privacy": {"epsilon": question.epsilon, "delta": question.delta},
+            }
         )
         fields: dict[str, Any] = {
             "job": job,
@@ -303,6 +303,12 @@ class SurveyPlan(DistributionPlan):
             "n_responses": n_responses,
         }
         return cls.model_construct(**fields)
+
+    @property
+    def response(self) -> Mechanism:
+        """How a device answers."""
+        assert self.mechanism is not None
+        return self.mechanism
 
     def n_slots(self, member: int) -> int:
         """Return how many have answered."""
@@ -315,7 +321,7 @@ class SurveyPlan(DistributionPlan):
 
     def cost(self) -> JobCost:
         """Return what one response costs, for a device's ledger; it withstands all other devices together."""
-        return JobCost.of(self.mechanism.events, MEMBER_UNIT, MAX_RESPONSES)
+        return JobCost.of(self.response.events, MEMBER_UNIT, MAX_RESPONSES)
 
     def input_of(self, values: NDArray[np.float64]) -> Input:
         """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
@@ -334,7 +340,7 @@ class SurveyPlan(DistributionPlan):
             n_parties=self.n_responses,
             colluding=max(0, self.n_responses - 1),
             delta=self.job.privacy.delta,
-            events={view: self.mechanism.events(view) for view in VIEWS},
+            events={view: self.response.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
             parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
             unit=RECORDS_UNIT,

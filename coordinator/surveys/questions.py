@@ -234,7 +234,7 @@ class Surveys:
     def _result(self, one: _Open, stored: StoredQuestion) -> tuple[str, str]:
         """Return the result, or why there is none; of all that the store has, so that no response is missing."""
         plan, names = one.asked.question.plan, None
-        if takes_choices(plan.mechanism):
+        if takes_choices(plan.response):
             names, responses = self._store.responses(stored.number)
         else:
             counts = self._store.counts(stored.number, plan.n_outputs)
