@@ -19,7 +19,16 @@ from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.plan import DistributionParams, DistributionPlan, Mechanism
-from analyses.job.job import Delta, Epsilon, Finite, JobError, Name, PublicModel, explain
+from analyses.job.job import (
+    Delta,
+    Epsilon,
+    Finite,
+    Job,
+    JobError,
+    Name,
+    PublicModel,
+    explain,
+)
 from dp.cost.accounting import CalibrationError
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
@@ -48,6 +57,7 @@ RECORDS_UNIT = "member's records (that it answered is public)"
 """What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
 
 _ONE_BYTE = 256
+_ALL_DEVICES = "devices"
 
 
 class SurveyQuestion(PublicModel):
@@ -258,13 +268,16 @@ class Input:
 
 
 class SurveyPlan(DistributionPlan):
-    """What all agree on, with a device's response in the place of a row's: there is no job and no table.
+    """What all agree on, with a device's response in the place of a row's.
 
-    It is made by `of`.
+    It is made by `of`. Its job is a stand-in that is never run: all devices together bring one column, and nobody
+    declares how many they are.
+
+    Attributes:
+        n_responses: how many have answered; 0 where that is not known yet.
     """
 
     n_responses: int = 0
-    delta: float = 1e-6
 
     @classmethod
     def of(cls, question: SurveyQuestion, n_responses: int = 0) -> "SurveyPlan":
@@ -274,13 +287,32 @@ class SurveyPlan(DistributionPlan):
             CalibrationError: there is no such mechanism.
         """
         names = {"range", "buckets", "method", "bins", "smoothing"}
+        job = Job.model_validate(
+            {
+                "analysis": question.analysis,
+                "inputs": [{"party": _ALL_DEVICES, "table": question.record}],
+                "privacy": {"epsilon": question.epsilon, "delta": question.delta},
+            }
+        )
         fields: dict[str, Any] = {
+            "job": job,
+            "schemas": (),
+            "n_primes": 1,
             "params": DistributionParams(**question.model_dump(include=names)),
             "favoured": Odds.of_epsilon(question.epsilon).favoured,
             "n_responses": n_responses,
-            "delta": question.delta,
         }
         return cls.model_construct(**fields)
+
+    @property
+    def response(self) -> Mechanism:
+        """How a device answers."""
+        assert self.mechanism is not None
+        return self.mechanism
+
+    def n_slots(self, member: int) -> int:
+        """Return how many have answered."""
+        return self.n_responses
 
     @property
     def body_bytes(self) -> int:
@@ -307,7 +339,7 @@ class SurveyPlan(DistributionPlan):
             sensitivity="one member's records are the input of one response",
             n_parties=self.n_responses,
             colluding=max(0, self.n_responses - 1),
-            delta=self.delta,
+            delta=self.job.privacy.delta,
             events={view: self.response.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
             parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
