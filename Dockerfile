@@ -35,7 +35,7 @@ RUN /opt/installer/bin/pip --python /opt/moiety install --quiet --no-deps --no-w
         /staging/opt/moiety/lib/kernels \
     && cd /staging/opt/moiety/lib/python3*/site-packages \
     && LD_LIBRARY_PATH=/staging/opt/moiety/lib/kernels /opt/moiety/bin/python -c \
-        "import sys, coordinator.server, party.server, demo.kdd, analyses.distribution.kernels; import mpc.arithmetic.rating_kernels; sys.exit('numba' in sys.modules)"
+        "import sys, coordinator.server, party.server, demo.data_sets.kdd, analyses.distribution.kernels; import mpc.arithmetic.rating_kernels; sys.exit('numba' in sys.modules)"
 
 # Whatever is small comes first: engines that copy whole layers copy little then.
 FROM ${BASE_IMAGE}

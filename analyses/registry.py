@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from analyses.clustering import protocol as clustering
+from analyses.distribution import protocol as distribution
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job, JobError
 from analyses.job.text import lines_of_result
@@ -17,6 +18,7 @@ from analyses.sums import protocol as sums
 
 OFFERED = (
     clustering.ANALYSIS,
+    distribution.ANALYSIS,
     least_squares.ANALYSIS,
     logistic_regression.ANALYSIS,
     low_rank.ANALYSIS,

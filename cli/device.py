@@ -105,6 +105,27 @@ def report(
 
 
 @device_app.command()
+def responses(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """List the questions of surveys that this member has met, and its response to each. Also while it runs."""
+    with exit_codes():
+        from device.config import DeviceConfig
+        from device.response_store import read_responses
+
+        found = read_responses(DeviceConfig.load(config).response_path)
+        if output is Format.JSON:
+            print_json(found)
+            return
+        for one in found:
+            given = "no response" if one["response"] is None else f"response {one['response']}"
+            print_text(f"{one['survey']}  {one['record']}, epsilon {one['epsilon']:g}: {given}, {one['outcome']}")
+        if not found:
+            print_text("no question was met yet")
+
+
+@device_app.command()
 def check(
     config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,

@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
+    "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
     "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),

@@ -58,6 +58,7 @@ class CoordinatorConfig(Settings):
         federation: the federation whose members it trusts.
         listen: address to serve on; port 0 lets the system choose.
         store: the SQLite file of jobs and their events.
+        survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         max_running_jobs: more than these wait. Analysts take turns.
@@ -73,6 +74,7 @@ class CoordinatorConfig(Settings):
     federation: Name
     listen: Address
     store: FilePath
+    survey_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
     max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
@@ -102,6 +104,11 @@ class CoordinatorConfig(Settings):
             SettingsError: it cannot be used; the text names each wrong field.
         """
         return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX, flags=flags)
+
+    @property
+    def survey_path(self) -> Path:
+        """Where surveys and their responses lie."""
+        return self.survey_store or self.store.with_name("surveys.sqlite")
 
     @property
     def roster(self) -> dict[str, str]:

@@ -19,6 +19,8 @@ from coordinator.sqlite_store import SqliteJobStore
 from coordinator.store import JobRecord as StoredJob
 from coordinator.store import JobStore
 from coordinator.sums.questions import Sums
+from coordinator.surveys.questions import Surveys
+from coordinator.surveys.store import SurveyStore
 from entropy import SystemEntropy
 from service.authorization import Permissions
 from service.errors import NotAllowedError
@@ -32,6 +34,10 @@ from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
 from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.survey import ANSWER as ANSWER_SURVEY
+from transport.survey import ASK as ASK_SURVEY
+from transport.survey import FETCH as FETCH_SURVEY
+from transport.survey import SurveyService
 
 GRACE_S = 2.0
 ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")
@@ -148,12 +154,19 @@ class CoordinatorProcess:
 
     Raises:
         StoreError: the job store cannot be used.
+        SurveyStoreError: the store of surveys cannot be used.
     """
 
     def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
         self._config = config
         self._credentials = credentials
         self._store = open_store(config)
+        try:
+            self._survey_store = SurveyStore(config.survey_path)
+        except BaseException:
+            self._store.close()
+            raise
+        self._surveys = Surveys(self._survey_store, credentials.identity, SystemEntropy())
         self._journal = Journal(self._store)
         self._mailboxes = Mailboxes()
         self._parties = {name: self._roster_party(name, address) for name, address in config.roster.items()}
@@ -170,13 +183,16 @@ class CoordinatorProcess:
         self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
         allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
         allowed[SUM] = frozenset({Role.ANALYST})
+        allowed |= dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE}))
+        allowed[ASK_SURVEY] = frozenset({Role.ANALYST})
         checks = dict.fromkeys(
             (*(method for method in allowed if Role.ANALYST in allowed[method]),), service.check_caller
         )
         checks |= dict.fromkeys((FETCH, ANSWER), self._sums.rounds.check_caller)
         permissions = Permissions(config.federation, allowed, checks)
         sums = AggregationService(self._sums.rounds, self._sums.run)
-        services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to]
+        surveys = SurveyService(self._surveys)
+        services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
         self._server = Server(credentials, permissions, services)
 
     async def start(self) -> str:
@@ -187,8 +203,13 @@ class CoordinatorProcess:
         """
         for job_id in self._store.fail_unended():
             _log.warning("job is FAILED", job=job_id, reason="the coordinator restarted")
+        await self._surveys.start()
         host, _, _ = self._config.listen.rpartition(":")
-        return f"{host}:{await self._server.start(self._config.listen)}"
+        try:
+            return f"{host}:{await self._server.start(self._config.listen)}"
+        except BaseException:
+            await self._surveys.stop()
+            raise
 
     async def stop(self) -> None:
         """End all jobs with their reason, tell the parties, then stop listening."""
@@ -203,10 +224,13 @@ class CoordinatorProcess:
 
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
+        self._surveys.leave()
         await self._scheduler.stop()
 
     async def _release(self) -> None:
         await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
+        await self._surveys.stop()
+        self._survey_store.close()
         self._store.close()
 
     def _roster_party(self, name: str, address: str) -> RosterParty:

@@ -135,5 +135,14 @@ DEMOS = (
             EPSILON,
         ),
     ),
+    Demo(
+        "distribution",
+        "How ages are distributed over the residents of three towns: by randomized responses, and by a masked sum.",
+        (
+            EPSILON,
+            Option("buckets", int, "Parts of the range of ages.", "parameters.buckets", limits=(2, 1024)),
+            Option("out", Path, "Folder for the plot and the JSON.", default=Path("demo-results")),
+        ),
+    ),
 )
 """In the order in which they are listed; PCA, the first to try, stands apart."""

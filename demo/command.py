@@ -158,3 +158,33 @@ def masked_sum(
             print_text(text_of(outcome))
         if not outcome.is_exact:
             raise typer.Exit(ExitCode.FAILED)
+
+
+@demo_app.command("survey")
+def survey(
+    devices: Annotated[int, typer.Option(min=2, max=60, help="How many, each a process of its own.")] = 40,
+    killed: Annotated[int, typer.Option(min=0, help="So many are killed and started again.")] = 10,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
+    ] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """How a number is distributed over devices that trust nobody, while some are killed and started again."""
+    with exit_codes(), ExitStack() as stack:
+        from demo.devices.survey import run_demo, text_of
+        from demo.job import working_folder
+
+        if killed > devices:
+            fail("--killed: there are not so many devices", ExitCode.USAGE)
+        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
+        if output is Format.JSON:
+            print_json(asdict(outcome) | {"seed": drawn})
+        else:
+            print_text(text_of(outcome))
+        if not outcome.is_one_each:
+            raise typer.Exit(ExitCode.FAILED)

@@ -6,7 +6,7 @@ import json
 import tempfile
 import tomllib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
@@ -19,9 +19,20 @@ from cli.client import ClientConfig, connect
 from cli.terminal.output import ExitCode, fail, say
 from cli.terminal.progress import event_printer
 from demo.catalogue import Demo
-from demo.kdd import KddParties, write_kdd_parties
+from demo.data_sets import ages, kdd
+from demo.data_sets.ages import AgeParties, write_age_parties
+from demo.data_sets.kdd import KddParties, write_kdd_parties
 from demo.local_deployment import LocalDeployment
 from transport.calls.coordinator_client import JobView
+
+Parties = KddParties | AgeParties
+"""What the parties of a demo hold."""
+
+DATA_SETS: Mapping[str, tuple[str, Callable[..., Parties]]] = {
+    kdd.TABLE_NAME: (kdd.DESCRIPTION, write_kdd_parties),
+    ages.TABLE_NAME: (ages.DESCRIPTION, write_age_parties),
+}
+"""Name of the table that an example asks for to what it is about, and what writes it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class DemoRun:
     view: JobView
     result: dict[str, Any] = field(repr=False)
     deployment: LocalDeployment
-    data: KddParties
+    data: Parties
     seconds: float
     bytes_sent: Mapping[str, int]
 
@@ -61,7 +72,7 @@ def run_demo(
         stack: on leaving it, all processes end and the working folder is removed.
         demo: which.
         keep: new folder that is kept instead.
-        rows: connections to use; all where absent.
+        rows: rows to use; all where absent.
         given: the demo's own options to their values.
 
     Returns:
@@ -86,19 +97,31 @@ def run_example(
     Args:
         stack: on leaving it, all processes end and the working folder is removed.
         keep: new folder that is kept instead.
-        rows: connections to use; all where absent.
+        rows: rows to use; all where absent.
         name: of the example.
         changes: field to value, for instance {"privacy.epsilon": 0.5, "parameters.k": 3}; None leaves it as it is.
     """
     job = example_job(name, changes)
     folder = working_folder(stack, keep)
-    say("1/4  writing the tables of three parties (KDD Cup 1999 connections)")
-    data = write_tables(folder, rows)
+    table = job.inputs[0].table
+    say(f"1/4  writing the tables of three parties ({DATA_SETS[table][0]})")
+    data = write_tables(folder, rows, table)
     say(f"2/4  starting {len(data.tables)} parties and a coordinator on loopback, mutual TLS")
     services = folder / "services"
     services.mkdir()
     tables = {party: [table] for party, table in data.tables.items()}
     deployment = stack.enter_context(LocalDeployment(services, tables, federation="demo"))
+    return run_on(deployment, job, data)
+
+
+def run_on(deployment: LocalDeployment, job: Job, data: Parties) -> DemoRun:
+    """Run a job on services that are started; ends the program with its exit code where the job fails.
+
+    Args:
+        deployment: of the parties that the job names.
+        job: what is asked for.
+        data: what the parties hold.
+    """
     view = asyncio.run(_submit_and_watch(deployment, job))
     if view.state != "DONE":
         fail(f"job {view.job_id} {view.state}: {view.reason}", ExitCode.FAILED)
@@ -139,10 +162,10 @@ def working_folder(stack: ExitStack, keep: Path | None) -> Path:
     return keep.resolve()
 
 
-def write_tables(folder: Path, rows: int | None) -> KddParties:
+def write_tables(folder: Path, rows: int | None, table: str = kdd.TABLE_NAME) -> Parties:
     """Write the parties' tables to a folder; ends the program where there are not so many rows."""
     try:
-        return write_kdd_parties(folder, rows=rows)
+        return DATA_SETS[table][1](folder, rows=rows)
     except ValueError as error:
         fail(str(error), ExitCode.USAGE)
 

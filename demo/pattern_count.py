@@ -11,8 +11,8 @@ import numpy as np
 from analyses.job.job import JobError
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pattern_count.baseline import central_release, reported_counts
+from demo.data_sets.kdd import CATEGORIES
 from demo.job import DemoRun
-from demo.kdd import CATEGORIES
 from demo.text import epsilon_against, job_line, next_line, privacy_lines
 from entropy import SystemEntropy
 

@@ -1,10 +1,10 @@
-"""The privacy budget of one device over all masked sums: its own ledger, charged before a masked vector leaves.
+"""The privacy budget of one device over all masked sums and surveys: its own ledger, charged before anything leaves.
 
-A device is one person: one budget covers all its records. The cost of a round is that of its worst view with as few
-survivors as the round allows. It is reserved before the device enters and committed before its record is read and its
-masked vector leaves; a round that it leaves before costs nothing, and has shown nothing of the record. Each attempt
-of a round is charged by itself once its masked vector is out, though at most one is meant to be opened: the device
-cannot see what became of the others' shares.
+A device is one person: one budget covers all its records. A response to a survey is charged before it is drawn. The
+cost of a round is that of its worst view with as few survivors as the round allows. It is reserved before the device
+enters and committed before its record is read and its masked vector leaves; a round that it leaves before costs
+nothing, and has shown nothing of the record. Each attempt of a round is charged by itself once its masked vector is
+out, though at most one is meant to be opened: the device cannot see what became of the others' shares.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
 from dp.cost.views import MEMBER_UNIT
 from mpc.transcript import RoundId
-from party.ledger.books import ChargeError
+from party.ledger.books import ChargeError, JobState
 from party.ledger.budget import Budget
 from party.ledger.entry import BudgetSet, ExactRelease
 from party.ledger.ledger import Ledger, open_ledger
@@ -23,6 +23,10 @@ from service.settings import SettingsError
 
 DATASET = "records"
 """Name in the ledger of the device's data as a whole."""
+
+CHARGE_BYTES = 16
+"""Length of the part of a response's key that names its charge. Two keys that agree in it have one charge, and only one
+of them is answered."""
 
 
 class DeviceBudget:
@@ -43,7 +47,7 @@ class DeviceBudget:
         self._ledger = ledger
         self._asker = asker
         self._budget = budget
-        ledger.release_leftovers("the device was stopped before its masked vector left")
+        ledger.release_leftovers("the device was stopped before anything left")
         if budget is not None:
             before = ledger.balance(DATASET)
             if before is None or before.budget != budget:
@@ -101,14 +105,7 @@ class DeviceBudget:
             LedgerError: it cannot be written.
         """
         self.check_delta(params)
-        self._ledger.reserve(
-            charge_id(round_id),
-            dataset=DATASET,
-            analyst=self._asker,
-            analysis=params.analysis,
-            consent="policy",
-            cost=cost_of(noise),
-        )
+        self._reserve(charge_id(round_id), params.analysis, cost_of(noise))
 
     def commit(self, round_id: RoundId, params: SumParams) -> None:
         """Count the round as spent, an exact one as opened; only then the masked vector may leave.
@@ -123,6 +120,33 @@ class DeviceBudget:
         self._ledger.record_exact(
             charge_id(round_id), dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
         )
+
+    def charge_survey(self, key: bytes, analysis: str, cost: JobCost) -> None:
+        """Make the cost of one response to a survey spent. Only when this has returned, it may be drawn.
+
+        Args:
+            key: of the response, as in the store.
+            analysis: what is asked.
+            cost: of the response.
+
+        Raises:
+            BudgetExhaustedError: what is left does not cover it.
+            ChargeError: there is no budget, or the response was charged before.
+            LedgerError: it cannot be written.
+        """
+        if self._budget is None:
+            raise ChargeError("this device has no privacy budget (policy.budget), so it answers no survey")
+        name = survey_charge_id(key)
+        self._reserve(name, analysis, cost)
+        self._ledger.commit(name)
+
+    def survey_state(self, key: bytes) -> JobState | None:
+        """Return how far the charge of a response has come; None where there is none."""
+        charge = self._ledger.charge(survey_charge_id(key))
+        return None if charge is None else charge.state
+
+    def _reserve(self, name: str, analysis: str, cost: JobCost) -> None:
+        self._ledger.reserve(name, dataset=DATASET, analyst=self._asker, analysis=analysis, consent="policy", cost=cost)
 
     def release(self, round_id: RoundId, reason: str) -> None:
         """Release the reservation of a round if it was not committed."""
@@ -166,3 +190,8 @@ def _last_reason(ledger: Ledger) -> str | None:
 def charge_id(round_id: RoundId) -> str:
     """Return the name of an attempt in the ledger."""
     return f"{round_id.session}-{round_id.number}-{round_id.attempt}"
+
+
+def survey_charge_id(key: bytes) -> str:
+    """Return the name of a response to a survey in the ledger."""
+    return f"survey-{key[:CHARGE_BYTES].hex()}"

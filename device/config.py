@@ -55,12 +55,15 @@ class RecordConfig(Settings):
             whose number of values varies has none, and is in histograms only.
         largest_weight: of its weight, which is 0 or more. Means need it, and answer questions that allow for at least
             as much.
+        fixed: whether surveys get one response per mechanism for ever, even if the value changes: then nobody can tell
+            from several responses that it has changed, and no more is ever told of it than by the first one.
     """
 
     name: Name
     path: FilePath
     length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] | None = None
     largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
+    fixed: bool = False
 
     @model_validator(mode="after")
     def _a_mean_has_a_length(self) -> Self:
@@ -75,7 +78,7 @@ class RecordConfig(Settings):
 
 
 class SumBudgetConfig(Settings):
-    """Section `[policy.budget]`: what all sums of a period together may tell; see `device.budget`.
+    """Section `[policy.budget]`: what all sums and surveys of a period together may tell; see `device.budget`.
 
     Attributes:
         period: a name: another one starts with nothing spent.
@@ -104,6 +107,16 @@ class SumBudgetConfig(Settings):
         return Budget(MEMBER_UNIT, self.period, self.epsilon, self.delta)
 
 
+class SurveyPolicy(Settings):
+    """Section `[policy.surveys]`: which questions of surveys are answered; without it, none.
+
+    Attributes:
+        max_epsilon: of one response, at delta 0; a question that asks for more is not answered.
+    """
+
+    max_epsilon: Epsilon
+
+
 class SumPolicy(Settings):
     """Section `[policy]`: the floor of this member; a round below it is refused. See `mpc.secagg.policy`.
 
@@ -122,6 +135,7 @@ class SumPolicy(Settings):
             budget's delta; a round with less noise is refused.
         budget: of all noisy sums of a period together; without, none is answered.
         exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
+        surveys: see `SurveyPolicy`; it needs a budget.
     """
 
     smallest_cohort: Annotated[int, Field(ge=2)] = 3
@@ -135,6 +149,13 @@ class SumPolicy(Settings):
     largest_epsilon: Epsilon | None = None
     budget: SumBudgetConfig | None = None
     exact_sums: bool = False
+    surveys: SurveyPolicy | None = None
+
+    @model_validator(mode="after")
+    def _surveys_have_a_budget(self) -> Self:
+        if self.surveys is not None and self.budget is None:
+            raise ValueError("surveys: responses are charged to a budget (policy.budget), and there is none")
+        return self
 
     @model_validator(mode="after")
     def _encodings_exist(self) -> Self:
@@ -256,6 +277,16 @@ class DeviceConfig(Settings):
             LedgerError: it cannot be used, or was tampered with.
         """
         return read_device_ledger(self.data_dir, self.name)
+
+    @property
+    def fixed_records(self) -> frozenset[str]:
+        """Names of the records with one response for ever."""
+        return frozenset(record.name for record in self.records if record.fixed)
+
+    @property
+    def response_path(self) -> Path:
+        """Where responses to surveys lie."""
+        return self.data_dir / "responses.sqlite"
 
     def kept_records(self) -> dict[str, KeptRecord]:
         """Return what this member keeps, by name. Nothing is read yet."""

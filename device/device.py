@@ -25,8 +25,11 @@ from device.config import DeviceConfig, read_identity_key
 from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from device.report import write_sum_report
+from device.response_store import ResponseStore
+from device.survey import SurveyDevice
 from entropy import Entropy, SystemEntropy
 from mpc.errors import PeerViolationError, ProtocolError
+from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
@@ -50,6 +53,7 @@ from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
+from transport.survey_client import SurveyClient
 
 PAUSE_S = 2.0
 """Seconds to wait before the next attempt if the coordinator cannot be reached or repeats an invitation."""
@@ -305,6 +309,7 @@ async def run_device(config: DeviceConfig) -> None:
         CredentialsError: the certificate files cannot be used.
         InstallationError: another process is this member already.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
+        ResponseStoreError: the store of responses cannot be used.
     """
     tls = config.tls
     credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
@@ -313,6 +318,8 @@ async def run_device(config: DeviceConfig) -> None:
         raise SettingsError(
             f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
         )
+    if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
+        raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
     identity, policy = read_identity_key(config.identity_file), config.member_policy()
     if policy.pinned.get(config.name) != identity.public_bytes:
         raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
@@ -329,16 +336,35 @@ async def run_device(config: DeviceConfig) -> None:
         client = AggregationClient(at, channel, policy=policy)
         told = describe_standing(budget.standing())
         _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
-        await Device(
+        records = config.kept_records()
+        device = Device(
             name=config.name,
             client=client,
             identity=identity,
             policy=policy,
             journal=journal,
-            records=config.kept_records(),
+            records=records,
             entropy=SystemEntropy(),
             budget=budget,
             data_dir=config.data_dir,
             largest_epsilon=config.policy.largest_epsilon,
             exact_sums=config.policy.exact_sums,
-        ).run()
+        )
+        if config.policy.surveys is None:
+            await device.run()
+            return
+        store = ResponseStore(config.response_path)
+        stack.callback(store.close)
+        surveys = SurveyDevice(
+            name=config.name,
+            coordinator=coordinator.uri,
+            client=SurveyClient(at, channel),
+            store=store,
+            records=records,
+            fixed=config.fixed_records,
+            budget=budget,
+            max_epsilon=config.policy.surveys.max_epsilon,
+            entropy=SystemEntropy(),
+            data_dir=config.data_dir,
+        )
+        await run_together(device.run(), surveys.run())

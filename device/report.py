@@ -1,4 +1,4 @@
-"""The private report of a masked sum on the device's own record. It never leaves the device.
+"""The private report of a masked sum or a survey on the device's own record. It never leaves the device.
 
 As a party's own report (`party.report`) it is not differentially private, so no message, log line or error text carries
 what it says.
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from analyses.distribution.survey import AskedQuestion, Input
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id
@@ -65,6 +66,38 @@ def write_sum_report(
     )
 
 
+def write_survey_report(
+    data_dir: Path, name: str, asked: AskedQuestion, answers: Input, budget: Mapping[str, Any] | None
+) -> Path:
+    """Write the report of a response that this device is about to keep, for its owner only.
+
+    Args:
+        data_dir: the device's own folder.
+        name: of the charge.
+        asked: the question.
+        answers: what the record said.
+        budget: how the device's budget stands once the response is paid.
+
+    Returns:
+        The path: `data_dir/reports/<name>.json`.
+
+    Raises:
+        ValueError, OSError: as `write_sum_report`.
+    """
+    question = asked.question
+    report = {
+        "survey": asked.question_id.hex(),
+        "record": question.record,
+        "range": list(question.range),
+        "record_was_used": not answers.not_used_because,
+        "not_used_because": answers.not_used_because or None,
+        "value_was_clipped": answers.was_clipped,
+        "privacy": question.plan.privacy_report(),
+        "budget": None if budget is None else dict(budget),
+    }
+    return keep_report(data_dir, name, report)
+
+
 def kept_rounds(data_dir: Path) -> list[str]:
     """Return the rounds of which there is a report, the oldest first."""
     paths = (data_dir / "reports").glob("[!.]*.json")
@@ -85,7 +118,9 @@ def read_sum_report(data_dir: Path, round_name: str) -> dict[str, Any]:
 
 
 def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
-    """Return the lines in which the owner of a device reads a report."""
+    """Return the lines in which the owner of a device reads a report, of a sum or of a survey."""
+    if "survey" in report:
+        return _describe_survey_report(report)
     shortened = "; the whole vector was shortened" if report["norm_was_clipped"] else ""
     lines = [f"round {report['round']}: {report['analysis']} of {report['record']}"]
     if not report["record_was_used"]:
@@ -100,10 +135,21 @@ def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
         f"clipped: {report['clipped_fraction']:.2%} of the entries were larger than {report['largest']:g}{shortened}",
         *describe(report["privacy"], "members"),
     ]
-    budget = report["budget"]
-    if budget is not None:
-        lines.append(
-            f"Budget of period {budget['period']!r}: epsilon {budget['epsilon']:g} at delta {budget['delta']:g}, "
-            f"{standing_of(budget, 'members')}."
-        )
-    return lines
+    return lines + _lines_of_budget(report["budget"])
+
+
+def _describe_survey_report(report: Mapping[str, Any]) -> list[str]:
+    lines = [f"survey {report['survey']}: distribution of {report['record']}"]
+    if not report["record_was_used"]:
+        lines.append(f"The record was not used, the device answered as if it had none: {report['not_used_because']}")
+    if report["value_was_clipped"]:
+        lower, upper = report["range"]
+        lines.append(f"The value lies outside {lower:g} .. {upper:g}, and counted as the nearer end.")
+    return [*lines, *describe(report["privacy"], "members"), *_lines_of_budget(report["budget"])]
+
+
+def _lines_of_budget(budget: Mapping[str, Any] | None) -> list[str]:
+    if budget is None:
+        return []
+    limit = f"epsilon {budget['epsilon']:g} at delta {budget['delta']:g}"
+    return [f"Budget of period {budget['period']!r}: {limit}, {standing_of(budget, 'members')}."]

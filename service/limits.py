@@ -73,6 +73,9 @@ LIMITS: Mapping[str, MethodLimit] = {
     "/moiety.v1.Aggregation/Fetch": MethodLimit(_KIB, 8),
     "/moiety.v1.Aggregation/Answer": MethodLimit(MAX_MESSAGE_BYTES, 8),
     "/moiety.v1.Aggregation/Sum": MethodLimit(MAX_MESSAGE_BYTES, 8),
+    "/moiety.v1.Survey/Fetch": MethodLimit(_KIB, 4),
+    "/moiety.v1.Survey/Answer": MethodLimit(64, 4),
+    "/moiety.v1.Survey/Ask": MethodLimit(16 * _KIB, 16),
 }
 
 

@@ -22,6 +22,21 @@ OFFERED_BESIDE = {"baseline", "text"}
 
 OF_ITS_OWN = {
     "clustering": {"grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
+    "distribution": {
+        "binned",
+        "estimate",
+        "frequencies",
+        "intervals",
+        "kernels",
+        "masked",
+        "metrics",
+        "monotone",
+        "shuffled",
+        "tree_estimate",
+        "wave_estimate",
+        "wave_moments",
+        "wave_operator",
+    },
     "least_squares": {"line"},
     "logistic_regression": {"descent", "labelled_rows", "taylor_gradient", "weights"},
     "pattern_count": {"products", "reports"},

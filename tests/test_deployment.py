@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.kdd import ID_COLUMN, NUMERIC, ON_REQUEST, TABLE_NAME, bounds_of
+from demo.data_sets.kdd import ID_COLUMN, NUMERIC, ON_REQUEST, TABLE_NAME, bounds_of
 
 COMPOSE = Path(__file__).parent.parent / "deploy" / "compose"
 

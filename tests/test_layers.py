@@ -56,11 +56,11 @@ SUB_ROOMS = {
         "clustering": {"job", "rows", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},
-        "distribution": {"job", "rows"},
+        "distribution": {"job", "rows", "sums"},
         "matrix_factorization": {"job", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
-    "coordinator": {"sums": set()},
+    "coordinator": {"sums": set(), "surveys": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
     "cli": {"terminal": set()},
 }

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import pdtr
+from scipy.special import ndtri, pdtr
 
+from analyses.distribution.masked import TreeCounts, estimate_tree
 from analyses.distribution.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
 from analyses.distribution.wave_operator import Floats, WaveOperator
 
@@ -54,7 +55,44 @@ def half_widths(
             if each.any()
         ]
     )
-    here = statistics(estimate.probabilities)
+    return _around(statistics(estimate.probabilities), found)
+
+
+def half_widths_of_counts(
+    counts: TreeCounts,
+    probabilities: Floats,
+    n_rows: float,
+    variance: float,
+    statistics: Callable[[Floats], Floats],
+    *,
+    n_repetitions: int = N_REPETITIONS,
+) -> Floats:
+    """Return half-widths of intervals about statistics of an estimate from noisy counts, nominally of 95 %.
+
+    The counts of the estimate get fresh noise and are estimated again; the rest is as for `half_widths`. Gaussian noise
+    of the same variance stands for Skellam noise.
+
+    Args:
+        counts: of a party.
+        probabilities: the estimate, shape (d,).
+        n_rows: estimated number of rows.
+        variance: of the noise of each number.
+        statistics: of a distribution, shape (s,).
+        n_repetitions: how often, at least two.
+
+    Returns:
+        shape (s,).
+    """
+    stream = uniform_stream("repetitions of counts")
+    whole = np.concatenate(counts.levels_above(n_rows * probabilities))
+    found = []
+    for _ in range(n_repetitions):
+        noise = math.sqrt(variance) * ndtri(uniforms(stream, len(whole)))
+        found.append(statistics(estimate_tree(counts, whole + noise, variance)[0]))
+    return _around(statistics(probabilities), np.array(found))
+
+
+def _around(here: Floats, found: Floats) -> Floats:
     bias = found.mean(axis=0) - here
     whole: Floats = _Z * np.sqrt(found.var(axis=0, ddof=1) + bias**2)
     return whole

@@ -47,6 +47,22 @@ def quantiles(p: Floats, levels: Floats) -> Floats:
     return found
 
 
+def range_probabilities(p: Floats, ranges: Floats) -> Floats:
+    """Return the probability of each range.
+
+    Args:
+        p: shape (d,).
+        ranges: shape (r, 2), lower and upper ends in 0..1.
+
+    Returns:
+        shape (r,).
+    """
+    cumulative = np.concatenate([[0.0], np.cumsum(p)])
+    at = np.interp(ranges, np.arange(len(p) + 1) / len(p), cumulative)
+    found: Floats = at[:, 1] - at[:, 0]
+    return found
+
+
 def range_query_error(p: Floats, q: Floats, width: float) -> float:
     """Return the mean difference of the two probabilities of a range, over all ranges of buckets of a relative width.
 

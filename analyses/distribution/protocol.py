@@ -1,30 +1,47 @@
-"""The distribution of a number over the rows of all parties' tables, each row randomized before it leaves its party.
+"""The distribution of a number over the rows of all parties' tables: by responses, or by a masked sum.
 
-| step | function |
-| --- | --- |
-| all members run the same plan | `agree_pairwise_secrets`, `confirm_pairwise_secrets` |
-| rows into slots in secret random order, the others empty | `placed` |
-| one response per slot [SW20, section 5] | `Wave.outputs_of` and its like |
-| counts of the outputs, and the estimate | `analyses.distribution.estimate.estimated` |
+Each row is randomized before it leaves its party [SW20, chapter 5], or, with method `masked`, the parties' counts are
+added up under masks and get one noise (`analyses.distribution.masked`): the same question, the same result, far less
+error, but what a party adds is its own word then. The coordinator and everybody who has the responses may know which
+party each came from; what a response hides is the row's value, whoever looks.
 
-No registry lists this analysis yet: `method = "masked"`, the same question by a masked sum, is still missing.
+    step                                                    function
+    the range in parts; values outside count as its end     `DistributionPlan.inputs_of`
+    all members run the same plan                           `agree_pairwise_secrets`, `confirm_pairwise_secrets`
+    rows into slots in secret random order, the others      `placed`
+    empty
+    one response per slot: square wave [SW20, section 5],   `Wave.outputs_of`; of other methods
+    or its like                                             `HierarchicalResponse.outputs_of`
+    the half-width b of the wave [SW20, section 5.3]        `best_half_width`
+    counts of the outputs, expectation maximisation with    `estimate_ems`, `choose_passes`
+    smoothing [SW20, section 5.5]
+    mean and variance in closed form, intervals             `moments`, `half_widths`
+    masked: counts of all nodes of a tree, noise, sum       `TreeCounts.counted`, `SumNoise.draw`, `contribute`
+    masked: least squares over the tree, then isotonic      `estimate_tree`, `isotonic`
+    the answer                                              `described`
 """
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.estimate import estimated
-from analyses.distribution.plan import SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
+from analyses.distribution.estimate import counted, estimated
+from analyses.distribution.plan import MASKED, SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
+from analyses.distribution.reference import reference
 from analyses.distribution.text import lines_of_distribution
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
-from analyses.job.survival import Survival
+from analyses.job.survival import Survival, every_party_needed
 from analyses.rows.slots import EMPTY, placement
+from analyses.sums import session_sum
+from analyses.sums.protocol import STAGES_PER_DEADLINE
+from analyses.sums.protocol import survival as survival_of_a_sum
+from analyses.sums.round import participation
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
 from entropy import KeyStream
@@ -38,19 +55,27 @@ __all__ = ["ANALYSIS", "DistributionParams", "DistributionPlan", "coordinator", 
 RESPONSES_STAGE = "responses"
 """Messages of parties to the coordinator: the gate lets them pass once the cost is committed."""
 
+ATTEMPTS = 2
+"""Rounds, each with fresh keys, before a masked sum fails that too few parties answer."""
+
 Integers = NDArray[np.int64]
 
 
 async def party(session: Session, plan: DistributionPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: randomize my rows, send the responses.
+    """Run a party's part: randomize my rows and send the responses, or take part in the masked sum of counts.
 
     Raises:
         PeerError: a member is silent, lost or violates the protocol, before anything of the table was sent.
+        LeftBehindError: of a masked sum, which the others went on with without us.
 
-    Privacy: everybody may see the responses; see `DistributionPlan.privacy_events`.
-    Cost: 2 rounds among the parties; 2 bytes per slot, or 1 where there are at most 256 outputs.
+    Privacy: everybody may see the responses; of a masked sum at most t colluding parties and the coordinator learn
+    nothing but the survivors' counts, noise included. See `DistributionPlan.releases`.
+    Cost: 2 rounds among the parties; 2 bytes per slot, or 1 where there are at most 256 outputs. A masked sum has 6
+    rounds over the coordinator, bits / 8 bytes per node of the tree and about 260 bytes per party.
     """
     assert table is not None  # every member brings one: `plan` has checked it
+    if plan.mechanism is None:
+        return await _add_counts(session, plan, table)
     session.progress("keys", 0, 1)
     secrets = await agree_pairwise_secrets(session, range(1, plan.n_parties + 1), plan.n_parties)
     await confirm_pairwise_secrets(session, secrets)
@@ -61,6 +86,24 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
     for start in range(0, len(responses), SLOTS_PER_MESSAGE):
         session.progress(RESPONSES_STAGE, start, len(responses))
         await session.send(COORDINATOR, RESPONSES_STAGE, _packed(plan, responses[start : start + SLOTS_PER_MESSAGE]))
+    return _report(table, n_clipped)
+
+
+async def _add_counts(session: Session, plan: DistributionPlan, table: Table) -> LocalReport:
+    tree = plan.tree
+    session.progress("rows", 0, 1)
+    inputs, n_clipped = await session.compute(plan.inputs_of, table.values[:, 0])
+    counts = await session.compute(tree.counts.counted, inputs)
+
+    async def noise_of(seeds: Sequence[bytes]) -> Integers:
+        return await session.draw(tree.noise, seeds)
+
+    config_of = partial(tree.config_of, session)
+    await session_sum.contribute(session, config_of, plan.n_parties, session.binding, counts, noise_of)
+    return _report(table, n_clipped)
+
+
+def _report(table: Table, n_clipped: int) -> LocalReport:
     return LocalReport(table.n_rows, {table.schema.columns[0].name: n_clipped}, 0)
 
 
@@ -87,6 +130,7 @@ async def responses_of(plan: DistributionPlan, slots: Integers, session: Session
         session: my end, which draws.
     """
     mechanism = plan.mechanism
+    assert mechanism is not None
     if isinstance(mechanism, Wave):
         return await session.compute(mechanism.outputs_of, slots, await session.draw(mechanism, len(slots)))
     choices = await session.compute(choices_of, plan, session, session.me)
@@ -100,14 +144,18 @@ def choices_of(plan: DistributionPlan, session: Session, member: int) -> PublicC
 
 
 async def coordinator(session: Session, plan: DistributionPlan) -> dict[str, Any]:
-    """Run the coordinator's part: gather all responses and estimate the distribution.
+    """Run the coordinator's part: gather all responses, or host the masked sum, and estimate the distribution.
 
     Returns:
-        JSON-able; see `analyses.distribution.estimate.estimated`.
+        JSON-able; see `analyses.distribution.estimate.described`. Of a masked sum also who is in it and who is not, as
+        `analyses.sums.round.participation` says.
 
     Raises:
         PeerError: a party sent too few responses, or one that is no output.
+        ProtocolError: the masked sum cannot be opened.
     """
+    if plan.mechanism is None:
+        return await _open_counts(session, plan)
     responses: dict[int, Integers] = {}
     for member in plan.owners:
         parts, n_slots = [], plan.n_slots(member)
@@ -119,6 +167,21 @@ async def coordinator(session: Session, plan: DistributionPlan) -> dict[str, Any
             raise PeerViolationError(member, RESPONSES_STAGE, "a response is no output of the mechanism")
     choices = {} if isinstance(plan.mechanism, Wave) else {m: choices_of(plan, session, m) for m in responses}
     return await session.compute(estimated, plan, responses, choices)
+
+
+async def _open_counts(session: Session, plan: DistributionPlan) -> dict[str, Any]:
+    tree = plan.tree
+    opened, config = await session_sum.conduct(
+        session,
+        partial(tree.config_of, session),
+        plan.n_parties,
+        session.binding,
+        stage_s=plan.job.deadline_s / STAGES_PER_DEADLINE,
+        attempts=ATTEMPTS,
+    )
+    opened = await session.compute(tree.noise.remove_surplus, opened)
+    result = await session.compute(counted, plan, opened.integers(), len(opened.survivors))
+    return result | participation(opened, config)
 
 
 def _response_bytes(plan: DistributionPlan) -> int:
@@ -137,23 +200,11 @@ def _unpacked(message: NDArray[np.uint8]) -> Integers:
     return np.ascontiguousarray(message).view("<u2")[:, 0].astype(np.int64)
 
 
-def reference(tables: Sequence[Table], plan: DistributionPlan) -> NDArray[np.float64]:
-    """Return the exact share of each bucket, shape (buckets,): no privacy.
-
-    Args:
-        tables: of all parties.
-        plan: as for the job.
-    """
-    assert plan.params.range is not None
-    values = np.clip(np.concatenate([table.values[:, 0] for table in tables]), *plan.params.range)
-    found: NDArray[np.float64] = np.histogram(values, plan.edges)[0] / max(1, len(values))
-    return found
-
-
 def survival(job: Job) -> Survival:
-    """Return that all parties must stay: what one of them does not send is missing from the estimate."""
-    n = len(job.compute_parties)
-    return Survival(n, job.t, 0, (), why_all="every party's responses are part of the estimate, so none may drop out")
+    """Return how many parties may drop out: of a masked sum some, as of any; else none, as its responses would miss."""
+    if job.parameters.get("method") == MASKED:
+        return survival_of_a_sum(job)
+    return every_party_needed(job, "every party's responses are part of the estimate, so none may drop out")
 
 
 ANALYSIS = Analysis(

@@ -77,8 +77,21 @@ def _variances(levels: list[Level]) -> list[float]:
     return [min(level.variance, _MAX_VARIANCE) for level in levels]
 
 
-def _projected(targets: list[Floats], variances: list[float], branching: int) -> list[Floats]:
-    """See `least_squares`."""
+def total_of(levels: list[Level], branching: int) -> float:
+    """Return the root of the consistent estimate by least squares where the root is not known: the sum of all leaves.
+
+    With the root held at this value, least squares gives the other nodes the estimates that it gives them without.
+
+    Args:
+        levels: see `least_squares`, of counts or of frequencies.
+        branching: of the tree.
+    """
+    means, _ = _upwards([level.frequencies for level in levels], _variances(levels), branching)
+    return float(means[0].sum())
+
+
+def _upwards(targets: list[Floats], variances: list[float], branching: int) -> tuple[list[Floats], list[Floats]]:
+    """Return what each node and all nodes below it say of the node, and the variance of that."""
     n_levels = len(targets)
     means, spreads = [np.empty(0)] * n_levels, [np.empty(0)] * n_levels
     means[-1], spreads[-1] = targets[-1], np.full(len(targets[-1]), variances[-1])
@@ -88,8 +101,14 @@ def _projected(targets: list[Floats], variances: list[float], branching: int) ->
         own = variances[level]
         means[level] = (targets[level] * spread + sums * own) / (spread + own)
         spreads[level] = spread * own / (spread + own)
+    return means, spreads
+
+
+def _projected(targets: list[Floats], variances: list[float], branching: int) -> list[Floats]:
+    """See `least_squares`."""
+    means, spreads = _upwards(targets, variances, branching)
     found, parents, width = [], np.ones(1), len(means[0])
-    for level in range(n_levels):
+    for level in range(len(targets)):
         starts = np.arange(0, len(means[level]), width)
         sums, spread = np.add.reduceat(means[level], starts), np.add.reduceat(spreads[level], starts)
         per_variance = (parents - sums) / spread

@@ -135,6 +135,23 @@ def log_likelihood(operator: WaveOperator, x: Floats, counts: Floats) -> float:
     return float(counts @ np.log(operator.densities(x)))
 
 
+def goodness_of_fit(operator: WaveOperator, estimate: WaveEstimate, counts: Floats) -> float:
+    """Return by how many standard deviations Pearson's statistic exceeds its mean under the estimate.
+
+    The sum over the m outputs of (count - expected)^2 / expected has mean m - 1 and variance about 2 (m - 1) where the
+    responses are what the estimate says. Responses that no mixture of honest ones explains, such as many equal ones,
+    make it large; lies that imitate another distribution do not.
+
+    Args:
+        operator: the transition.
+        estimate: of it.
+        counts: of the outputs, shape (m,).
+    """
+    expected = counts.sum() * operator.densities(estimate.entries)
+    freedom = len(counts) - 1
+    return float((((counts - expected) ** 2 / expected).sum() - freedom) / math.sqrt(2 * freedom))
+
+
 def choose_passes(operator: WaveOperator, counts: Floats) -> int:
     """Return the number of passes of `PASSES` whose estimates fit responses best that they were not made from.
 

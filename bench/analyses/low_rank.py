@@ -28,8 +28,8 @@ from bench.utility.moment_runs import (
     tables_of_example,
     typical,
 )
+from demo.data_sets.kdd import write_kdd_parties
 from demo.job import example_job
-from demo.kdd import write_kdd_parties
 
 METRIC = "norm lost, less is better"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.datasets.bundled import read
-from demo.kdd import CATEGORICAL as KDD_CATEGORICAL
-from demo.kdd import CATEGORIES as KDD_CATEGORIES
-from demo.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
-from demo.kdd import NUMERIC as KDD_NUMERIC
+from demo.data_sets.kdd import CATEGORICAL as KDD_CATEGORICAL
+from demo.data_sets.kdd import CATEGORIES as KDD_CATEGORIES
+from demo.data_sets.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
+from demo.data_sets.kdd import NUMERIC as KDD_NUMERIC
 
 Bounds = tuple[float, float]
 
@@ -115,7 +115,7 @@ def adult() -> LabelledTables:
 
 
 def nsl_kdd() -> LabelledTables:
-    """Return network connections: is one an attack? 25,192 and 22,544 rows; bounds as in `demo.kdd`."""
+    """Return network connections: is one an attack? 25,192 and 22,544 rows; bounds as in `demo.data_sets.kdd`."""
 
     def split(name: str) -> list[Table]:
         rows = read(name)

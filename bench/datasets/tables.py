@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from demo.kdd import write_kdd_parties
+from demo.data_sets.kdd import write_kdd_parties
 from demo.local_deployment import LocalTable
 
 Tables = list[tuple[LocalTable, Table]]
@@ -34,7 +34,7 @@ def synthetic_tables(folder: Path, *, rows: int, columns: int, parties: int, see
 
 
 def kdd_tables(folder: Path, *, rows: int | None = None) -> Tables:
-    """Write the tables of the demo's three parties; `rows` as in `demo.kdd.write_kdd_parties`."""
+    """Write the tables of the demo's three parties; `rows` as in `demo.data_sets.kdd.write_kdd_parties`."""
     made = write_kdd_parties(folder, rows=rows)
     widths = np.cumsum([len(table.usual_bounds) for table in made.tables.values()])[:-1]
     blocks = np.split(made.pooled, widths, axis=1)

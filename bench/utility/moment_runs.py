@@ -15,8 +15,8 @@ from analyses.job.schema import Table
 from analyses.run_locally import local_network, run_plan
 from bench.analyses.table import Spent
 from bench.jobs.federation import JobRun, running_federation
+from demo.data_sets.kdd import KddParties, write_kdd_parties
 from demo.job import example_job
-from demo.kdd import KddParties, write_kdd_parties
 from mpc.protocol.session import COORDINATOR
 
 DELTA = 1e-6

@@ -1,6 +1,6 @@
-"""The picture of a PCA result. Draws what was released, and never a row of anybody."""
+"""The pictures of results: of a PCA and of distributions. They show what was released, and never a row of anybody."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,54 @@ def plot_pca(result: dict[str, Any], path: Path, *, exact_eigenvalues: Sequence[
     analysis = ANALYSES.get(result.get("analysis", ""))
     if analysis is None or not analysis.has_plot:
         raise PlotError("only results of a PCA can be drawn")
+    figure = _figure()
+    spectrum, loadings = figure.subplots(1, 2, width_ratios=(3, 2))
+    _draw_spectrum(spectrum, result, exact_eigenvalues)
+    _draw_loadings(loadings, result)
+    figure.savefig(path)
+
+
+def plot_distribution(
+    results: Mapping[str, Mapping[str, Any]], path: Path, *, exact: Sequence[float] | None = None
+) -> None:
+    """Draw estimated densities with their 95 % intervals as a PNG, one panel each.
+
+    Args:
+        results: label to a result of `analyses.distribution.protocol.coordinator`, all with the same edges.
+        path: the file to write.
+        exact: probabilities of the buckets where somebody holds all data, as in the demo: drawn behind the others.
+
+    Raises:
+        PlotError: matplotlib is not installed.
+    """
+    figure = _figure()
+    panels = np.atleast_1d(figure.subplots(1, len(results), sharex=True, sharey=True))
+    for axes, (label, result) in zip(panels, results.items(), strict=True):
+        edges, found = np.array(result["edges"]), np.array(result["probabilities"])
+        widths = np.diff(edges)
+        if exact is not None:
+            axes.stairs(np.array(exact) / widths, edges, fill=True, color=EXACT_COLOUR, label="exact (demo only)")
+        if half := result["half_widths"]:
+            reach = np.array(half["probabilities"])
+            low, high = np.maximum(found - reach, 0) / widths, (found + reach) / widths
+            axes.fill_between(
+                edges,
+                np.append(low, low[-1]),
+                np.append(high, high[-1]),
+                step="post",
+                alpha=0.3,
+                color=PRIVATE_COLOUR,
+                label="95 % interval",
+            )
+        axes.stairs(found / widths, edges, color=PRIVATE_COLOUR, label="private (released)")
+        axes.set(xlabel="value", title=label)
+        axes.legend(loc="upper right", frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set(ylabel="density")
+    figure.savefig(path)
+
+
+def _figure() -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -38,10 +86,7 @@ def plot_pca(result: dict[str, Any], path: Path, *, exact_eigenvalues: Sequence[
         raise PlotError("drawing needs matplotlib: pip install 'moiety[plot]'") from error
     figure = Figure(figsize=(11, 4.6), layout="constrained", dpi=130)
     FigureCanvasAgg(figure)
-    spectrum, loadings = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_spectrum(spectrum, result, exact_eigenvalues)
-    _draw_loadings(loadings, result)
-    figure.savefig(path)
+    return figure
 
 
 def _draw_spectrum(axes: Any, result: dict[str, Any], exact_eigenvalues: Sequence[float] | None) -> None:

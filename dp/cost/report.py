@@ -83,7 +83,8 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
     """Return the lines in which a person reads the privacy report of any analysis.
 
     Args:
-        report: as made here.
+        report: as made here. One of local responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and
+            `never` say whom it is about, `epsilon` and `responses` what it promises. No ledger is charged by it.
         participants: what those are called who take part.
     """
     if not report["views"]:
@@ -112,6 +113,11 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
         lines.append(
             f"Against {who[view]}: epsilon = {ceil_to_digits(cost['epsilon'])} ({cost['adjacency']}), "
             f"{found}; {cost['noise']}."
+        )
+    if third := report.get("analyst"):
+        lines.append(
+            f"Against {third['whom']}: epsilon = {ceil_to_digits(third['epsilon'])}, counting {third['responses']} "
+            f"responses of others; {third['never']}."
         )
     return lines
 

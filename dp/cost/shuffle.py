@@ -25,6 +25,7 @@ The expectation is bounded from above at every step:
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -62,7 +63,10 @@ def shuffled_delta(weights: Sequence[Sequence[int]], other: int, n: int, epsilon
         raise CalibrationError(f"{n} responses at epsilon {epsilon:g} have no bound")
     if len(x) != len(y) or sum(x) != sum(y) or not 1 <= other <= min(*x, *y):
         raise CalibrationError("rows of a table have one sum, and no weight below the least one")
-    return min(1.0, max(_delta_one_way(x, y, other, n, epsilon), _delta_one_way(y, x, other, n, epsilon)))
+    found = _delta_one_way(x, y, other, n, epsilon)
+    if Counter(zip(x, y, strict=True)) != Counter(zip(y, x, strict=True)):  # else both directions have the same terms
+        found = max(found, _delta_one_way(y, x, other, n, epsilon))
+    return min(1.0, found)
 
 
 def shuffled_epsilon(weights: Sequence[Sequence[int]], other: int, n: int, delta: float) -> float:

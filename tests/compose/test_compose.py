@@ -12,7 +12,7 @@ from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pca import protocol as pca
 from cli.client import ClientConfig, connect
-from demo.kdd import MAX_ROWS, MIN_ROWS, bounds_of, write_kdd_parties
+from demo.data_sets.kdd import MAX_ROWS, MIN_ROWS, bounds_of, write_kdd_parties
 from transport.calls.coordinator_client import JobView
 
 pytestmark = pytest.mark.compose

@@ -17,7 +17,9 @@ from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalTable
-from dp.cost.views import EVENT_UNIT
+from dp.cost.views import EVENT_UNIT, ROW_UNIT
+
+pytestmark = pytest.mark.real_time  # services with real sockets
 
 pytestmark = pytest.mark.real_time  # real services
 
@@ -33,7 +35,7 @@ PLANTED = {
     "label": ["0.3", "7", "-2", "inf", "0.5"],
     "weight": ["2.5", "-1", "1e9", "inf", "0.25"],
 }
-UNITS = {"events": EVENT_UNIT, "sketches": UNIT_AGAINST_COORDINATOR}
+UNITS = {"events": EVENT_UNIT, "sketches": UNIT_AGAINST_COORDINATOR, "rows": ROW_UNIT}
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
 STEPS = {"label": "telco.label", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 2, "k_local": 2}
@@ -49,6 +51,7 @@ class Case:
     of_telco: tuple[str, ...] = ()
     budget: str = "records"
     view: str = "coalition"
+    epsilon: float = 100.0
 
     def job(self, kind):
         """The job on the tables of a kind, `clean` or `planted`."""
@@ -61,13 +64,14 @@ class Case:
                 "inputs": [{"party": p, "table": table, "columns": [*columns, *more.get(p, ())]} for p in PARTIES],
                 "colluding": 1,
                 "deadline_s": 60.0,
-                "privacy": {"epsilon": 100.0, "delta": 1e-6, "view": self.view},
+                "privacy": {"epsilon": self.epsilon, "delta": 1e-6, "view": self.view},
                 "parameters": self.parameters,
             }
         )
 
 
 CODE = {"columns": ("code",)}
+ROWS_OF_X0 = {"columns": ("x0",), "budget": "rows"}
 WITH_LABEL = {"of_telco": ("label",)}
 SKETCHED = {"counting": "fm-sketch", "counting_options": OPTIONS}
 CASES = {
@@ -93,6 +97,9 @@ CASES = {
     "moments, laplace": Case("moments", {"method": "laplace", "order": 1}, **CODE),
     "moments, sketch": Case("moments", {"method": "sketch", "order": 2, "sketch_rows": 64}, **CODE),
     "moments, threshold": Case("moments", {"method": "threshold", "order": 2, "threshold": 6}, budget="events", **CODE),
+    "distribution": Case("distribution", {"buckets": 16, "smoothing": 1}, epsilon=8.0, **ROWS_OF_X0),
+    "distribution, tree": Case("distribution", {"buckets": 16, "method": "tree"}, epsilon=8.0, **ROWS_OF_X0),
+    "distribution, masked": Case("distribution", {"buckets": 16, "method": "masked"}, **ROWS_OF_X0),
     "secure-sum": Case("secure-sum", {"max_rows": 100, "units": 16}),
     "secure-mean": Case("secure-mean", {"max_rows": 100, "units": 16}),
     "secure-mean, weighted": Case("secure-mean", {"max_rows": 100, "units": 16, "weight": 1}, columns=("x0", "weight")),

@@ -8,7 +8,7 @@ from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from mailbox_federation import running_federation
-from moiety.v1 import aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2
+from moiety.v1 import aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2
 from moiety.v1.coordinator_pb2 import JobRef
 
 from service.authorization import Permissions
@@ -153,7 +153,7 @@ async def test_a_compressed_request_is_refused(serving):
 
 
 def test_the_table_names_every_method_that_a_service_offers():
-    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2):
+    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
                 assert f"/{service.full_name}/{method.name}" in LIMITS

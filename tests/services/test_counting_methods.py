@@ -4,8 +4,8 @@ import pytest
 from both_ways import in_one_process, over_sessions
 from mailbox_federation import JOB, running_federation
 
+from demo.data_sets.kdd import write_kdd_parties
 from demo.job import example_job
-from demo.kdd import write_kdd_parties
 
 METHODS = {
     "randomized-response": ("pattern-count", {"method": "randomized-response"}),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.kdd import NORM_BOUNDS, ROW_NORM, TABLE_NAME
+from demo.data_sets.kdd import NORM_BOUNDS, ROW_NORM, TABLE_NAME
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -1,13 +1,12 @@
 """`moiety demo sum`, `moiety device` and `moiety sum` as a user runs them: real processes, real kills."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import moiety
 from devices import question, round_of
 from typer.testing import CliRunner
 
@@ -22,17 +21,6 @@ from mpc.secagg.config import Topology
 from mpc.transcript import RoundId
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def moiety(*arguments, **environ):
-    return subprocess.run(
-        [sys.executable, "-m", "cli.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'proto'}", **environ},
-    )
 
 
 def test_the_demo_sums_exactly_while_devices_are_killed_and_leaves_nothing_running(tmp_path):

@@ -6,6 +6,7 @@ The parties are the real ones; the coordinator's process is the real one but for
 import csv
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,9 @@ from two_faced_coordinator import LIES
 from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES
-from analyses.sums.protocol import ANALYSIS as SUMS
 from cli.main import app
 from demo.local_deployment import COORDINATOR_NAME, LocalTable
+from dp.cost.views import ROW_UNIT
 
 LIMIT = 50.0
 """The limit that party `three`, which only computes, sets on the epsilon of a job."""
@@ -52,6 +53,12 @@ def write_people(folder, owner):
     return LocalTable("people", path, BOUNDS, ROWS, "id")
 
 
+def tables_of(folder, owner):
+    """One table, offered twice: with a budget for records of the joint table and with one for its own rows."""
+    people = write_people(folder, owner)
+    return [people, replace(people, name="rows", unit=ROW_UNIT)]
+
+
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
@@ -59,7 +66,7 @@ def deployment(tmp_path_factory):
     lies = folder / "lies.json"
     lies.write_text("{}")
     support = str(Path(registry_jobs.__file__).parent)
-    tables = {**{owner: [write_people(folder, owner)] for owner in OWNERS}, **{helper: [] for helper in HELPERS}}
+    tables = {**{owner: tables_of(folder, owner) for owner in OWNERS}, **{helper: [] for helper in HELPERS}}
     anybody = {"policy.automatic": {"max_epsilon_per_job": BUDGET[0], "exact_tables": ["people"]}}
     anybody["policy.limits"] = {"exact_tables": ["people"]}
     only_computes = {"policy.automatic": {"max_epsilon_per_job": BUDGET[0]}}
@@ -75,7 +82,7 @@ def deployment(tmp_path_factory):
 def lies_about(variant):
     """Return a lie for each of what may be shown differently, and to whom: see `TwoFacedProposal`."""
     computing = HELPERS if variant.has_helpers else OWNERS
-    privacy = {"epsilon": LARGER_EPSILON, "delta": 1e-6, **variant.privacy}
+    privacy = variant.privacy_of(LARGER_EPSILON)
     only_computing = HELPERS if variant.has_helpers else OWNERS[2:]
     reverse = {"compute": computing[::-1]} if variant.has_helpers else {"inputs": inputs_of(variant)[::-1]}
     lies = {
@@ -89,22 +96,24 @@ def lies_about(variant):
         "roster, to one compute party": {"victims": computing[:1], "job": reverse},
         "analyst, to all owners but one": {"victims": OWNERS[1:], "analyst": "mallory"},
     }
-    if not variant.has_helpers:
+    if ANALYSES[variant.analysis].may_be_exact:
         lies["no noise, to one owner"] = {"victims": OWNERS[:1], "job": {"privacy": None}}
     return lies
 
 
 def inputs_of(variant):
-    return [{"party": o, "table": "people", "columns": variant.columns_of(o)} for o in OWNERS]
+    return [{"party": o, "table": variant.table, "columns": variant.columns_of(o)} for o in OWNERS]
 
 
 def budgets(deployment):
-    """What every owner's ledger says of its table: spent and held."""
+    """What every owner's ledger says of its tables: spent, held and exact results, in all."""
     found = {}
     for owner in OWNERS:
         command = ["budget", "show", "--format", "json", "--config", str(deployment.config_path(owner))]
-        (budget,) = json.loads(CliRunner().invoke(app, command).stdout)["budgets"]
-        found[owner] = (budget["spent_epsilon"], budget["held_epsilon"], budget["exact_results"])
+        of_tables = json.loads(CliRunner().invoke(app, command).stdout)["budgets"]
+        found[owner] = tuple(
+            sum(budget[key] for budget in of_tables) for key in ("spent_epsilon", "held_epsilon", "exact_results")
+        )
     return found
 
 
@@ -179,7 +188,8 @@ WITH_HELPERS = [name for name, variant in VARIANTS.items() if variant.has_helper
 
 @pytest.mark.parametrize("name", WITH_HELPERS)
 def test_a_limit_of_epsilon_holds_at_a_party_that_only_computes(deployment, name):
-    assert {VARIANTS[one].analysis for one in WITH_HELPERS} == set(ANALYSES) - set(SUMS.names)
+    alone = {variant.analysis for variant in VARIANTS.values() if not variant.has_helpers}
+    assert {VARIANTS[one].analysis for one in WITH_HELPERS} == set(ANALYSES) - alone
     before = budgets(deployment)
     view = Analyst(deployment).run(VARIANTS[name].job_of_epsilon(4000.0))
     assert (view.state, view.culprit) == ("FAILED", "three"), view.reason

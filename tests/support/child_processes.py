@@ -18,7 +18,15 @@ from typing import Any
 PROCESSES = multiprocessing.get_context("forkserver")
 """Locks, pipes and barriers between a test and its children come from here."""
 
-PRELOADED = ["pytest", "child_processes", "ledger_children", "mesh_processes", "forked_services"]
+PRELOADED = [
+    "pytest",
+    "child_processes",
+    "ledger_children",
+    "survey_children",
+    "survey_store_children",
+    "mesh_processes",
+    "forked_services",
+]
 """Imported once, by the fork server, and not again by every child."""
 
 END_S = 300.0

@@ -118,6 +118,12 @@ def _table_sum(draw: Draw, parties):
     return _reals(draw, parties, (n, n)), parameters
 
 
+def _distribution(draw: Draw, parties):
+    method = draw(st.sampled_from(["wave", "trapezoid", "triangle", "bins", "tree", "haar", "masked"]))
+    parameters = {"method": method, "buckets": draw(st.sampled_from([16, 64, 192])), "bins": 16, "max_rows": None}
+    return _reals(draw, parties, (1, 1)), parameters
+
+
 def _histogram(draw: Draw, parties):
     unit = draw(st.sampled_from(["record", "row", "party"]))
     parameters = {"edges": [0.0, 0.5, 1.0, 2.0], "unit": unit}
@@ -126,6 +132,7 @@ def _histogram(draw: Draw, parties):
 
 DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, tuple[ColumnSchema, ...]], dict[str, Any]]]] = {
     "clustering": _clustering,
+    "distribution": _distribution,
     "least-squares": _least_squares,
     "logistic-regression": _logistic_regression,
     "low-rank": _low_rank,
@@ -139,7 +146,10 @@ DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, tuple[ColumnS
 
 
 def _may_protect_persons(analysis: str, parameters: dict[str, Any]) -> bool:
-    return analysis != "clustering" and parameters.get("method") not in ("threshold", "subsampled")
+    return analysis not in ("clustering", "distribution") and parameters.get("method") not in (
+        "threshold",
+        "subsampled",
+    )
 
 
 @st.composite
@@ -163,7 +173,7 @@ def plans(draw, analysis: str) -> Plan:
                 "delta": draw(st.sampled_from([1e-4, 1e-6, 1e-9])),
                 "view": view,
             },
-            "parameters": {"max_rows": ROWS[1], **parameters},
+            "parameters": {k: v for k, v in ({"max_rows": ROWS[1]} | parameters).items() if v is not None},
         }
     )
     most = draw(st.integers(1, 5))

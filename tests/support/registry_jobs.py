@@ -46,6 +46,8 @@ class Variant:
         label_columns: of the telco, where it brings others.
         has_helpers: whether parties without tables compute.
         privacy: changes of the privacy target.
+        epsilon_factor: by which the epsilons of tests are multiplied for an analysis that takes smaller ones only.
+        table: of every owner; one with another name has a budget of another unit.
     """
 
     analysis: str
@@ -55,6 +57,8 @@ class Variant:
     label_columns: tuple[str, ...] | None = None
     has_helpers: bool = True
     privacy: dict = field(default_factory=dict)
+    epsilon_factor: float = 1.0
+    table: str = "people"
 
     def columns_of(self, owner):
         return self.label_columns if owner == "telco" and self.label_columns else self.columns
@@ -67,15 +71,19 @@ class Variant:
         """Return the job; it has a privacy target unless `privacy` is None."""
         fields = {
             "analysis": self.analysis,
-            "inputs": [{"party": o, "table": "people", "columns": self.columns_of(o)} for o in OWNERS],
+            "inputs": [{"party": o, "table": self.table, "columns": self.columns_of(o)} for o in OWNERS],
             "compute": HELPERS if self.has_helpers else (),
-            "privacy": {"epsilon": 40.0, "delta": 1e-6, **self.privacy},
+            "privacy": self.privacy_of(40.0),
             "parameters": self.parameters,
         }
         return Job.model_validate({**fields, **changes})
 
+    def privacy_of(self, epsilon):
+        """Return the privacy target of a job with an epsilon of the tests."""
+        return {"epsilon": epsilon * self.epsilon_factor, "delta": 1e-6, **self.privacy}
+
     def job_of_epsilon(self, epsilon):
-        return self.job(privacy={"epsilon": epsilon, "delta": 1e-6, **self.privacy})
+        return self.job(privacy=self.privacy_of(epsilon))
 
     def other_job(self):
         """Return the job with other parameters."""
@@ -117,6 +125,23 @@ VARIANTS = {
     ),
     "moments, threshold": Variant(
         "moments", {"max_rows": 500, "method": "threshold", "threshold": 4}, {"threshold": 5}, columns=("code",)
+    ),
+    "distribution": Variant(
+        "distribution",
+        {"buckets": 16, "smoothing": 3, "range": [-1.0, 3.0]},
+        {"smoothing": 1},
+        columns=("x0",),
+        has_helpers=False,
+        epsilon_factor=1 / 256,
+        table="rows",
+    ),
+    "distribution, masked": Variant(
+        "distribution",
+        {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},
+        {"queries": [[0.0, 1.0]]},
+        columns=("x0",),
+        has_helpers=False,
+        table="rows",
     ),
     "secure-sum": Variant("secure-sum", SUM, {"units": 999}, has_helpers=False),
     "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),

@@ -1,4 +1,4 @@
-"""Write the test vectors of the protocol core.
+"""Write the test vectors of the protocol core, and of local responses (`wave_vectors.py`).
 
 Use: python tests/vectors/generate.py [--check]
 All randomness comes from named insecure sources, so the files are reproducible. Review differences.
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from wave_vectors import wave_vectors
 
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.arithmetic.field import ResidueField
@@ -494,6 +495,7 @@ GENERATORS: dict[str, Callable[[], Iterable[Vector]]] = {
     "double_sharing": double_sharing_vectors,
     "opening": opening_vectors,
     "hash_key": hash_key_vectors,
+    "wave": wave_vectors,
 }
 
 

@@ -14,7 +14,7 @@ from analyses.registry import ANALYSES, OFFERED, lines_of
 from analyses.run_locally import run_locally
 from cli.survival import survival_of
 from demo.command import demo_app
-from demo.kdd import write_kdd_parties
+from demo.job import DATA_SETS
 from dp.cost.report import describe
 from entropy import InsecureTestEntropy
 
@@ -27,7 +27,8 @@ REMEMBERS = {"party/ledger/spending.py"}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return write_kdd_parties(tmp_path_factory.mktemp("tables"), rows=2000)
+    """Return name of a table to the parties that an example about it runs with."""
+    return {name: write(tmp_path_factory.mktemp("tables"), rows=2000) for name, (_, write) in DATA_SETS.items()}
 
 
 def test_no_two_analyses_have_a_name_in_common():
@@ -48,14 +49,15 @@ def test_every_analysis_has_an_example_that_can_be_planned(name, data):
     job = Job.from_toml((REPOSITORY / "examples" / file).read_text(encoding="utf-8"))
     assert job.analysis == name
     ANALYSES[name].check_parameters(job)
-    schemas = [t.schema for t in data.in_memory({i.party: i.columns or usual(data, i.party) for i in job.inputs})]
+    parties = data[job.inputs[0].table]
+    schemas = [t.schema for t in parties.in_memory({i.party: i.columns or usual(parties, i.party) for i in job.inputs})]
     plan = ANALYSES[name].plan(job, schemas)
     assert plan.privacy_report()["delta"] == job.privacy.delta
     assert survival_of(job).in_words
 
 
-def usual(data, party):
-    return list(data.tables[party].usual_bounds)
+def usual(parties, party):
+    return list(parties.tables[party].usual_bounds)
 
 
 @pytest.mark.parametrize("name", ANALYSES)

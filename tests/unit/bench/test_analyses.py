@@ -15,7 +15,7 @@ from bench.analyses.claims import verdicts
 from bench.analyses.table import Row, Spent
 from bench.utility import moment_runs
 from bench.utility.moment_runs import run_in_process, tables_of_example
-from demo.kdd import write_kdd_parties
+from demo.data_sets.kdd import write_kdd_parties
 
 
 class InProcess:

@@ -8,11 +8,11 @@ import pytest
 
 from analyses.distribution import estimate, protocol
 from analyses.distribution.metrics import wasserstein
-from analyses.distribution.plan import DistributionPlan, plan
-from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE, reference
+from analyses.distribution.plan import WAVES, DistributionPlan, plan
+from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
+from analyses.distribution.reference import reference
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.registry import ANALYSES
 from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.accounting import Adjacency
 from dp.cost.views import VIEWS
@@ -25,9 +25,8 @@ PARTIES = ("a", "b", "c")
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch):
+def _few_repetitions(monkeypatch):
     monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
-    monkeypatch.setitem(ANALYSES, "distribution", ANALYSIS)
 
 
 def job_of(epsilon=2.0, **parameters):
@@ -56,10 +55,12 @@ def entropy_of(member):
     return InsecureTestEntropy(f"distribution {member}")
 
 
-@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar"])
+@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar", "masked"])
 async def test_every_method_estimates_the_distribution_of_all_rows(method):
     tables = tables_of()
-    run = await run_locally(job_of(method=method, smoothing=3, bins=16), tables, entropy_of=entropy_of)
+    run = await run_locally(
+        job_of(method=method, smoothing=3, bins=16, queries=[[100.0, 175.0]]), tables, entropy_of=entropy_of
+    )
     result = run.result
     truth = reference(list(tables.values()), run.plan)
     assert truth.sum() == pytest.approx(1)
@@ -72,9 +73,18 @@ async def test_every_method_estimates_the_distribution_of_all_rows(method):
     assert result["rows"] == pytest.approx(12_000, abs=1_500)
     for report in run.reports.values():
         assert (report.n_rows, report.clipped_values) == (4000, {"wage": 1})
-    if "half_widths" in result:
+    if method in WAVES:
         assert abs(result["closed_mean"] - exact.mean()) < 4 * result["closed_mean_error"]
+        assert abs(result["fit"]) < 6
+    if method in (*WAVES, "masked"):
         assert 0 < result["half_widths"]["mean"] < 10
+        assert len(result["half_widths"]["probabilities"]) == 64
+        assert len(result["half_widths"]["queries"]) == 1
+    else:
+        assert result["half_widths"] is None
+    ((lower, upper, probability),) = result["queries"]
+    assert (lower, upper) == (100.0, 175.0)
+    assert probability == pytest.approx(np.mean((exact >= 100) & (exact < 175)), abs=0.1)
     lines = ANALYSIS.lines(result)
     assert method in lines[0]
     assert any("row of one party's table" in line for line in lines)
@@ -192,6 +202,11 @@ async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
         ({"buckets": 16385}, "parameters.buckets"),
         ({"buckets": 16384, "method": "tree"}, "parameters"),
         ({"buckets": 100, "method": "bins", "bins": 32}, "parameters.bins"),
+        ({"fine": 96}, "parameters.fine: 96 is no multiple of 64 buckets"),
+        ({"fine": 128, "method": "tree"}, "parameters.fine: only waves"),
+        ({"fine": 32768}, "parameters.fine"),
+        ({"queries": [[10.0, 5.0]]}, "parameters.queries"),
+        ({"queries": [[10.0, 500.0]]}, "parameters.queries"),
         ({"smoothing": 0}, "parameters.smoothing"),
         ({"method": "memoized"}, "parameters.method"),
         ({"epsilon": 2.0**-11}, "privacy"),
@@ -220,3 +235,49 @@ async def test_tables_without_a_row_that_shows_give_a_result():
     run = await run_locally(job_of(epsilon=0.1), tables_of(1, 3), entropy_of=entropy_of)
     assert json.dumps(run.result)
     assert sum(run.result["probabilities"]) == pytest.approx(1)
+
+
+async def test_rows_are_randomized_on_a_finer_grid_where_one_is_asked_for():
+    tables = tables_of()
+    run = await run_locally(job_of(fine=256, smoothing=3), tables, entropy_of=entropy_of)
+    assert (run.plan.mechanism.n_inputs, run.plan.empty) == (256, 256)
+    assert run.plan.inputs_of(np.array([0.0, 1.0, 200.0]))[0].tolist() == [0, 1, 255]
+    assert len(run.result["probabilities"]) == 64
+    assert wasserstein(np.array(run.result["probabilities"]), reference(list(tables.values()), run.plan)) < 0.03
+
+
+async def test_the_third_view_is_labelled_and_stands_in_the_report_of_square_waves_only():
+    tables = tables_of(200, 300)
+    result = (await run_locally(job_of(epsilon=1.0), tables, entropy_of=entropy_of)).result
+    third = result["privacy"]["analyst"]
+    assert third["responses"] == 2 * 300 - 1  # one of the three parties may collude
+    assert 0 < third["epsilon"] < 0.5 * result["privacy"]["views"]["coalition"]["epsilon"]
+    assert third["never"] == "never against the coordinator or anybody who sees names with responses"
+    (line,) = [line for line in ANALYSIS.lines(result) if third["whom"] in line]
+    assert third["never"] in line
+    for method in ("triangle", "tree", "masked"):
+        other = await run_locally(job_of(method=method), tables_of(20, 30), entropy_of=entropy_of)
+        assert "analyst" not in other.result["privacy"]
+
+
+async def test_responses_that_no_rows_explain_do_not_fit():
+    """One hundredth of the responses is one output: the statistic tells, as it does not for honest ones."""
+    tables = tables_of(4000, 4000)
+    honest = await run_locally(job_of(smoothing=3), tables, entropy_of=entropy_of)
+
+    async def lying(session, plan, table):
+        send = session.send
+
+        async def changed(to, stage, message):
+            if to == COORDINATOR and stage == RESPONSES_STAGE and session.me == 2:
+                message = message.copy()
+                message[:120] = 0
+            await send(to, stage, message)
+
+        session.send = changed
+        return await protocol.party(session, plan, table)
+
+    network = local_network(honest.plan, entropy_of=entropy_of)
+    poisoned = await run_plan(honest.plan, tables, network, analysis=replace(ANALYSIS, party=lying))
+    assert abs(honest.result["fit"]) < 6
+    assert poisoned.result["fit"] > honest.result["fit"] + 4

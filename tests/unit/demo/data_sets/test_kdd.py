@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from analyses.job.job import Job, JobInput
-from demo.kdd import CATEGORICAL, CATEGORIES, NUMERIC, KddParties, bounds_of, write_kdd_parties
+from demo.data_sets.kdd import CATEGORICAL, CATEGORIES, NUMERIC, KddParties, bounds_of, write_kdd_parties
 from party.config import PartyConfig
 from party.tables.table import load_table
 
-SOURCE = Path(__file__).parents[3] / "cli" / "data" / "kddcup99" / "distinct.csv.gz"
+SOURCE = Path(__file__).parents[4] / "cli" / "data" / "kddcup99" / "distinct.csv.gz"
 WIDTHS = {"carrier": 20, "host": 13, "monitor": 85}
 
 
@@ -127,7 +127,7 @@ def test_bounds_are_ordered_and_name_no_column_twice() -> None:
 
 
 def test_the_example_job_is_about_these_parties() -> None:
-    job = Job.from_toml((Path(__file__).parents[3] / "examples" / "pca.toml").read_text())
+    job = Job.from_toml((Path(__file__).parents[4] / "examples" / "pca.toml").read_text())
     assert job.members == tuple(NUMERIC)
     assert set(job.parameters["norm_bounds"]) == set(NUMERIC)
     assert sum(bound**2 for bound in job.parameters["norm_bounds"].values()) <= job.parameters["row_norm"] ** 2

@@ -22,6 +22,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from demo.local_deployment import LocalTable
 
 TABLE_NAME = "connections"
+DESCRIPTION = "KDD Cup 1999 connections"
 ID_COLUMN = "connection_id"
 
 MIN_ROWS, MAX_ROWS = 1000, 200_000

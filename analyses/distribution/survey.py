@@ -1,0 +1,334 @@
+"""A question about a number to devices that dial out: what it is made of, its digest, and its estimate.
+
+Whether a device answers follows from what its owner declares and from the question, never from what its record holds: a
+record that cannot be used answers as the empty input, which nobody can tell from another one. So what a response
+protects is everything about the record, also whether there is one.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AwareDatetime, Field, ValidationError, model_validator
+
+from analyses.distribution.estimate import estimated
+from analyses.distribution.plan import DistributionParams, DistributionPlan, Mechanism
+from analyses.job.job import Delta, Epsilon, Finite, JobError, Name, PublicModel, explain
+from dp.cost.accounting import CalibrationError
+from dp.cost.job_cost import JobCost
+from dp.cost.report import privacy_report
+from dp.cost.views import MEMBER_UNIT, VIEWS
+from dp.local_mechanism.hashed_response import DirectResponse
+from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.wave import Wave
+from entropy import Entropy
+
+Integers = NDArray[np.int64]
+
+ID_BYTES = 16
+"""Length of a question's identifier on the wire: the beginning of its digest."""
+
+MAX_QUESTION_BYTES = 8 << 10
+"""Largest size of a question's text."""
+
+MAX_RESPONSES = 10_000_000
+"""Largest number of responses of one survey."""
+
+MAX_ROUNDS = 1024
+"""Largest number of rounds of a series."""
+
+RECORDS_UNIT = "member's records (that it answered is public)"
+"""What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
+
+_ONE_BYTE = 256
+
+
+class SurveyQuestion(PublicModel):
+    """What an analyst asks of devices.
+
+    Attributes:
+        analysis: the name of the analysis.
+        record: each device's `[[records]]` says where it keeps this.
+        range: of the number; values outside it count as its nearer end.
+        buckets, method, bins, smoothing: see `DistributionParams`.
+        epsilon: of one response, at delta 0.
+        delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
+        until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
+        responses: the survey ends when so many have come.
+        rounds: a device answers in one of so many surveys of a series, which it draws beforehand.
+        round: the number of this one, 0 .. rounds - 1.
+        series: names the series, where there is more than one round.
+    """
+
+    analysis: Literal["distribution"] = "distribution"
+    record: Name
+    range: tuple[Finite, Finite]
+    buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
+    method: Literal["wave", "trapezoid", "triangle", "bins", "tree", "haar"] = "wave"
+    bins: Literal[16, 32, 64] = 32
+    smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
+    epsilon: Epsilon
+    delta: Delta = 1e-6
+    until: AwareDatetime
+    responses: Annotated[int, Field(ge=1, le=MAX_RESPONSES)] = MAX_RESPONSES
+    rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 1
+    round: Annotated[int, Field(ge=0)] = 0
+    series: Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]{0,64}$")] = ""
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> Self:
+        lower, upper = self.range
+        if not lower < upper or not np.isfinite(upper - lower):
+            raise ValueError("range: the lower end must be below the upper one, and not too far from it")
+        if not np.all(np.diff(np.linspace(lower, upper, self.buckets + 1)) > 0):
+            raise ValueError("range, buckets: the buckets are too narrow for floating-point numbers")
+        if self.method == "bins" and self.buckets % self.bins:
+            raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
+        if self.round >= self.rounds:
+            raise ValueError(f"round: must be below {self.rounds}, the number of rounds")
+        if (self.rounds > 1) != bool(self.series):
+            raise ValueError("series: several rounds have a series, and one alone has none")
+        return self
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a question.
+
+        Raises:
+            JobError: not JSON, or not such a question; the text names each wrong field.
+        """
+        if len(text) > MAX_QUESTION_BYTES:
+            raise JobError(f"the question is longer than {MAX_QUESTION_BYTES} bytes")
+        try:
+            return cls._checked(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, JobError):
+                raise
+            raise JobError("the question is not JSON") from error
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read a question's file.
+
+        Raises:
+            JobError: not TOML, or as `from_json`.
+        """
+        try:
+            return cls._checked(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise JobError(f"the question is not valid TOML: {error}") from error
+
+    @classmethod
+    def _checked(cls, tree: Any) -> Self:
+        try:
+            question = cls.model_validate(tree)
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+        try:
+            question.plan.mechanism  # noqa: B018  # checks that there is one
+        except CalibrationError as error:
+            raise JobError(f"epsilon, buckets: {error}") from error
+        return question
+
+    @cached_property
+    def plan(self) -> "SurveyPlan":
+        """How a response is made, and what it costs."""
+        return SurveyPlan.of(self)
+
+    @cached_property
+    def series_digest(self) -> bytes:
+        """SHA-256 of what all rounds of a series have in common."""
+        common = self.model_dump(mode="json", exclude={"round", "until", "responses"})
+        return hashlib.sha256(b"moiety survey series:" + _canonical(common)).digest()
+
+
+class AskedQuestion(PublicModel):
+    """A question as a coordinator asks it: all that a device and the coordinator agree on.
+
+    Attributes:
+        question: the analyst's.
+        asker: the coordinator's identity, as its certificate states it.
+        session: drawn at random, so that no two surveys have the same digest.
+    """
+
+    question: SurveyQuestion
+    asker: Annotated[str, Field(max_length=300)]
+    session: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a question that was asked.
+
+        Raises:
+            JobError: not the canonical text of such a question.
+        """
+        if len(text) > 2 * MAX_QUESTION_BYTES:
+            raise JobError(f"the question is longer than {2 * MAX_QUESTION_BYTES} bytes")
+        try:
+            asked = cls.model_validate_json(text)
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+        SurveyQuestion._checked(asked.question.model_dump())
+        if asked.canonical_json() != text:
+            raise JobError("the question is not in its canonical form: do both run the same version?")
+        return asked
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical text."""
+        return hashlib.sha256(b"moiety survey question:" + self.canonical_json().encode()).digest()
+
+    @property
+    def question_id(self) -> bytes:
+        """The identifier on the wire."""
+        return self.digest[:ID_BYTES]
+
+    def choices(self, respondents: "list[str]") -> PublicChoices:
+        """Return the public choices of respondents, in their order."""
+        return PublicChoices(self.digest, respondents)
+
+    def fixed_digest(self) -> bytes:
+        """SHA-256 of the record and the mechanism, for records with one response for ever.
+
+        Raises:
+            JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
+        """
+        if not isinstance(self.question.plan.mechanism, Wave | DirectResponse):
+            raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
+        names = {"record", "range", "buckets", "method", "bins", "epsilon"}
+        tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.plan.favoured}
+        return hashlib.sha256(b"moiety survey fixed response:" + _canonical(tree)).digest()
+
+    def respond(self, value: int, respondent: str, entropy: Entropy) -> int:
+        """Draw one response.
+
+        Args:
+            value: an input, or the empty one.
+            respondent: the name in its certificate.
+            entropy: that of the respondent.
+        """
+        mechanism, values = self.question.plan.mechanism, np.array([value], dtype=np.int64)
+        if isinstance(mechanism, Wave):
+            return int(mechanism.respond(values, entropy)[0])
+        return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
+
+    def body_of(self, response: int) -> bytes:
+        """Return a response as it travels."""
+        return response.to_bytes(self.question.plan.body_bytes, "little")
+
+    def response_of(self, body: bytes) -> int:
+        """Return the response in a body.
+
+        Raises:
+            JobError: it has another length, or is no output of the mechanism.
+        """
+        plan = self.question.plan
+        if len(body) != plan.body_bytes:
+            raise JobError(f"a response to this question has {plan.body_bytes} bytes, not {len(body)}")
+        response = int.from_bytes(body, "little")
+        if response >= plan.n_outputs:
+            raise JobError(f"a response to this question is below {plan.n_outputs}")
+        return response
+
+
+def _canonical(tree: Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a device's record says. Secret.
+
+    Attributes:
+        value: an input, or the empty one.
+        was_clipped: whether the number lies outside the range.
+        not_used_because: why the record answers as the empty input; empty where it does not.
+    """
+
+    value: int
+    was_clipped: bool = False
+    not_used_because: str = ""
+
+
+class SurveyPlan(DistributionPlan):
+    """What all agree on, with a device's response in the place of a row's: there is no job and no table.
+
+    It is made by `of`.
+    """
+
+    n_responses: int = 0
+    delta: float = 1e-6
+
+    @classmethod
+    def of(cls, question: SurveyQuestion, n_responses: int = 0) -> "SurveyPlan":
+        """Return the plan of a question.
+
+        Raises:
+            CalibrationError: there is no such mechanism.
+        """
+        names = {"range", "buckets", "method", "bins", "smoothing"}
+        fields: dict[str, Any] = {
+            "params": DistributionParams(**question.model_dump(include=names)),
+            "favoured": Odds.of_epsilon(question.epsilon).favoured,
+            "n_responses": n_responses,
+            "delta": question.delta,
+        }
+        return cls.model_construct(**fields)
+
+    @property
+    def body_bytes(self) -> int:
+        """Length of a response."""
+        return 1 if self.n_outputs <= _ONE_BYTE else 2
+
+    def cost(self) -> JobCost:
+        """Return what one response costs, for a device's ledger; it withstands all other devices together."""
+        return JobCost.of(self.mechanism.events, MEMBER_UNIT, MAX_RESPONSES)
+
+    def input_of(self, values: NDArray[np.float64]) -> Input:
+        """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
+        if values.shape != (1,):
+            return Input(self.empty, not_used_because=f"it has {values.size} values; a survey asks for one")
+        if not np.isfinite(values[0]):
+            return Input(self.empty, not_used_because="its value is not a finite number")
+        places, n_clipped = self.inputs_of(values)
+        return Input(int(places[0]), n_clipped > 0)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return the cost of a response in both views, which are equal: its noise is the device's alone."""
+        return privacy_report(
+            mechanism=f"one randomized response per device, method {self.params.method}",
+            sensitivity="one member's records are the input of one response",
+            n_parties=self.n_responses,
+            colluding=max(0, self.n_responses - 1),
+            delta=self.delta,
+            events={view: self.mechanism.events(view) for view in VIEWS},
+            noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
+            parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
+            unit=RECORDS_UNIT,
+        )
+
+
+def result_of(asked: AskedQuestion, responses: Integers, respondents: "list[str] | None" = None) -> dict[str, Any]:
+    """Return what the responses of devices say; see `analyses.distribution.estimate.estimated`.
+
+    Args:
+        asked: the question.
+        responses: shape (n,), n at least 1.
+        respondents: their names, in this order; needed unless the mechanism is a wave or a direct response.
+    """
+    plan = SurveyPlan.of(asked.question, len(responses))
+    choices = {} if isinstance(plan.mechanism, Wave) else {1: asked.choices(respondents or [])}
+    found = estimated(plan, {1: responses}, choices)
+    return {**found, "record": asked.question.record, "responses": len(responses)}
+
+
+def takes_choices(mechanism: Mechanism) -> bool:
+    """Say whether an estimate needs to know whose each response is."""
+    return not isinstance(mechanism, Wave | DirectResponse)

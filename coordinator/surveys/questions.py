@@ -1,0 +1,246 @@
+"""The surveys of one coordinator: what is asked of devices, when a survey is over, and what becomes of the responses.
+
+Questions and responses outlive a restart: the store has them, and the counts are made of it anew. Nothing is estimated
+before a survey is over.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from analyses.distribution.survey import AskedQuestion, SurveyQuestion, result_of, takes_choices
+from analyses.job.job import JobError
+from coordinator.surveys.intake import Intake
+from coordinator.surveys.store import Given, Outcome, StoredQuestion, SurveyStore
+from entropy import Entropy
+from service.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, TooMuchError, WrongStateError
+from service.identity import Identity
+from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, SurveyOpened, SurveyResult
+
+SESSION_BYTES = 16
+
+MAX_OPEN = 64
+"""Largest number of surveys that are open at a time."""
+
+LOOK_S = 1.0
+"""How often, in seconds, an analyst hears how many responses there are, and surveys whose time has come are closed."""
+
+Integers = NDArray[np.int64]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass
+class _Open:
+    """A survey that takes responses.
+
+    Attributes:
+        stored: its question as it lies in the store.
+        asked: the same, read.
+        counts: how often each output was given, shape (n_outputs,).
+        is_over: set once there is a result, or a reason why there is none.
+    """
+
+    stored: StoredQuestion
+    asked: AskedQuestion
+    counts: Integers = field(repr=False)
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    ending: "asyncio.Task[None] | None" = None
+
+    @property
+    def n_responses(self) -> int:
+        return int(self.counts.sum())
+
+
+class Surveys:
+    """Implements `transport.survey.Surveys`.
+
+    Args:
+        store: of questions and responses.
+        identity: the coordinator's, as its certificate states it.
+        entropy: the sessions of questions are drawn from it.
+        clock: Unix time in seconds; surveys end by it.
+
+    Raises:
+        ValueError: the entropy is reproducible: devices must never meet the digest of a question again.
+    """
+
+    def __init__(
+        self, store: SurveyStore, identity: Identity, entropy: Entropy, clock: Callable[[], float] = time.time
+    ) -> None:
+        if not entropy.is_secure:
+            raise ValueError("a service needs secure randomness")
+        self._store = store
+        self._identity = identity
+        self._entropy = entropy
+        self._clock = clock
+        self._intake = Intake(store, self._count)
+        self._open: dict[bytes, _Open] = {}
+        self._by_number: dict[int, _Open] = {}
+        self._news = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go on with the surveys that an earlier process left open."""
+        for stored in self._store.unended():
+            await self._enter(stored)
+        self._watching = asyncio.create_task(self._watch())
+
+    def leave(self) -> None:
+        """Let nobody follow any longer: the coordinator stops."""
+        for one in self._open.values():
+            one.is_over.set()
+
+    async def stop(self) -> None:
+        """Write what came, and stop; open surveys stay open for the next process."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        endings = [one.ending for one in self._open.values() if one.ending is not None]
+        await self._intake.stop()
+        await asyncio.gather(*endings, return_exceptions=True)
+
+    async def fetch(self, caller: Identity, after: int, patience_s: float) -> tuple[int, str] | None:
+        """See `transport.survey.Surveys`."""
+        news = self._news  # before it is looked for: what comes meanwhile is not missed
+        if (found := await self._next(caller.name, after)) is not None:
+            return found
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await news.wait()
+        return await self._next(caller.name, after)
+
+    async def _next(self, name: str, after: int) -> tuple[int, str] | None:
+        for one in sorted(self._open.values(), key=lambda one: one.stored.number):
+            number = one.stored.number
+            if number <= after or one.ending is not None:
+                continue
+            if not await asyncio.to_thread(self._store.has_answered, number, name):
+                return number, one.stored.text
+        return None
+
+    async def answer(self, caller: Identity, question_id: bytes, body: bytes) -> None:
+        """See `transport.survey.Surveys`."""
+        one = self._open.get(question_id)
+        if one is not None:
+            number, asked = one.stored.number, one.asked
+        else:
+            stored = await asyncio.to_thread(self._store.find, question_id)
+            if stored is None:
+                raise NotFoundError(f"{caller.name} answers a question that was never asked here")
+            number, asked = stored.number, await asyncio.to_thread(AskedQuestion.from_json, stored.text)
+        try:
+            response = asked.response_of(body)
+        except JobError as error:
+            raise InvalidRequestError(f"{caller.name}: {error}") from error
+        match await self._intake.take(Given(number, caller.name, response)):
+            case Outcome.CONTRADICTED:
+                _log.warning("second response refused", member=caller.name, question=question_id.hex())
+                raise AlreadyExistsError(f"{caller.name} has given another response to this question, which stands")
+            case Outcome.CLOSED:
+                raise WrongStateError(f"{caller.name} comes too late: the survey is closed")
+
+    def _count(self, given: Given) -> None:
+        one = self._by_number.get(given.question)
+        if one is None:
+            return
+        one.counts[given.response] += 1
+        if one.n_responses >= one.asked.question.responses:
+            self._end(one)
+
+    async def ask(self, analyst: str, question_json: str) -> AsyncGenerator[SurveyHappening, None]:
+        """See `transport.survey.Surveys`."""
+        try:
+            question = await asyncio.to_thread(SurveyQuestion.from_json, question_json)
+        except JobError as error:
+            raise InvalidRequestError(str(error)) from error
+        if question.until.timestamp() <= self._clock():
+            raise InvalidRequestError("until: the survey would end before it begins")
+        if len(self._open) >= MAX_OPEN:
+            raise TooMuchError(f"{MAX_OPEN} surveys are open; come again when one is over")
+        session = self._entropy.read(SESSION_BYTES).hex()
+        asked = AskedQuestion(question=question, asker=self._identity.uri, session=session)
+        stored = await asyncio.to_thread(self._store.add, asked.question_id, analyst, asked.canonical_json())
+        await self._enter(stored)
+        self._news.set()
+        self._news = asyncio.Event()
+        _log.info("survey begins", question=asked.question_id.hex(), analyst=analyst, record=question.record)
+        async for happening in self.follow(analyst, asked.question_id):
+            yield happening
+
+    async def follow(self, analyst: str, question_id: bytes) -> AsyncGenerator[SurveyHappening, None]:
+        """See `transport.survey.Surveys`."""
+        stored = await asyncio.to_thread(self._store.find, question_id)
+        if stored is None or stored.analyst != analyst:
+            raise NotFoundError(f"{analyst} has asked no question with this identifier here")
+        yield SurveyOpened(question_id)
+        one, told = self._open.get(question_id), -1
+        while one is not None and not one.is_over.is_set():
+            if one.n_responses != told:
+                told = one.n_responses
+                yield SurveyCounted(told)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await one.is_over.wait()
+        ended = await asyncio.to_thread(self._store.find, question_id)
+        assert ended is not None
+        if ended.result_json:
+            yield SurveyResult(ended.result_json)
+        else:
+            yield SurveyFailure(ended.failure or "the coordinator stops; the survey goes on when it runs again")
+
+    async def _enter(self, stored: StoredQuestion) -> None:
+        asked = await asyncio.to_thread(AskedQuestion.from_json, stored.text)
+        counts = await asyncio.to_thread(self._store.counts, stored.number, asked.question.plan.n_outputs)
+        one = _Open(stored, asked, counts)
+        self._open[stored.question_id] = self._by_number[stored.number] = one
+        if stored.is_closed or one.n_responses >= asked.question.responses:
+            self._end(one)
+
+    async def _watch(self) -> None:
+        """End surveys when their time has come."""
+        while True:
+            for one in list(self._open.values()):
+                if one.asked.question.until.timestamp() <= self._clock():
+                    self._end(one)
+            await asyncio.sleep(LOOK_S)
+
+    def _end(self, one: _Open) -> None:
+        if one.ending is None:
+            one.ending = asyncio.create_task(self._close(one))
+
+    async def _close(self, one: _Open) -> None:
+        """Close a survey, estimate, and keep the result."""
+        try:
+            stored = await asyncio.to_thread(self._store.close_question, one.stored.number)
+            result_json, failure = await asyncio.to_thread(self._result, one, stored)
+            await asyncio.to_thread(self._store.end, stored.number, result_json=result_json, failure=failure)
+        except Exception:
+            _log.exception("survey not ended", question=one.stored.question_id.hex())
+        else:
+            _log.info("survey is over", question=stored.question_id.hex(), has_result=bool(result_json))
+        finally:
+            self._open.pop(one.stored.question_id, None)
+            self._by_number.pop(one.stored.number, None)
+            one.is_over.set()
+
+    def _result(self, one: _Open, stored: StoredQuestion) -> tuple[str, str]:
+        """Return the result, or why there is none; of all that the store has, so that no response is missing."""
+        plan, names = one.asked.question.plan, None
+        if takes_choices(plan.mechanism):
+            names, responses = self._store.responses(stored.number)
+        else:
+            counts = self._store.counts(stored.number, plan.n_outputs)
+            responses = np.repeat(np.arange(plan.n_outputs), counts)
+        if len(responses) == 0:
+            return "", "no device answered"
+        result = result_of(one.asked, responses, names)
+        more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
+        return json.dumps({**result, **more}, allow_nan=False), ""

@@ -1,0 +1,255 @@
+"""The questions of surveys and the responses to them in one SQLite file, which belongs to one process at a time.
+
+What a call writes is on disk when it returns (write-ahead log, synchronous = FULL). The key of a response is the name
+in the certificate of who gave it, so there is one of each device; the first stands.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import ServiceError
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE questions (
+    number INTEGER PRIMARY KEY,
+    question_id BLOB NOT NULL UNIQUE,
+    analyst TEXT NOT NULL,
+    text TEXT NOT NULL,
+    n_contradictions INTEGER NOT NULL DEFAULT 0,
+    is_closed INTEGER NOT NULL DEFAULT 0,
+    result_json TEXT NOT NULL DEFAULT '',
+    failure TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE responses (
+    question INTEGER NOT NULL REFERENCES questions (number),
+    name TEXT NOT NULL,
+    response INTEGER NOT NULL,
+    PRIMARY KEY (question, name)
+) STRICT, WITHOUT ROWID;
+"""
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+class SurveyStoreError(ServiceError):
+    """The store cannot be used."""
+
+
+class Outcome(Enum):
+    """What became of a response."""
+
+    TAKEN = "taken"
+    REPEATED = "repeated"
+    CONTRADICTED = "contradicted"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A response as a device gave it.
+
+    Attributes:
+        question: number of the question.
+        name: in the device's certificate.
+        response: an output of the mechanism.
+    """
+
+    question: int
+    name: str
+    response: int
+
+
+@dataclass(frozen=True)
+class StoredQuestion:
+    """A question and how it stands.
+
+    Attributes:
+        number: 1 and up, in the order of asking.
+        question_id: its identifier.
+        analyst: who asks.
+        text: canonical.
+        n_contradictions: so many second responses were refused that differed from the first.
+        is_closed: whether no response is taken any more.
+        result_json: once it is known.
+        failure: why there is no result; public.
+    """
+
+    number: int
+    question_id: bytes
+    analyst: str
+    text: str
+    n_contradictions: int = 0
+    is_closed: bool = False
+    result_json: str = ""
+    failure: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is a result, or a reason why there is none."""
+        return bool(self.result_json or self.failure)
+
+
+_COLUMNS = ", ".join(StoredQuestion.__dataclass_fields__)
+_SELECT = f"SELECT {_COLUMNS} FROM questions"  # noqa: S608  # no text from outside
+
+
+class SurveyStore:
+    """May be called from several threads.
+
+    Args:
+        path: of the file; made, readable by its owner only, where absent.
+
+    Raises:
+        SurveyStoreError: here and in every call: the file cannot be used. What was to be written is not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turn = threading.Lock()
+        with self._explained():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _open(self) -> None:
+        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        with self._transaction():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == _VERSION:
+                return
+            if version != 0:
+                raise SurveyStoreError(f"the surveys {self._path} have version {version}, this program {_VERSION}")
+            for statement in _SCHEMA.split(";\n"):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._turn:
+            self._db.close()
+
+    def add(self, question_id: bytes, analyst: str, text: str) -> StoredQuestion:
+        """Write a question that is asked from now on."""
+        with self._transaction():
+            row = self._db.execute(
+                "INSERT INTO questions (question_id, analyst, text) VALUES (?, ?, ?) RETURNING number",
+                (question_id, analyst, text),
+            ).fetchone()
+        return StoredQuestion(row[0], question_id, analyst, text)
+
+    def unended(self) -> list[StoredQuestion]:
+        """Return the questions without a result or a failure, the oldest first."""
+        with self._reading() as db:
+            rows = db.execute(_SELECT + " WHERE result_json = '' AND failure = '' ORDER BY number").fetchall()
+        return [_question(row) for row in rows]
+
+    def find(self, question_id: bytes) -> StoredQuestion | None:
+        """Return a question; None where there is none."""
+        with self._reading() as db:
+            row = db.execute(_SELECT + " WHERE question_id = ?", (question_id,)).fetchone()
+        return None if row is None else _question(row)
+
+    def take(self, given: Sequence[Given]) -> list[Outcome]:
+        """Write responses in one transaction; return what became of each, in their order."""
+        with self._transaction():
+            return [self._take(one) for one in given]
+
+    def _take(self, given: Given) -> Outcome:
+        key = (given.question, given.name)
+        query = "SELECT is_closed, response FROM questions LEFT JOIN responses ON question = number AND name = ?"
+        is_closed, before = self._db.execute(query + " WHERE number = ?", (given.name, given.question)).fetchone()
+        if before == given.response:
+            return Outcome.REPEATED
+        if is_closed:
+            return Outcome.CLOSED
+        if before is not None:
+            query = "UPDATE questions SET n_contradictions = n_contradictions + 1 WHERE number = ?"
+            self._db.execute(query, (given.question,))
+            return Outcome.CONTRADICTED
+        self._db.execute("INSERT INTO responses VALUES (?, ?, ?)", (*key, given.response))
+        return Outcome.TAKEN
+
+    def has_answered(self, question: int, name: str) -> bool:
+        """Say whether there is a response of a device."""
+        with self._reading() as db:
+            query = "SELECT 1 FROM responses WHERE question = ? AND name = ?"
+            return db.execute(query, (question, name)).fetchone() is not None
+
+    def counts(self, question: int, n_outputs: int) -> NDArray[np.int64]:
+        """Return how often each output was given, shape (n_outputs,)."""
+        counts = np.zeros(n_outputs, dtype=np.int64)
+        with self._reading() as db:
+            query = "SELECT response, COUNT(*) FROM responses WHERE question = ? GROUP BY response"
+            for response, n in db.execute(query, (question,)):
+                counts[response] = n
+        return counts
+
+    def responses(self, question: int) -> tuple[list[str], NDArray[np.int64]]:
+        """Return names and responses, shape (n,), by name."""
+        names: list[str] = []
+        parts: list[NDArray[np.int64]] = []
+        with self._reading() as db:
+            query = "SELECT name, response FROM responses WHERE question = ? ORDER BY name"
+            cursor = db.execute(query, (question,))
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                names += [name for name, _ in rows]
+                parts.append(np.array([response for _, response in rows], dtype=np.int64))
+        return names, np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def close_question(self, question: int) -> StoredQuestion:
+        """Take no response from now on; return how the question stands."""
+        with self._transaction():
+            self._db.execute("UPDATE questions SET is_closed = 1 WHERE number = ?", (question,))
+            return _question(self._db.execute(_SELECT + " WHERE number = ?", (question,)).fetchone())
+
+    def end(self, question: int, *, result_json: str = "", failure: str = "") -> None:
+        """Write the result of a closed question, or why there is none."""
+        with self._transaction():
+            query = "UPDATE questions SET result_json = ?, failure = ? WHERE number = ? AND is_closed = 1"
+            self._db.execute(query, (result_json, failure, question))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._turn, self._explained():
+            yield self._db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SurveyStoreError(f"the surveys {self._path} cannot be used: {error.strerror}") from error
+        except sqlite3.Error as error:
+            raise SurveyStoreError(f"the surveys {self._path} cannot be used: {error}") from error
+
+
+def _question(row: tuple[int, bytes, str, str, int, int, str, str]) -> StoredQuestion:
+    number, question_id, analyst, text, n_contradictions, is_closed, result_json, failure = row
+    return StoredQuestion(number, question_id, analyst, text, n_contradictions, bool(is_closed), result_json, failure)

@@ -1,0 +1,1 @@
+"""Demos of devices that only dial out."""

@@ -1,0 +1,195 @@
+"""`moiety demo survey`: devices as real processes answer one question, and some are killed and restarted meanwhile."""
+
+import asyncio
+import datetime
+import json
+import random
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+from demo.loopback import tls_files, toml
+from demo.sum import make_identities
+from service.identity import Role
+
+RECORD = "minutes"
+RANGE = (0.0, 120.0)
+BUCKETS = 24
+EPSILON = 4.0
+KILL_WITHIN_S = 0.3
+ENDS_AFTER_S = 300.0
+"""Where a device sits out: it was killed between the beginning of its response and its payment."""
+
+
+@dataclass(frozen=True)
+class SurveyDemoOutcome:
+    """What the demo shows.
+
+    Attributes:
+        result: of the coordinator.
+        true_mean: of all devices' numbers, which only a demo can read.
+        killed: device to its response as it stood when it was killed; None where it had none yet.
+        n_sat_out: devices that have no response.
+        is_one_each: whether no device ever had two different responses.
+    """
+
+    result: Mapping[str, Any]
+    true_mean: float
+    killed: Mapping[str, int | None]
+    n_sat_out: int
+    is_one_each: bool
+
+
+@dataclass
+class Restarts:
+    """Kills devices one after the other at random moments, and starts each again.
+
+    Attributes:
+        deployment: of the devices.
+        names: of those that are killed.
+        seed: of the moments.
+        found: device to its response as it stood when it was killed.
+    """
+
+    deployment: LocalDeployment
+    names: tuple[str, ...]
+    seed: int
+    found: dict[str, int | None] = field(default_factory=dict, init=False)
+
+    def run(self) -> None:
+        """Kill and restart all."""
+        moments = random.Random(self.seed)  # noqa: S311 -- an accident, not a secret
+        for name in self.names:
+            time.sleep(moments.uniform(0.0, KILL_WITHIN_S))
+            self.deployment.send_signal(name, signal.SIGKILL)
+            self.found[name] = response_of(self.deployment.folder, name)
+            launch(self.deployment, name)
+
+
+def response_of(folder: Path, name: str) -> int | None:
+    """Return the response that a device has kept, or None."""
+    from device.response_store import read_responses
+
+    known = read_responses(folder / f"{name}.data" / "responses.sqlite")
+    return known[0]["response"] if known else None
+
+
+def launch(deployment: LocalDeployment, name: str) -> None:
+    """Start a device, also again."""
+    deployment.launch(name, "cli.main", "device", "run", "--config", str(deployment.config_path(name)))
+
+
+def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float], identities: Mapping[str, str]) -> None:
+    """Write each device's configuration and record, and the roster that a configuration names."""
+    folder = deployment.folder
+    roster = "".join("[[members]]\n" + toml({"name": n, "identity": i}) + "\n" for n, i in identities.items())
+    (folder / "devices.toml").write_text(roster)
+    coordinator = {"name": COORDINATOR_NAME, "address": deployment.addresses[COORDINATOR_NAME]}
+    budget = {"period": "demo", "epsilon": 2 * EPSILON, "delta": 1e-6, "reason": "demo"}
+    for name, number in numbers.items():
+        (folder / f"{name}.json").write_text(json.dumps({"values": [number]}))
+        head = {
+            "name": name,
+            "federation": deployment.federation,
+            "data_dir": f"{name}.data",
+            "identity_file": f"{name}.identity",
+            "roster": "devices.toml",
+            "log_format": "json",
+        }
+        sections: dict[str, dict[str, Any]] = {
+            "coordinator": coordinator,
+            "tls": tls_files(name),
+            "policy.surveys": {"max_epsilon": EPSILON},
+            "policy.budget": budget,
+        }
+        text = toml(head, sections) + "\n[[records]]\n" + toml({"name": RECORD, "path": f"{name}.json"})
+        (folder / f"{name}.toml").write_text(text)
+
+
+def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> SurveyDemoOutcome:
+    """Start coordinator and devices, ask, kill and restart devices meanwhile, compare their responses."""
+    from analyses.distribution.survey import SurveyQuestion
+    from cli.client import ClientConfig
+    from cli.distribution import run_survey
+    from cli.terminal.output import say
+
+    names = tuple(f"device-{i:02}" for i in range(1, n_devices + 1))
+    services = folder / "services"
+    services.mkdir()
+    identities = make_identities(services, names)
+    say(f"1/3  starting a coordinator and {n_devices} devices, each a process of its own, mutual TLS on loopback")
+    deployment = stack.enter_context(
+        LocalDeployment(
+            services,
+            {},
+            federation="demo",
+            environment={"OPENBLAS_NUM_THREADS": "1"},
+            members=[(Role.DEVICE, name) for name in names],
+            sum_members=identities,
+        )
+    )
+    draw = random.Random(seed)  # noqa: S311 -- made-up data
+    numbers = {name: round(RANGE[1] * draw.betavariate(2, 5), 1) for name in names}
+    write_devices(deployment, numbers, identities)
+    for name in names:
+        launch(deployment, name)
+    for name in names:
+        deployment.wait_until_logged(name, "member is ready")
+    say(f"2/3  asking how their numbers are distributed; {n_killed} devices are killed meanwhile, and started again")
+    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=ENDS_AFTER_S)
+    question = SurveyQuestion(
+        record=RECORD, range=RANGE, buckets=BUCKETS, epsilon=EPSILON, until=until, responses=n_devices
+    )
+    restarts = Restarts(deployment, tuple(draw.sample(names, n_killed)), seed)
+    killing = threading.Thread(target=restarts.run)
+    killing.start()
+    try:
+        client = ClientConfig.load(deployment.client_config)
+        result = asyncio.run(run_survey(client, question_json=question.canonical_json()))
+    finally:
+        killing.join()
+    say("3/3  comparing the responses that the devices have kept")
+    after = {name: response_of(services, name) for name in names}
+    same = all(before in (None, after[name]) for name, before in restarts.found.items())
+    return SurveyDemoOutcome(
+        result=result,
+        true_mean=sum(numbers.values()) / n_devices,
+        killed=restarts.found,
+        n_sat_out=sum(response is None for response in after.values()),
+        is_one_each=same and result["contradictions"] == 0,
+    )
+
+
+def text_of(outcome: SurveyDemoOutcome) -> str:
+    """Return the outcome for people."""
+    from cli.distribution import text_of as text_of_result
+
+    lines = [text_of_result(dict(outcome.result)), "", *picture_of(outcome.result), ""]
+    for name, before in sorted(outcome.killed.items()):
+        what = "before it had a response" if before is None else "with its response, which stayed the same"
+        lines.append(f"  {name} killed and started again, {what}")
+    verdict = "one response of each device" if outcome.is_one_each else "WRONG: a device had two different responses"
+    lines += [
+        f"  sat out         {outcome.n_sat_out} devices, killed after they had begun and before they had paid",
+        f"  the check       {verdict}",
+        f"  the true mean   {outcome.true_mean:.4g}, which only a demo can read",
+    ]
+    return "\n".join(lines)
+
+
+PICTURE_COLUMNS = 40
+
+
+def picture_of(result: Mapping[str, Any]) -> list[str]:
+    """Return the estimated distribution, a bar for each bucket."""
+    top = max(result["probabilities"])
+    return [
+        f"  {lower:7.5g} .. {upper:7.5g} {'#' * round(PICTURE_COLUMNS * p / top)}"
+        for lower, upper, p in zip(result["edges"], result["edges"][1:], result["probabilities"], strict=False)
+    ]

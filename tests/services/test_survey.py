@@ -1,0 +1,252 @@
+"""Surveys over real services: devices with certificates, an analyst, a coordinator that may restart."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from deadlines import GENEROUS_S, until
+from moiety.v1.survey_pb2 import SurveyAnswer
+from sum_federation import COORDINATOR, sum_federation
+from surveys import asked, kept, survey_device, survey_question
+
+from analyses.distribution.survey import AskedQuestion
+from coordinator.server import CoordinatorProcess
+from coordinator.surveys import questions
+from service.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    NotAllowedError,
+    NotFoundError,
+    WrongStateError,
+)
+from service.identity import Role
+from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyResult
+from transport.survey_client import SurveyClient, ask_survey
+
+
+@pytest.fixture
+async def hub(tmp_path):
+    async with sum_federation(tmp_path, 2) as federation:
+        yield federation
+
+
+async def client_of(hub, name, role=Role.DEVICE):
+    channel = hub.channel(role, name)
+    hub.stack.push_async_callback(channel.close)
+    return SurveyClient("hub", channel, GENEROUS_S)
+
+
+class Proposal:
+    """An analyst who asks, and what it has heard."""
+
+    def __init__(self, hub, question=None, *, question_id=b"", analyst="ada"):
+        self.happenings = []
+        self._hub, self._question, self._id, self._analyst = hub, question, question_id, analyst
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self):
+        text = "" if self._question is None else self._question.canonical_json()
+        async with self._hub.channel(Role.ANALYST, self._analyst) as channel, asyncio.timeout(GENEROUS_S):
+            async for happening in ask_survey("hub", channel, text, self._id):
+                self.happenings.append(happening)
+
+    async def opened(self):
+        await until(lambda: self.happenings or self.task.done())
+        if self.task.done():
+            await self.task
+        assert isinstance(self.happenings[0], SurveyOpened)
+        return self.happenings[0].question_id
+
+    async def result(self):
+        await self.task
+        assert isinstance(self.happenings[-1], SurveyResult), self.happenings[-1]
+        return json.loads(self.happenings[-1].result_json)
+
+
+async def fetched(client):
+    found = None
+    while found is None:
+        found = await client.fetch(0)
+    return AskedQuestion.from_json(found[1])
+
+
+async def answered_by_hand(hub, name, value=40.0):
+    """One device's question, and the body with which it would answer."""
+    client = await client_of(hub, name)
+    question = await fetched(client)
+    with survey_device(hub.folder / name, name=name, records={"wage": kept(value)}) as device:
+        return client, question, device.respond(question)
+
+
+@pytest.mark.parametrize("method", ["wave", "tree"])
+async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
+    n = 12
+    asking = Proposal(hub, survey_question(method=method, epsilon=4.0, responses=n))
+    with contextlib.ExitStack() as stack:
+        devices = [
+            stack.enter_context(
+                survey_device(
+                    hub.folder / f"d{i}",
+                    name=f"d{i}",
+                    client=await client_of(hub, f"d{i}"),
+                    records={"wage": kept(5.0 * i)},
+                )
+            )
+            for i in range(n)
+        ]
+        running = [asyncio.create_task(device.run()) for device in devices]
+        result = await asking.result()
+        await until(lambda: all(d.store.known() and d.store.known()[0].outcome == "taken" for d in devices))
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    assert (result["responses"], result["contradictions"], result["method"]) == (n, 0, method)
+    assert len(result["probabilities"]) == 32
+    views = result["privacy"]["views"]
+    assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 4.0
+    before_the_end = asking.happenings[1:-1]
+    assert before_the_end
+    assert all(isinstance(happening, SurveyCounted) for happening in before_the_end)
+    assert "probabilities" not in repr(before_the_end)
+
+
+async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
+    asking = Proposal(hub, survey_question(responses=2))
+    client, question, body = await answered_by_hand(hub, "ann")
+    for _ in range(3):
+        await client.answer(question.question_id, body)
+    other = bytes([(body[0] + 1) % question.question.plan.n_outputs])
+    for _ in range(2):
+        with pytest.raises(AlreadyExistsError, match="ann has given another response"):
+            await client.answer(question.question_id, other)
+    assert await client.fetch(0) is None
+    second, _, its_body = await answered_by_hand(hub, "ben")
+    await second.answer(question.question_id, its_body)
+    result = await asking.result()
+    assert (result["responses"], result["contradictions"]) == (2, 2)
+    names, responses = hub.process._survey_store.responses(1)
+    assert names == ["ann", "ben"]
+    assert responses.tolist() == [body[0], its_body[0]]
+
+
+async def test_a_wrong_body_and_a_wrong_question_are_refused_by_the_name_of_the_caller(hub):
+    asking = Proposal(hub, survey_question(responses=1))
+    client, question, body = await answered_by_hand(hub, "ann")
+    n_outputs = question.question.plan.n_outputs
+    for wrong in (b"", body + b"\0", bytes(3), bytes([n_outputs]), b"\xff"):
+        with pytest.raises(InvalidRequestError, match="ann: a response to this question"):
+            await client.answer(question.question_id, wrong)
+    for unknown in (b"", bytes(16), question.question_id + b"\0"):
+        with pytest.raises(NotFoundError, match="ann answers a question that was never asked here"):
+            await client.answer(unknown, body)
+    await client.answer(question.question_id, body)
+    await asking.result()
+    late = await client_of(hub, "ben")
+    with pytest.raises(WrongStateError, match="ben comes too late: the survey is closed"):
+        await late.answer(question.question_id, body)
+    await client.answer(question.question_id, body)  # its `Taken` may have been lost
+
+
+async def test_a_response_to_one_question_is_none_to_another(hub):
+    """The identifier of a question binds what is answered: nothing of a survey can be replayed in another one."""
+    first, second = (Proposal(hub, survey_question(responses=1)) for _ in range(2))
+    ids = {await first.opened(), await second.opened()}
+    assert len(ids) == 2
+    client, question, body = await answered_by_hand(hub, "ann")
+    await client.answer(question.question_id, body)
+    await until(lambda: first.task.done() or second.task.done())
+    assert first.task.done() is not second.task.done()
+    for asking in (first, second):
+        asking.task.cancel()
+
+
+async def test_roles_call_their_own_methods_only(hub):
+    for role in (Role.ANALYST, Role.PARTY, Role.COORDINATOR):
+        client = await client_of(hub, "somebody", role)
+        with pytest.raises(NotAllowedError, match="may be called by device"):
+            await client.fetch(0)
+        with pytest.raises(NotAllowedError, match="may be called by device"):
+            await client.answer(bytes(16), b"\0")
+    for role in (Role.DEVICE, Role.PARTY, Role.COORDINATOR):
+        async with hub.channel(role, "somebody") as channel:
+            with pytest.raises(NotAllowedError, match="may be called by analyst"):
+                [happening async for happening in ask_survey("hub", channel, survey_question().canonical_json())]
+    with pytest.raises(NotAllowedError, match="not in the list"):
+        await Proposal(hub, survey_question(), analyst="eve").task
+
+
+BAD = {
+    "reversed range": ({"range": [5, 1]}, "range"),
+    "epsilon too small": ({"epsilon": 0.0009}, "epsilon"),
+    "epsilon too large": ({"epsilon": 16.5}, "epsilon"),
+    "one bucket": ({"buckets": 1}, "buckets"),
+    "too many buckets": ({"buckets": 16385}, "buckets"),
+    "ends before it begins": ({"until": "2001-01-01T00:00:00Z"}, "until"),
+}
+
+
+@pytest.mark.parametrize(("changes", "field"), BAD.values(), ids=BAD)
+async def test_a_question_that_cannot_be_asked_is_refused_by_its_field(hub, changes, field):
+    text = json.dumps(survey_question().model_dump(mode="json") | changes)
+    async with hub.channel(Role.ANALYST, "ada") as channel:
+        with pytest.raises(InvalidRequestError, match=field):
+            [happening async for happening in ask_survey("hub", channel, text)]
+    assert hub.process._survey_store.unended() == []
+
+
+async def test_an_analyst_sees_its_own_surveys_only(hub):
+    asking = Proposal(hub, survey_question())
+    question_id = await asking.opened()
+    for wrong in (bytes(16), b""):
+        with pytest.raises((NotFoundError, InvalidRequestError)):
+            await Proposal(hub, question_id=wrong).task
+    again = Proposal(hub, question_id=question_id)
+    assert await again.opened() == question_id
+    for one in (asking, again):
+        one.task.cancel()
+
+
+async def test_a_survey_that_nobody_answers_ends_by_the_clock_without_a_result(hub, monkeypatch):
+    monkeypatch.setattr(questions, "LOOK_S", 0.01)
+    asking = Proposal(hub, survey_question())
+    await asking.opened()
+    hub.process._surveys._clock = lambda: 1e11
+    await asking.task
+    assert asking.happenings[-1] == SurveyFailure("no device answered")
+
+
+async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(hub):
+    asking = Proposal(hub, survey_question(responses=2))
+    client, question, body = await answered_by_hand(hub, "ann")
+    await client.answer(question.question_id, body)
+    await hub.process.stop()
+    await asyncio.gather(asking.task, return_exceptions=True)
+    config = hub.config.model_copy(update={"listen": hub.address})
+    hub.process = CoordinatorProcess(config, hub.issue(Role.COORDINATOR, COORDINATOR.name))
+    await hub.process.start()
+    again = Proposal(hub, question_id=question.question_id)
+    await again.opened()
+    await client.answer(question.question_id, body)
+    assert hub.process._surveys._open[question.question_id].n_responses == 1
+    second, same, its_body = await answered_by_hand(hub, "ben")
+    assert same.digest == question.digest
+    await second.answer(question.question_id, its_body)
+    assert (await again.result())["responses"] == 2
+
+
+async def test_a_question_that_another_coordinator_repeats_is_not_answered(hub):
+    """A device that its owner has moved to another coordinator does not answer the first one's question there."""
+    asking = Proposal(hub, survey_question())
+    client = await client_of(hub, "ann")
+    question = await fetched(client)
+    other = asked(asker=question.asker.replace("hub", "hub-2"))
+    with survey_device(hub.folder / "ann", name="ann", client=client, coordinator=other.asker) as device:
+        assert not await device.answer(question.canonical_json())
+        assert device.budget.standing()["committed_jobs"] == 0
+    assert not hub.process._survey_store.has_answered(1, "ann")
+    asking.task.cancel()
+
+
+def test_an_answer_takes_few_bytes():
+    assert SurveyAnswer(question_id=bytes(16), body=bytes(2)).ByteSize() <= 24

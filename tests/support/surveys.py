@@ -1,0 +1,62 @@
+"""Questions of surveys, and one device that answers them without a network."""
+
+import datetime
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from analyses.distribution.survey import AskedQuestion, SurveyQuestion
+from analyses.sums.records import DeclaredRecord, Record
+from device.budget import DeviceBudget
+from device.records import KeptRecord
+from device.response_store import ResponseStore
+from device.survey import SurveyDevice
+from dp.cost.views import MEMBER_UNIT
+from entropy import SystemEntropy
+from party.ledger.budget import Budget
+
+NAME = "walker-1"
+HUB = "spiffe://walkers/coordinator/hub"
+AMPLE = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
+FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+
+
+def survey_question(**changes) -> SurveyQuestion:
+    fields = {"record": "wage", "range": (0.0, 100.0), "buckets": 32, "bins": 16, "epsilon": 1.0, "until": FAR}
+    return SurveyQuestion.from_json(SurveyQuestion.model_validate({**fields, **changes}).canonical_json())
+
+
+def asked(session="00" * 16, asker=HUB, **changes) -> AskedQuestion:
+    return AskedQuestion(question=survey_question(**changes), asker=asker, session=session)
+
+
+def kept(*values: float, length=None) -> KeptRecord:
+    return KeptRecord(DeclaredRecord(length), lambda: Record(np.array(values, dtype=np.float64)))
+
+
+def another_session(number: int) -> str:
+    return f"{number:032x}"
+
+
+@contextmanager
+def survey_device(folder, *, budget=AMPLE, reason="test", **changes):
+    """Yield the device walker-1 as it starts in a folder."""
+    folder.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        ledger = DeviceBudget.open(folder, NAME, "installation-1", "hub", budget, reason)
+        stack.callback(ledger.close)
+        store = ResponseStore(folder / "responses.sqlite")
+        stack.callback(store.close)
+        fields = {
+            "name": NAME,
+            "coordinator": HUB,
+            "client": None,
+            "store": store,
+            "records": {"wage": kept(40.0)},
+            "fixed": frozenset(),
+            "budget": ledger,
+            "max_epsilon": 4.0,
+            "entropy": SystemEntropy(),
+            "data_dir": folder,
+        }
+        yield SurveyDevice(**{**fields, **changes})
