@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
-from analyses.matrix_factorization.job_plan import OwnItemsNoise, RoundNoise
+from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch

@@ -104,7 +104,7 @@ def recommend(
 ) -> None:
     """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent."""
     with exit_codes():
-        from analyses.matrix_factorization.serving import UnknownUserError
+        from analyses.matrix_factorization.serving.kept import UnknownUserError
         from party.recommend import NoModelError, recommend_for
         from party.tables.table import UnusableTableError
 

@@ -11,7 +11,7 @@ from analyses.job.job import JobInput
 from analyses.job.ratings import digest_of_items
 from analyses.matrix_factorization.own_ratings import own_ratings
 from analyses.matrix_factorization.posterior import Prior
-from analyses.matrix_factorization.serving import USERS, recommended
+from analyses.matrix_factorization.serving.kept import USERS, recommended
 from party.config import PartyConfig
 from party.report import report_path
 from party.tables.ratings_config import RatingsTableConfig

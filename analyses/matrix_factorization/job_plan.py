@@ -7,12 +7,10 @@ that too few survivors leave unopened.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from analyses.job.job import Finite, Job, JobError, PublicModel, explain
@@ -30,23 +28,20 @@ from analyses.matrix_factorization.plan import (
     plan_factors,
     releases_of,
 )
+from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import configure, ring_for
 from analyses.sums.session_series import SessionSeries, stages_beside_vectors_of
 from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
-from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
-from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT, VIEWS, View
-from entropy import Entropy
+from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT, VIEWS
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
-
-Integers = NDArray[np.int64]
 
 RULE = VectorRule(mean_ridge=10.0)
 """The public constants of all jobs, for ratings about as far apart as 1 to 5."""
@@ -76,54 +71,6 @@ class FactorJobParams(PublicModel):
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
     centre: Finite | None = None
     attempts: Annotated[int, Field(ge=1, le=8)] = 2
-
-
-@dataclass(frozen=True)
-class RoundNoise:
-    """The noise of one masked sum of the series: `SumNoise`, and of which round it is.
-
-    Noise of the same parameters is drawn in several rounds. That a release names its round lets the gate of a party
-    (`party.drawn`) see that each of them has noise of its own.
-
-    Attributes:
-        noise: of the sum.
-        number: of the round, from 0.
-    """
-
-    noise: SumNoise
-    number: int
-
-    def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
-        """Return what one member adds to its vector; see `SumNoise.draw`."""
-        return self.noise.draw(entropy, seeds)
-
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return what the release costs in a view, with as few survivors as may be."""
-        return self.noise.events(view)
-
-
-@dataclass(frozen=True)
-class OwnItemsNoise:
-    """The noise that each owner of the vertical setting adds to the sums of its own items, in one sweep.
-
-    What the owners release is about disjoint items, so one rating is in one of these releases: together they cost what
-    one costs. An owner adds all of the noise itself (`plan`).
-
-    Attributes:
-        noise: on the sums of all items, of one member.
-        sweep: from 0.
-    """
-
-    noise: SumNoise
-    sweep: int
-
-    def draw(self, entropy: Entropy, length: int) -> Integers:
-        """Return the noise of one owner, shape (length,)."""
-        return replace(self.noise, length=length).draw(entropy, [])
-
-    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
-        """Return what the releases of all owners cost together in a view."""
-        return self.noise.events(view)
 
 
 class FactorJobPlan(Plan):

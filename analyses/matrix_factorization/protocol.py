@@ -44,7 +44,7 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings, own_ratings
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.reference import reference
-from analyses.matrix_factorization.serving import kept_of_items, kept_of_users
+from analyses.matrix_factorization.serving.kept import kept_of_items, kept_of_users
 from analyses.matrix_factorization.text import lines
 from analyses.matrix_factorization.vertical import OpenedRows, Owner, VerticalPrior, first_users, users_of
 from analyses.sums.protocol import STAGES_PER_DEADLINE

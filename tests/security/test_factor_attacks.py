@@ -6,19 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analyses.matrix_factorization.descent_plan import DescentParams, plan_descent
-from analyses.matrix_factorization.plan import Members
-from analyses.matrix_factorization.projected_descent import (
+from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
+from analyses.matrix_factorization.descent.projected_descent import (
     HorizontalMember,
     first_embeddings,
     moved,
 )
-from analyses.matrix_factorization.projection import (
+from analyses.matrix_factorization.descent.projection import (
     delta_2,
     gradient_bound,
     integer_gradients,
     squared_sensitivity,
 )
+from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.unit_vectors import sensitivity
 from analyses.sums.noise import SumNoise, survivor_levels

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from analyses.job.job import JobError
-from analyses.matrix_factorization.descent_plan import DescentParams, plan_descent
-from analyses.matrix_factorization.plan import Members
-from analyses.matrix_factorization.projected_descent import (
+from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
+from analyses.matrix_factorization.descent.projected_descent import (
     HorizontalMember,
     VerticalMember,
     as_floats,
@@ -23,7 +22,7 @@ from analyses.matrix_factorization.projected_descent import (
     run_vertical,
     sum_with_noise,
 )
-from analyses.matrix_factorization.projection import (
+from analyses.matrix_factorization.descent.projection import (
     add_rows,
     delta_2,
     gradient_bound,
@@ -32,6 +31,7 @@ from analyses.matrix_factorization.projection import (
     project_to_lattice,
     squared_sensitivity,
 )
+from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
 from dp.cost.accounting import Adjacency, SkellamDpEvent
 from dp.cost.composition import composed_epsilon

@@ -10,7 +10,7 @@ from analyses.matrix_factorization.in_process import LocalMembers
 from analyses.matrix_factorization.own_ratings import REPEATED, UNKNOWN_ITEM, UNKNOWN_USER
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.reference import ratings_in, reference
-from analyses.matrix_factorization.serving import UnknownUserError, recommended
+from analyses.matrix_factorization.serving.kept import UnknownUserError, recommended
 from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
 

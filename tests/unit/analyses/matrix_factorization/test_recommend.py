@@ -7,7 +7,7 @@ import pytest
 
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.posterior import Prior
-from analyses.matrix_factorization.recommend import recommend
+from analyses.matrix_factorization.serving.recommend import recommend
 
 RNG = np.random.default_rng(1)
 OFFSETS, VECTORS = 0.5 * RNG.normal(size=40), RNG.normal(size=(40, 2))

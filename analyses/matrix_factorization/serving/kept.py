@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings
 from analyses.matrix_factorization.posterior import Prior
-from analyses.matrix_factorization.recommend import Recommendation, best_of, recommend
+from analyses.matrix_factorization.serving.recommend import Recommendation, best_of, recommend
 
 Floats = NDArray[np.float64]
 

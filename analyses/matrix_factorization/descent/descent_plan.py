@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Literal
 
 from analyses.job.job import JobError
+from analyses.matrix_factorization.descent.projection import squared_sensitivity
 from analyses.matrix_factorization.plan import MIN_MEMBERS, Members, Setting, Unit
-from analyses.matrix_factorization.projection import squared_sensitivity
 from analyses.matrix_factorization.unit_vectors import sensitivity
 from dp.cost.accounting import CalibrationError, EpsilonBound, SkellamDpEvent
 from dp.cost.calibrate import least_noise

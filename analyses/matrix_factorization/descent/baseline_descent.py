@@ -8,9 +8,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.matrix_factorization.descent.projected_descent import fit_users
+from analyses.matrix_factorization.descent.projection import project
 from analyses.matrix_factorization.model import Fitted
-from analyses.matrix_factorization.projected_descent import fit_users
-from analyses.matrix_factorization.projection import project
 from analyses.matrix_factorization.ratings import Ratings
 
 Floats = NDArray[np.float64]

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.matrix_factorization.descent_plan import DescentPlan
-from analyses.matrix_factorization.projection import add_rows, integer_gradients, project, project_to_lattice
+from analyses.matrix_factorization.descent.descent_plan import DescentPlan
+from analyses.matrix_factorization.descent.projection import add_rows, integer_gradients, project, project_to_lattice
 from analyses.matrix_factorization.ratings import Ratings
 from dp.draw.skellam import sample_skellam
 from entropy import Entropy, KeyStream
