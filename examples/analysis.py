@@ -1,6 +1,14 @@
 """An analysis of its own: in how many rows two parties have both raised a flag. See docs/recipes.md.
 
 python examples/analysis.py     runs it on rows that are made up, all members in this process
+
+There is no paper, so the table names the steps in words; with one, the left column names its lines or theorems.
+
+    step (no paper)                                          function
+    fix the noise and the field from public numbers          `plan`, `SharedSkellam.calibrate`
+    multiply the flags of each row under shares, and sum     `party`, `JointComputation.rows`
+    add noise that nobody knows, send shares of the sum      `JointComputation.noise_of`, `JointComputation.release`
+    open the noisy number                                    `coordinator`, `JointComputation.open_noisy`
 """
 
 import asyncio
@@ -13,23 +21,24 @@ import numpy as np
 from analyses.job.analysis import Analysis
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
-from analyses.job.plan import Plan, check_roster, check_schemas
+from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.registry import ANALYSES
 from analyses.rows.integer_column import integer_columns, nearest_places
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
+from analyses.rows.surplus import n_surplus
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import UNIT, VIEWS
+from dp.cost.views import VIEWS
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.session import Session
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
-"""A record that is added, removed or replaced moves the count by 1 at most."""
+"""A record that is added, removed or replaced moves the count by 1 at most; `SharedSkellam` scales that to the rows of a person."""
 
 
 class BothFlaggedPlan(Plan):
@@ -41,7 +50,7 @@ class BothFlaggedPlan(Plan):
     @cached_property
     def noise(self) -> SharedSkellam:
         """The one release: everything that follows about its cost comes from here."""
-        return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu)
+        return SharedSkellam(1, ONE_ROW, self.n_parties, self.job.t, self.party_mu, protected=self.protected)
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -54,8 +63,8 @@ class BothFlaggedPlan(Plan):
 
     @property
     def privacy_unit(self) -> str:
-        """The privacy unit that the mechanism protects."""
-        return UNIT
+        """The privacy unit that the mechanism protects: what the job asked for."""
+        return self.protected.name
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:
@@ -79,6 +88,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:
             epsilon=job.privacy.epsilon,
             delta=job.privacy.delta,
             view=job.privacy.view,
+            protected=protected_of(job, tuple(schemas)),
         )
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
@@ -92,14 +102,22 @@ async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) ->
     flags, n_mapped = None, 0
     if table is not None:
         flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
-    async with joined(session, plan, table) as (c, n_rows, _):  # the same plan, the same rows, or nothing goes on
+    async with joined(session, plan, table) as (c, n_rows, counting):  # the same plan and rows, or nothing goes on
+        if flags is not None and counting is not None:
+            flags[~counting] = 0  # rows of persons who have more than count
         total = await c.noise_of(plan.noise, (1,))
-        rows = None if flags is None else flags.reshape(-1, 1).__getitem__
+        rows = None if flags is None else lambda block: flags[block].reshape(-1, 1)
         async for mine, theirs in c.rows(dict.fromkeys(plan.owners, 1), n_rows, rows, height=ROWS_PER_BLOCK):
             total += (mine * theirs).sum(0)
         await c.release(total)
     names = () if table is None else tuple(column.name for column in table.schema.columns)
-    return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped))
+    return LocalReport(
+        n_rows,
+        clipped_values=dict.fromkeys(names, 0),
+        clipped_rows=0,
+        mapped_values=dict.fromkeys(names, n_mapped),
+        surplus_rows=n_surplus(counting),
+    )
 
 
 async def coordinator(session: Session, plan: BothFlaggedPlan) -> dict[str, Any]:

@@ -7,16 +7,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.job.row_ids import Persons, digest_of_ids
+from analyses.job.schema import Table
 from analyses.registry import ANALYSES, analysis_of, lines_of
 from analyses.run_locally import local_network, run_locally, run_plan
 from cli.survival import survival_of
 from dp.cost.composition import composed_epsilon
-from dp.cost.views import VIEWS
+from dp.cost.views import PERSON, RECORD, VIEWS
 from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
@@ -147,6 +150,52 @@ def test_the_toy_analysis_is_charged_what_it_promises(toy):
         assert plan.privacy_events(view) == plan.noise.events(view)
         assert plan.privacy_report()["views"][view]["epsilon"] <= job.privacy.epsilon
     assert plan.cost()
+
+
+MOST_ROWS_PER_PERSON = 5
+
+
+def job_about_persons(toy):
+    """Return the toy's job about persons, each with ten rows of which five count."""
+    job, tables = toy["made_up_job"]()
+    persons = Persons.of(tuple(f"person {row // 10}" for row in range(1000)))
+    ids = digest_of_ids(f"row {row}" for row in range(1000))
+    owned = {}
+    for name, table in tables.items():
+        schema = table.schema.model_copy(update={"most_rows_per_person": MOST_ROWS_PER_PERSON})
+        owned[name] = Table(schema, table.values, ids, persons)
+    return job.model_copy(update={"parameters": {"unit": "person"}}), owned
+
+
+async def test_the_toy_analysis_protects_persons_and_leaves_out_their_surplus_rows(toy):
+    job, tables = job_about_persons(toy)
+    full = {name: replace(table, values=np.ones_like(table.values)) for name, table in tables.items()}
+    run = await run_locally(job, full, entropy_of=lambda m: InsecureTestEntropy(f"persons {m}"))
+    assert run.plan.privacy_unit == run.plan.cost().unit == run.result["privacy"]["unit"] == PERSON
+    assert abs(run.result["both"] - 500) <= run.plan.noise.noise_tail_bound(-40) < 500
+    assert {run.reports[name].surplus_rows for name in tables} == {500}
+    assert np.array_equal(full["bank"].values, np.ones((1000, 1)))
+    record, _ = toy["made_up_job"]()
+    of_records = analysis_of(record).plan(record, run.plan.schemas)
+    assert run.plan.noise.party_mu > MOST_ROWS_PER_PERSON * of_records.noise.party_mu
+
+
+async def test_an_analysis_that_overlooks_persons_gets_no_plan_for_them(toy, monkeypatch):
+    """The plan of an analysis that protects a record, whatever the job asks for."""
+    job, tables = job_about_persons(toy)
+    run = await run_locally(job, tables)
+
+    class OfRecords(type(run.plan)):
+        @property
+        def protected(self):
+            return RECORD
+
+    def plan(job, schemas):
+        return OfRecords(**dict(toy["plan"](job, schemas)))
+
+    monkeypatch.setitem(ANALYSES, "both-flagged", replace(toy["ANALYSIS"], plan=plan))
+    with pytest.raises(JobError, match="unit: both-flagged cannot protect persons; .* 'record of the joint table'"):
+        await run_locally(job, tables)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from pydantic import ValidationError
 
 from analyses.job.declared_rows import MAX_ROWS, JointRowsParams
 from analyses.job.job import Job, JobError, PublicModel, explain
-from analyses.job.plan import Plan
+from analyses.job.plan import Plan, check_unit
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import Survival
 from analyses.job.text import lines_of_result
@@ -22,7 +23,8 @@ class Analysis:
     Attributes:
         names: by which jobs ask for it. The example of each is the file of that name in `examples/`.
         parameters: what a job's parameters must be, apart from what follows from owners' tables.
-        plan: fixes everything public from the job and the public columns of all members.
+        plan: fixes everything public from the job and the public columns of all members. Called through this value, it
+            refuses with `JobError` to protect records where the job asks that persons are protected.
         party: runs a party's part; its table is None where it only computes.
         coordinator: runs the coordinator's part and returns the result, JSON-able.
         survival: returns how many parties may drop out or send corrupted shares; it depends on the job alone.
@@ -46,6 +48,18 @@ class Analysis:
     lines: Callable[[dict[str, Any]], list[str]] = lines_of_result
     has_plot: bool = False
     may_be_exact: bool = False
+
+    def __post_init__(self) -> None:
+        """Let no plan leave this value that does not protect the persons whom its job asks to protect."""
+        own = self.plan
+
+        @wraps(own)
+        def checked(job: Job, schemas: Sequence[BlockSchema]) -> Plan:
+            made = own(job, schemas)
+            check_unit(job, made)
+            return made
+
+        object.__setattr__(self, "plan", checked)
 
     @property
     def examples(self) -> tuple[str, ...]:

@@ -184,6 +184,22 @@ def protects_persons(job: Job) -> bool:
     return job.parameters.get("unit") == PERSON
 
 
+def check_unit(job: Job, plan: Plan) -> None:
+    """Refuse a plan that protects something else than persons, although its job asks that persons are protected.
+
+    Every plan that a party, a coordinator or a local run makes passes here (`analyses.job.analysis.Analysis`), so an
+    analysis that overlooks the unit in its cost serves no such job.
+
+    Raises:
+        JobError: names the analysis and the unit that its plan protects.
+    """
+    if protects_persons(job) and plan.privacy_unit != PERSON:
+        raise JobError(
+            f"parameters.unit: {job.analysis} cannot protect persons; the privacy unit of its plan is "
+            f"{plan.privacy_unit!r}"
+        )
+
+
 def protected_of(job: Job, schemas: tuple[BlockSchema, ...]) -> Protected:
     """Return what a job about the joint table protects.
 
