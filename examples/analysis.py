@@ -38,7 +38,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.protocol.session import Session
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
-"""A record that is added, removed or replaced moves the count by 1 at most; `SharedSkellam` scales that to the rows of a person."""
+"""A record that is added, removed or replaced moves the count by 1 at most. `SharedSkellam` scales it to persons."""
 
 
 class BothFlaggedPlan(Plan):

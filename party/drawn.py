@@ -56,10 +56,12 @@ class DrawnNoise:
         counted = [i for i, one in enumerate(self._planned) if stage not in one.earlier]
         for i in counted:
             planned, n_messages = self._planned[i], self._n_sent[i][to] + 1
-            if self._n_drawn[i] < planned.n_needed(n_messages):
+            n_needed = planned.n_needed(n_messages)
+            if self._n_drawn[i] < n_needed:
                 raise LocalFaultError(
                     f"message {n_messages} of stage {stage!r} needs noise that was not drawn: the plan states a "
-                    f"{type(planned.release).__name__}, which was drawn {self._n_drawn[i]} times"
+                    f"{type(planned.release).__name__}, which must have been drawn {n_needed} times by then, and was "
+                    f"drawn {self._n_drawn[i]} times"
                 )
         for i in counted:
             self._n_sent[i][to] += 1

@@ -161,7 +161,9 @@ class PartyService(PartyServicer):
         request = await gather_request(request_iterator, Proposal)
         check_job_id(request.job_id)
         if re.fullmatch(NAME_PATTERN, request.analyst) is None:
-            raise InvalidRequestError("the name of the analyst is not a valid name")
+            raise InvalidRequestError(
+                "the name of the analyst is not valid: use 1 to 63 lower-case letters, digits and inner hyphens"
+            )
         roster = {member.number: member.name for member in request.roster}
         try:
             schema = await self._jobs.propose(request.job_id, request.job_json, roster, request.analyst)

@@ -194,7 +194,7 @@ async def test_an_analysis_that_overlooks_persons_gets_no_plan_for_them(toy, mon
         return OfRecords(**dict(toy["plan"](job, schemas)))
 
     monkeypatch.setitem(ANALYSES, "both-flagged", replace(toy["ANALYSIS"], plan=plan))
-    with pytest.raises(JobError, match="unit: both-flagged cannot protect persons; .* 'record of the joint table'"):
+    with pytest.raises(JobError, match=r"unit: both-flagged cannot protect persons; .* 'record of the joint table'"):
         await run_locally(job, tables)
 
 

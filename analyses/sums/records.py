@@ -66,8 +66,8 @@ class DeclaredRecord:
                 raise JobError(f"record: {name} is declared here without a largest_weight, so means may not use it")
             if params.largest_weight < self.largest_weight:
                 raise JobError(
-                    f"largest_weight: the question has {params.largest_weight}, but {name} is declared here with "
-                    f"{self.largest_weight}; it must not be smaller than that"
+                    f"largest_weight: the question's {params.largest_weight} is smaller than the {self.largest_weight} "
+                    f"declared here for {name}; it must be at least {self.largest_weight}"
                 )
 
     def why_unusable(self, record: Record) -> str:

@@ -77,7 +77,9 @@ class ResidueField:
         if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not is_prime(p) for p in chosen):
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
         if min(math.prod(chosen) // 2, 1 << 63) // min(chosen) >= 1 << 51:
-            raise LocalFaultError("the smallest prime is too small compared with the order of the field")
+            raise LocalFaultError(
+                "the smallest prime must exceed min(order / 2, 2^63) / 2^51, otherwise integers are not converted exactly"
+            )
         made = cls.__new__(cls)
         made._fill(chosen)
         return made

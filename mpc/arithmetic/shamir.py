@@ -135,7 +135,10 @@ class ShamirScheme:
         """
         sources, targets = self.derived_receivers(dealer), self.explicit_receivers(dealer)
         if set(derived) != set(sources):
-            raise LocalFaultError(f"dealer {dealer} derives the shares of {sources}, not of {tuple(sorted(derived))}")
+            raise LocalFaultError(
+                f"dealer {dealer}: `derived` must hold the shares of parties {sources}, got those of "
+                f"{tuple(sorted(derived))}"
+            )
         parts = [secret_words, *(derived[source] for source in sources)]
         return {
             target: self.field.combine(parts, self.lagrange_weights((0, *sources), at=target)) for target in targets

@@ -89,7 +89,10 @@ class SumCoordinator:
         self._check_not_aborted()
         collection = self._collection(_STAGE_OF[type(message)])
         if collection is None:
-            raise LocalFaultError(f"a message of the stage {_STAGE_OF[type(message)]!s} came at {self.stage!s}")
+            stage = _STAGE_OF[type(message)]
+            raise LocalFaultError(
+                f"a message of the stage {stage!s} arrived while the round is at stage {self.stage!s}"
+            )
         if collection.stage is not self.stage and message.member not in collection.answers:
             name = self.config.name_of(message.member) if 1 <= message.member <= self.config.n_members else "a stranger"
             what = f"{name} answered at the stage {collection.stage!s} when it was over"

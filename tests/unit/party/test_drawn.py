@@ -74,7 +74,10 @@ def test_nothing_leaves_before_all_that_is_stated_was_drawn(stage):
     books = DrawnNoise([PlannedRelease(GRAM, (1,)), PlannedRelease(SUMS, (1,))], 1)
     draw(books, GRAM)
     begun = books.begin(SUMS)
-    with pytest.raises(LocalFaultError, match="states a NoisyColumnSums, which was drawn 0 times"):
+    with pytest.raises(
+        LocalFaultError,
+        match="states a NoisyColumnSums, which must have been drawn 1 times by then, and was drawn 0 times",
+    ):
         books.check_message(COORDINATOR, stage)
     books.finish(begun)
     books.check_message(COORDINATOR, stage)

@@ -74,7 +74,7 @@ def test_dealing_with_the_shares_of_the_wrong_receivers_is_refused():
     scheme = ShamirScheme(FIELD, 4, 1)
     secret = random_words(FIELD, 5, "secret")
     for derived in ({}, {1: secret}, {2: secret}, {3: secret, 4: secret}):
-        with pytest.raises(LocalFaultError, match=r"dealer 2 derives the shares of \(3,\)"):
+        with pytest.raises(LocalFaultError, match=r"dealer 2: `derived` must hold the shares of parties \(3,\)"):
             scheme.deal(2, secret, derived)
     with pytest.raises(ShapeError):
         scheme.deal(2, secret, {3: secret[:, :4]})

@@ -74,7 +74,7 @@ def test_the_first_message_of_a_member_is_refused_when_its_stage_is_over(stage):
 def test_a_message_of_a_later_stage_is_refused():
     round_ = OpenRound().up_to("mask")
     early = OpenRound().coordinator
-    with pytest.raises(LocalFaultError, match="masked input came at advertise keys"):
+    with pytest.raises(LocalFaultError, match="masked input arrived while the round is at stage advertise keys"):
         early.receive(round_.masked[1])
 
 
