@@ -78,7 +78,8 @@ class ResidueField:
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
         if min(math.prod(chosen) // 2, 1 << 63) // min(chosen) >= 1 << 51:
             raise LocalFaultError(
-                "the smallest prime must exceed min(order / 2, 2^63) / 2^51, otherwise integers are not converted exactly"
+                "the smallest prime must exceed min(order / 2, 2^63) / 2^51, otherwise integers are not converted "
+                "exactly"
             )
         made = cls.__new__(cls)
         made._fill(chosen)

@@ -336,8 +336,8 @@ class Books:
         budget = self._budget_of[account]
         if charge.reserved.unit != budget.unit:  # possible in ledgers of versions that let the unit of a period change
             raise ChargeError(
-                f"the budget of period {charge.period!r} now protects another privacy unit ({budget.unit}) than when job "
-                f"{job_id} was reserved ({charge.reserved.unit})"
+                f"the budget of period {charge.period!r} now protects another privacy unit ({budget.unit}) than when "
+                f"job {job_id} was reserved ({charge.reserved.unit})"
             )
         spent = self._spent.get(account, Spending()) + spending_of(charge.reserved)
         _check_covered(charge.reserved.dataset, budget, self._cover(account, spent))

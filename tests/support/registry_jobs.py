@@ -99,58 +99,68 @@ SUM = {"max_rows": 500, "units": 1000}
 SKETCH = {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}
 LOGISTIC = {"label": "telco.label", "max_rows": 500, "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}
 
-VARIANTS = {
-    "pca": Variant("pca", {**ROWS_AND_SCALE, "components": 1}, {"components": 2}),
-    "low-rank": Variant("low-rank", {**ROWS_AND_SCALE, "rank": 1}, {"rank": 2}),
-    "low-rank by sketch": Variant("low-rank", {**ROWS_AND_SCALE, **SKETCH, "rank": 1}, {"rank": 2}),
-    "least-squares": Variant("least-squares", {**ROWS_AND_SCALE, "label": "bank.x0"}, {"label": "bank.x1"}),
-    "logistic-regression": Variant(
-        "logistic-regression", LOGISTIC, {"learning_rate": 0.25}, columns=SIMPLE, label_columns=LABELLED
-    ),
-    "clustering": Variant("clustering", GRID, {"k": 2}),
-    "clustering by reports": Variant("clustering", {**GRID, "counting": "ldp"}, {"k": 2}),
-    "pattern-count": Variant("pattern-count", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
-    "pattern-count by reports": Variant(
-        "pattern-count",
-        {"max_rows": 500, "method": "randomized-response"},
-        {"method": "subsampled", "share": 0.5},
-        columns=("code",),
-    ),
-    "moments": Variant("moments", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
-    "moments, laplace": Variant(
-        "moments", {"max_rows": 500, "method": "laplace", "order": 1}, {"largest": {"bank": 2}}, columns=("code",)
-    ),
-    "moments, sketch": Variant(
-        "moments", {"max_rows": 500, "method": "sketch", "sketch_rows": 64}, {"sketch_rows": 32}, columns=("code",)
-    ),
-    "moments, threshold": Variant(
-        "moments", {"max_rows": 500, "method": "threshold", "threshold": 4}, {"threshold": 5}, columns=("code",)
-    ),
-    "distribution": Variant(
-        "distribution",
-        {"buckets": 16, "smoothing": 3, "range": [-1.0, 3.0]},
-        {"smoothing": 1},
-        columns=("x0",),
-        has_helpers=False,
-        epsilon_factor=1 / 256,
-        table="rows",
-    ),
-    "distribution, masked": Variant(
-        "distribution",
-        {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},
-        {"queries": [[0.0, 1.0]]},
-        columns=("x0",),
-        has_helpers=False,
-        table="rows",
-    ),
-    "secure-sum": Variant("secure-sum", SUM, {"units": 999}, has_helpers=False),
-    "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),
-    "secure-histogram": Variant(
-        "secure-histogram",
-        {"max_rows": 500, "edges": [0.0, 1.0, 2.0]},
-        {"edges": [0.0, 1.0, 2.5]},
-        columns=("x0",),
-        has_helpers=False,
-    ),
-}
+
+class Jobs(dict[str, Variant]):
+    """Jobs by their name; a missing one is asked for by name."""
+
+    def __missing__(self, name: str) -> Variant:
+        raise AssertionError(f"registry_jobs.VARIANTS in tests/support has no job of {name}")
+
+
+VARIANTS = Jobs(
+    {
+        "pca": Variant("pca", {**ROWS_AND_SCALE, "components": 1}, {"components": 2}),
+        "low-rank": Variant("low-rank", {**ROWS_AND_SCALE, "rank": 1}, {"rank": 2}),
+        "low-rank by sketch": Variant("low-rank", {**ROWS_AND_SCALE, **SKETCH, "rank": 1}, {"rank": 2}),
+        "least-squares": Variant("least-squares", {**ROWS_AND_SCALE, "label": "bank.x0"}, {"label": "bank.x1"}),
+        "logistic-regression": Variant(
+            "logistic-regression", LOGISTIC, {"learning_rate": 0.25}, columns=SIMPLE, label_columns=LABELLED
+        ),
+        "clustering": Variant("clustering", GRID, {"k": 2}),
+        "clustering by reports": Variant("clustering", {**GRID, "counting": "ldp"}, {"k": 2}),
+        "pattern-count": Variant("pattern-count", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
+        "pattern-count by reports": Variant(
+            "pattern-count",
+            {"max_rows": 500, "method": "randomized-response"},
+            {"method": "subsampled", "share": 0.5},
+            columns=("code",),
+        ),
+        "moments": Variant("moments", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
+        "moments, laplace": Variant(
+            "moments", {"max_rows": 500, "method": "laplace", "order": 1}, {"largest": {"bank": 2}}, columns=("code",)
+        ),
+        "moments, sketch": Variant(
+            "moments", {"max_rows": 500, "method": "sketch", "sketch_rows": 64}, {"sketch_rows": 32}, columns=("code",)
+        ),
+        "moments, threshold": Variant(
+            "moments", {"max_rows": 500, "method": "threshold", "threshold": 4}, {"threshold": 5}, columns=("code",)
+        ),
+        "distribution": Variant(
+            "distribution",
+            {"buckets": 16, "smoothing": 3, "range": [-1.0, 3.0]},
+            {"smoothing": 1},
+            columns=("x0",),
+            has_helpers=False,
+            epsilon_factor=1 / 256,
+            table="rows",
+        ),
+        "distribution, masked": Variant(
+            "distribution",
+            {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},
+            {"queries": [[0.0, 1.0]]},
+            columns=("x0",),
+            has_helpers=False,
+            table="rows",
+        ),
+        "secure-sum": Variant("secure-sum", SUM, {"units": 999}, has_helpers=False),
+        "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),
+        "secure-histogram": Variant(
+            "secure-histogram",
+            {"max_rows": 500, "edges": [0.0, 1.0, 2.0]},
+            {"edges": [0.0, 1.0, 2.5]},
+            columns=("x0",),
+            has_helpers=False,
+        ),
+    }
+)
 """The first of an analysis, named like it, is its usual way."""

@@ -41,6 +41,7 @@ async def run(job, tables, deadline_s=30.0):
 def numbers_of(result):
     """What an answer says, as one vector; signs, which are arbitrary, are left out."""
     kept = [np.ravel(np.array(result[key], dtype=float)) for key in NUMBERS if result.get(key) is not None]
+    assert kept, f"none of {sorted(result)} is in NUMBERS: add the field with the answer of {result['analysis']}"
     return np.concatenate(kept)
 
 

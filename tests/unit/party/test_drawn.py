@@ -76,7 +76,7 @@ def test_nothing_leaves_before_all_that_is_stated_was_drawn(stage):
     begun = books.begin(SUMS)
     with pytest.raises(
         LocalFaultError,
-        match="states a NoisyColumnSums, which must have been drawn 1 times by then, and was drawn 0 times",
+        match="a NoisyColumnSums, which must have been drawn 1 times by then, and was drawn 0 times",
     ):
         books.check_message(COORDINATOR, stage)
     books.finish(begun)

@@ -35,10 +35,7 @@ def integers_of(question, declared, record):
         (
             DeclaredRecord(2, 10),
             MEAN,
-            (
-                "largest_weight: the question has 9, but steps is declared here with 10; it must not be smaller than "
-                "that"
-            ),
+            "question's 9 is smaller than the 10 declared here for steps; it must be at least 10",
         ),
         (DeclaredRecord(3, 9), MEAN, "length: the question has 2"),
     ],
