@@ -1,6 +1,6 @@
 """The demos of analyses: what each command of `moiety demo` is called, what it says of itself and what it can change.
 
-A demo runs the example of its name (`examples/NAME.toml`) over services. Its module, which is imported only when it
+A demo runs the example of its name (`examples/NAME.toml`) over services. Its module in `demo/analyses/`, imported when it
 runs, has `compare(run)`, which returns what the demo shows, a dataclass that JSON can hold, and `text_of`, which
 makes it text for people.
 """
@@ -57,7 +57,7 @@ class Demo:
     @property
     def module(self) -> str:
         """The module with `compare` and `text_of`."""
-        return f"demo.{self.name.replace('-', '_')}"
+        return f"demo.analyses.{self.name.replace('-', '_')}"
 
 
 EPSILON = Option("epsilon", float, "Privacy: smaller is more private.", "privacy.epsilon")

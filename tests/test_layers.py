@@ -386,7 +386,9 @@ def test_an_import_of_what_is_for_comparisons_is_found(path, line):
     assert len(comparison_violations(path, line)) == 1
 
 
-@pytest.mark.parametrize("path", ["bench/pca.py", "demo/pca.py", "tests/unit/test_x.py", "analyses/x/baseline.py"])
+@pytest.mark.parametrize(
+    "path", ["bench/pca.py", "demo/analyses/pca.py", "tests/unit/test_x.py", "analyses/x/baseline.py"]
+)
 def test_comparisons_import_baselines(path):
     assert comparison_violations(path, "from analyses.pca.baseline import captured_variance") == []
 

@@ -1,5 +1,5 @@
-from demo import moments as demo_moments
-from demo import pattern_count as demo_pattern_count
+from demo.analyses import moments as demo_moments
+from demo.analyses import pattern_count as demo_pattern_count
 
 PRIVACY = {
     "unit": "record of the joint table",

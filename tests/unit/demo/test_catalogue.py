@@ -75,7 +75,7 @@ def test_the_driver_hands_fields_to_the_job_and_the_rest_to_the_comparison(quick
     with ExitStack() as stack:
         outcome, text = driver.run_demo(stack, PCA, None, 500, given)
     changes = {"parameters.components": 3, "privacy.epsilon": 0.5, "privacy.delta": 1e-7}
-    assert asked == ["demo.pca", ((None, 500, "pca", changes), {"out": tmp_path})]
+    assert asked == ["demo.analyses.pca", ((None, 500, "pca", changes), {"out": tmp_path})]
     assert (asdict(outcome), text) == ({"found": 0.5}, "found 0.5")
 
 
