@@ -100,6 +100,9 @@ NOT_MECHANISMS = {"dp/draw/noise.py", "dp/draw/skellam.py"}
 COMPARISONS = {"baseline.py"}
 
 
+NOT_NOISE = {("device/survey.py", "_uniform")}
+"""Which round of a series a device answers in: a draw that hides no value."""
+
 SHARED = {"job", "rows", "second_moments"}
 """Folders of what several analyses stand on."""
 
@@ -149,7 +152,7 @@ def test_every_function_that_draws_noise_is_run_by_a_target():
             sys.setprofile(before)
     drawing = drawing_functions()
     assert len(drawing) > 10
-    assert drawing - called == set()
+    assert drawing - called == NOT_NOISE
 
 
 # -- claims ----------------------------------------------------------------------------------------------------------
