@@ -163,22 +163,29 @@ _ODDS = Odds.of_epsilon(2.0)
 
 LOCAL_RESPONSES: dict[str, Entry] = {
     "wave": Entry(
-        "response of a square wave, seen by anybody", (), lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13))
+        "response of a square wave, seen by anybody",
+        ("distribution:wave",),
+        lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13)),
     ),
     "wave-empty": Entry(
         "the same, of a slot that holds a row or nobody",
-        (),
+        ("distribution:wave",),
         lambda: WaveTarget(Wave.square(16, _ODDS, has_empty=True), (2, 16)),
+    ),
+    "wave-trapezoid": Entry(
+        "response of a trapezoid wave, seen by anybody",
+        ("distribution:trapezoid",),
+        lambda: WaveTarget(Wave.of_shape("trapezoid", 16, _ODDS), (2, 13)),
     ),
     "wave-triangle": Entry(
         "response of a triangle wave, seen by anybody",
-        (),
+        ("distribution:triangle",),
         lambda: WaveTarget(Wave.of_shape("triangle", 16, _ODDS), (2, 13)),
     ),
     "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
     "hashed-by-name": Entry(
         "response of an input hashed by the respondent's name, seen by anybody",
-        (),
+        ("distribution:bins",),
         lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
     ),
     "hadamard": Entry(
@@ -186,13 +193,13 @@ LOCAL_RESPONSES: dict[str, Entry] = {
     ),
     "hierarchy": Entry(
         "response about a level of a tree, seen by anybody",
-        (),
+        ("distribution:tree",),
         lambda: SupportTarget(HierarchicalResponse(16, _ODDS), (0, 15)),
     ),
     "haar": Entry(
         "response about a Haar coefficient, seen by anybody",
-        (),
+        ("distribution:haar",),
         lambda: SupportTarget(HaarResponse(16, _ODDS), (0, 15)),
     ),
 }
-"""The part of the table with the targets of this module. No analysis releases by them yet."""
+"""The part of the table with the targets of this module."""

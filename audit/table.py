@@ -303,7 +303,7 @@ TARGETS: dict[str, Entry] = {
     ),
     "response": Entry(
         "randomized response of two owners, seen by anybody",
-        ("clustering:counting ldp",),
+        ("clustering:counting ldp", "distribution:bins"),
         lambda: ResponseTarget(RandomizedResponse(3, Fraction(3, 5)), 2),
     ),
     "hashed-response": Entry(
@@ -321,7 +321,7 @@ TARGETS: dict[str, Entry] = {
     **{
         f"sum-of-{n}-{view}": Entry(
             f"masked sum, {n} of 5 members survive, excess removed, {_SEEN_BY[view]}",
-            _ways(_SUMS, "noise"),
+            (*_ways(_SUMS, "noise"), "distribution:masked"),
             lambda view=view, n=n: _masked_sum(view, n),  # type: ignore[misc]
         )
         for n in (3, 4, 5)

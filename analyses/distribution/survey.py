@@ -304,12 +304,6 @@ class SurveyPlan(DistributionPlan):
         }
         return cls.model_construct(**fields)
 
-    @property
-    def response(self) -> Mechanism:
-        """How a device answers."""
-        assert self.mechanism is not None
-        return self.mechanism
-
     def n_slots(self, member: int) -> int:
         """Return how many have answered."""
         return self.n_responses
