@@ -1,7 +1,7 @@
 """The demos of analyses: what each command of `moiety demo` is called, what it says of itself and what it can change.
 
-A demo runs the example of its name (`examples/NAME.toml`) over services. Its module in `demo/analyses/`, imported when it
-runs, has `compare(run)`, which returns what the demo shows, a dataclass that JSON can hold, and `text_of`, which
+A demo runs the example of its name (`examples/NAME.toml`) over services. Its module in `demo/analyses/`, imported when
+it runs, has `compare(run)`, which returns what the demo shows, a dataclass that JSON can hold, and `text_of`, which
 makes it text for people.
 """
 
