@@ -155,7 +155,7 @@ def test_the_toy_analysis_is_charged_what_it_promises(toy):
     assert plan.cost()
 
 
-MOST_ROWS_PER_PERSON = 5
+MAX_ROWS_PER_PERSON = 5
 
 
 def job_about_persons(toy):
@@ -165,7 +165,7 @@ def job_about_persons(toy):
     ids = digest_of_ids(f"row {row}" for row in range(1000))
     owned = {}
     for name, table in tables.items():
-        schema = table.schema.model_copy(update={"most_rows_per_person": MOST_ROWS_PER_PERSON})
+        schema = table.schema.model_copy(update={"most_rows_per_person": MAX_ROWS_PER_PERSON})
         owned[name] = Table(schema, table.values, ids, persons)
     return job.model_copy(update={"parameters": {"unit": "person"}}), owned
 
@@ -180,7 +180,7 @@ async def test_the_toy_analysis_protects_persons_and_leaves_out_their_surplus_ro
     assert np.array_equal(full["bank"].values, np.ones((1000, 1)))
     record, _ = toy["made_up_job"]()
     of_records = analysis_of(record).plan(record, run.plan.schemas)
-    assert run.plan.noise.party_mu > MOST_ROWS_PER_PERSON * of_records.noise.party_mu
+    assert run.plan.noise.party_mu > MAX_ROWS_PER_PERSON * of_records.noise.party_mu
 
 
 async def test_an_analysis_that_overlooks_persons_gets_no_plan_for_them(toy, monkeypatch):

@@ -30,7 +30,7 @@ from deadlines import GENEROUS_S, SKIPPED_S, skipped_deadlines, until
 from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.registry import ANALYSES
-from coordinator import asking
+from coordinator import proposal
 from coordinator.evidence import Evidence
 from coordinator.scheduler import MAX_ASKING
 from service.errors import (
@@ -233,7 +233,7 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
 
     setup.parties["south"].reservation = ask
     all_wait = False
-    with skipped_deadlines(asking, lambda running: all_wait):
+    with skipped_deadlines(proposal, lambda running: all_wait):
         async with setup.client() as client:
             job_id = await client.submit(job_for_all(deadline_s=SKIPPED_S).canonical_json(), "key")
             async for event in client.watch(job_id):
@@ -285,7 +285,7 @@ async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadli
         yield reserved()
 
     setup.parties["west"].reservation = ponder
-    with skipped_deadlines(asking, lambda running: len(running) == 1):  # those of north and south were lifted
+    with skipped_deadlines(proposal, lambda running: len(running) == 1):  # those of north and south were lifted
         view = await setup.run(job_for_all(deadline_s=SKIPPED_S))
     assert (view.state, view.culprit) == ("FAILED", "west")
     assert "did not answer to the plan for 600 s" in view.reason

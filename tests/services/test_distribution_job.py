@@ -10,7 +10,7 @@ from federation import BOUNDS, Analyst, all_text, random_values, result_of, tabl
 from forked_services import ForkedDeployment
 from typer.testing import CliRunner
 
-from analyses.distribution.metrics import wasserstein
+from analyses.distribution.estimates.metrics import wasserstein
 from analyses.job.job import Job
 from cli.main import app
 from dp.cost.views import ROW_UNIT

@@ -15,7 +15,7 @@ from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema
-from coordinator import asking
+from coordinator import proposal
 from coordinator.config import CoordinatorConfig
 from coordinator.evidence import Evidence
 from coordinator.server import CoordinatorProcess
@@ -88,12 +88,12 @@ async def wait_forever() -> None:
 
 def reach_briefly(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
     """Let the coordinator wait shortly for a party that is not there, and as long as it takes for the others."""
-    reach = asking.wait_until_reachable
+    reach = proposal.wait_until_reachable
 
     async def reach_each(channel: Any, *, peer: str, address: str, deadline_s: float) -> None:
         await reach(channel, peer=peer, address=address, deadline_s=1.0 if peer == absent else GENEROUS_S)
 
-    monkeypatch.setattr(asking, "wait_until_reachable", reach_each)
+    monkeypatch.setattr(proposal, "wait_until_reachable", reach_each)
 
 
 def propose_briefly(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:

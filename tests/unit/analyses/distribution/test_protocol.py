@@ -9,10 +9,10 @@ import pytest
 from analyses.distribution import protocol
 from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
+from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
 from analyses.distribution.plan import WAVES, DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
-from analyses.distribution.wave_moments import gain_of_a_response, moments
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network, run_locally, run_plan

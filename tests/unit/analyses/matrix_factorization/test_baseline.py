@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from rating_tables import made_up
 
-from analyses.matrix_factorization import baseline_descent
 from analyses.matrix_factorization.baseline import (
     central_non_private,
     dpals,
     local_non_private,
     objective_perturbation,
 )
+from analyses.matrix_factorization.descent import baseline_descent
 from analyses.matrix_factorization.ratings import Ratings
 
 CENTRED, (USERS, ITEMS, VALUES) = made_up(300, 40, 25)
