@@ -158,7 +158,7 @@ class Proposal:
                 async for answer in party.client.reserve(self._job_id, schemas_json, digest):
                     n_messages += 1
                     if n_messages > MAX_RESERVE_MESSAGES:
-                        what = f"it sent more than {MAX_RESERVE_MESSAGES} messages without answering the plan"
+                        what = f"sent more than {MAX_RESERVE_MESSAGES} messages without answering the plan"
                         return Verdict(f"party {name} {what}", name)
                     match answer:
                         case Waiting(text):

@@ -260,7 +260,7 @@ async def test_a_party_that_gives_up_its_reservation_ends_the_waiting_for_owners
     setup.parties["south"].reservation = ask
     view = await setup.run(job_for_all())
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "reservation")
-    assert view.reason == "party west agreed, and gave up its reservation before the others had agreed"
+    assert view.reason == "party west agreed, but gave up its reservation before the others had agreed"
 
 
 async def test_the_first_refusal_ends_the_waiting_for_other_owners(setup: CoordinatorSetup) -> None:
@@ -288,7 +288,7 @@ async def test_a_party_that_never_answers_to_the_plan_is_named_within_the_deadli
     with skipped_deadlines(proposal, lambda running: len(running) == 1):  # those of north and south were lifted
         view = await setup.run(job_for_all(deadline_s=SKIPPED_S))
     assert (view.state, view.culprit) == ("FAILED", "west")
-    assert "did not answer to the plan for 600 s" in view.reason
+    assert "did not answer the plan within 600 s" in view.reason
 
 
 async def test_a_party_that_ends_the_stream_without_an_answer_is_named(setup: CoordinatorSetup) -> None:

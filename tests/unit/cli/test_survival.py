@@ -38,6 +38,7 @@ def test_of_a_masked_sum_it_says_how_many_may_vanish_once_all_have_committed(n_p
 WAYS = {
     **{(name, ""): True for name in ("pca", "low-rank", "least-squares", "moments", "pattern-count", "clustering")},
     ("low-rank", "sketch"): False,
+    ("distribution", "wave"): False,
     ("least-squares", "sketch"): False,
     ("moments", "laplace"): False,
     ("pattern-count", "randomized-response"): False,
