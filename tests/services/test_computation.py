@@ -38,7 +38,9 @@ def test_a_party_killed_ends_the_job_by_name_or_is_survived(tmp_path, n_parties,
     has_surplus = n_parties > 2 * t + 1
     for outcome in outcomes.values():
         if outcome.values is None:
-            assert phase in ("start", "input") or not has_surplus
+            # On a slow machine the victim's input may not have left it when it is killed in the first layer.
+            lacks_input = phase in ("start", "input") or (phase == "first layer" and "input" in outcome.text)
+            assert lacks_input or not has_surplus, outcome
             assert phase != "opening"  # two of three shares suffice
             assert f"party-{VICTIM}" in outcome.text, outcome  # also from those who gave up because of it
         else:

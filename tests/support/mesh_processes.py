@@ -90,7 +90,7 @@ class DieAfter(Fault):
 
     async def after(self, n_sent: int) -> None:
         if n_sent == self.n_messages:
-            await asyncio.sleep(0.05)  # what was sent leaves the process
+            await asyncio.sleep(0.3)  # what was sent leaves the process, unless the machine is slow
             os.kill(os.getpid(), signal.SIGKILL)
 
 
