@@ -189,7 +189,7 @@ def test_the_limit_of_an_owner_ends_a_job_and_names_who_was_waited_for(tmp_path:
     parties = ("bank", "hospital", "telco")
     tables = tables_of({name: random_values((200, 2), seed) for seed, name in enumerate(parties)}, tmp_path)
     (tmp_path / "run").mkdir()
-    with ForkedDeployment(tmp_path / "run", tables, environment={"MOIETY_PARTY__MAX_JOB_S": "60"}) as deployment:
+    with ForkedDeployment(tmp_path / "run", tables, environment={"MOIETY_PARTY__MAX_JOB_S": "15"}) as deployment:
         analyst, stopped = Analyst(deployment), []
 
         def stop(event) -> None:
