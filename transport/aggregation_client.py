@@ -1,7 +1,6 @@
 """A member's calls to the coordinator of masked sums, without generated types. Calls are idempotent and are retried."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,11 +12,11 @@ from mpc.public_text import public_json
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.policy import MemberPolicy
 from mpc.transcript import RoundId
-from service.errors import RemoteFailureError, TimedOutError, TooMuchError, UnreachableError, error_from_call
-from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S, RoundStep, longest_message_bytes
+from service.errors import RemoteFailureError, error_from_call
+from transport.aggregation import CALL_S, PATIENCE_S, RoundStep, longest_message_bytes
 from transport.calls.answers import AnswerChannel, readable
-from transport.calls.channel import check_certificate
 from transport.calls.chunks import chunks_of, gather_chunks
+from transport.repeated_calls import RepeatedCalls
 from transport.sum_codec import (
     MAX_MESSAGE_BYTES,
     SumHappening,
@@ -76,10 +75,8 @@ class AggregationClient:
     def __init__(self, name: str, channel: Any, patience_s: float = 60.0, policy: MemberPolicy | None = None) -> None:
         self._name = name
         self._stub = AggregationStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
-        self._patience_s = patience_s
         self._policy = policy
-        self._channel = channel
-        self._has_seen_certificate = False
+        self._repeated = RepeatedCalls(name, channel, patience_s)
 
     async def fetch(self, step: RoundStep, round_id: RoundId = _NO_ROUND) -> ToMembers:
         """Wait for my next message.
@@ -123,18 +120,3 @@ class AggregationClient:
             readable(await self._stub.Answer(chunks_of(wire), timeout=CALL_S), self._name, "answer")
 
         await self._repeated(once, "answer")
-
-    async def _repeated(self, call: Any, doing: str) -> Any:
-        loop = asyncio.get_running_loop()
-        end_s, pause_s = loop.time() + self._patience_s, RETRY_S
-        while True:
-            try:
-                self._has_seen_certificate = self._has_seen_certificate or await check_certificate(self._channel)
-                return await call()
-            except grpc.aio.AioRpcError as failure:
-                error = error_from_call(failure, peer=self._name, doing=doing)
-                passing = isinstance(error, UnreachableError | TimedOutError | TooMuchError)
-                if not passing or loop.time() + pause_s > end_s:
-                    raise error from failure
-            await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311 -- spreads calls in time
-            pause_s = min(2 * pause_s, 5.0)

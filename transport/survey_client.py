@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 import grpc
@@ -12,15 +12,12 @@ from moiety.v1.survey_pb2_grpc import SurveyStub
 from mpc.public_text import public_json
 from service.errors import (
     RemoteFailureError,
-    TimedOutError,
-    TooMuchError,
-    UnreachableError,
     error_from_call,
     public,
 )
 from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S
 from transport.calls.answers import AnswerChannel, readable
-from transport.calls.channel import check_certificate
+from transport.repeated_calls import RepeatedCalls
 from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, SurveyOpened, SurveyResult
 
 WATCH_S = 30 * 86400.0
@@ -43,9 +40,7 @@ class SurveyClient:
     def __init__(self, name: str, channel: Any, patience_s: float = 60.0) -> None:
         self._name = name
         self._stub = SurveyStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
-        self._channel = channel
-        self._patience_s = patience_s
-        self._has_seen_certificate = False
+        self._repeated = RepeatedCalls(name, channel, patience_s)
 
     async def fetch(self, after: int) -> tuple[int, str] | None:
         """Wait for the next question: its number and its text, as it came; None where there is none yet.
@@ -80,21 +75,6 @@ class SurveyClient:
             readable(await call, self._name, "answer")
 
         await self._repeated(once, "answer")
-
-    async def _repeated(self, call: Callable[[], Awaitable[R]], doing: str) -> R:
-        loop = asyncio.get_running_loop()
-        end_s, pause_s = loop.time() + self._patience_s, RETRY_S
-        while True:
-            try:
-                self._has_seen_certificate = self._has_seen_certificate or await check_certificate(self._channel)
-                return await call()
-            except grpc.aio.AioRpcError as failure:
-                error = error_from_call(failure, peer=self._name, doing=doing)
-                passing = isinstance(error, UnreachableError | TimedOutError | TooMuchError)
-                if not passing or loop.time() + pause_s > end_s:
-                    raise error from failure
-            await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311 -- spreads calls in time
-            pause_s = min(2 * pause_s, 5.0)
 
 
 async def ask_survey(

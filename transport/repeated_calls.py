@@ -1,0 +1,56 @@
+"""Calls that may be repeated, and are, while a coordinator cannot be reached or is busy."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+
+from service.errors import TimedOutError, TooMuchError, UnreachableError, error_from_call
+from transport.aggregation import RETRY_S
+from transport.calls.channel import check_certificate
+
+MAX_PAUSE_S = 5.0
+
+R = TypeVar("R")
+
+
+class RepeatedCalls:
+    """Repeats the calls of one member to one coordinator. Pauses double, and are spread so that members do not meet.
+
+    Args:
+        name: of the coordinator, for error texts.
+        channel: an aio channel with the member's certificate.
+        patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy.
+    """
+
+    def __init__(self, name: str, channel: Any, patience_s: float) -> None:
+        self._name = name
+        self._channel = channel
+        self._patience_s = patience_s
+        self._has_seen_certificate = False
+
+    async def __call__(self, call: Callable[[], Awaitable[R]], doing: str) -> R:
+        """Return what a call returns that succeeds.
+
+        Args:
+            call: begins the call anew each time.
+            doing: what it is for, for error texts.
+
+        Raises:
+            ServiceError: it was refused, or the coordinator cannot be reached for `patience_s`.
+        """
+        loop = asyncio.get_running_loop()
+        end_s, pause_s = loop.time() + self._patience_s, RETRY_S
+        while True:
+            try:
+                self._has_seen_certificate = self._has_seen_certificate or await check_certificate(self._channel)
+                return await call()
+            except grpc.aio.AioRpcError as failure:
+                error = error_from_call(failure, peer=self._name, doing=doing)
+                passing = isinstance(error, UnreachableError | TimedOutError | TooMuchError)
+                if not passing or loop.time() + pause_s > end_s:
+                    raise error from failure
+            await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311 -- spreads calls in time
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
