@@ -12,6 +12,7 @@ from mpc.secagg.errors import RoundReusedError
 from mpc.secagg.journal import ShareKind, check_release
 from mpc.transcript import RoundId
 from service.errors import ServiceError
+from service.sqlite import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rounds (
@@ -100,15 +101,8 @@ class SqliteSumJournal:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Commit on leaving without an error; nobody else writes meanwhile."""
-        with self._turn, _mapped(self._path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._turn, _mapped(self._path), transaction(self._db):
+            yield
 
 
 @contextmanager

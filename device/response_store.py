@@ -15,6 +15,7 @@ from typing import Any
 
 from analyses.distribution.survey import AskedQuestion
 from service.errors import ServiceError
+from service.sqlite import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (
@@ -165,15 +166,8 @@ class ResponseStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Commit on leaving without an error; nobody else writes meanwhile."""
-        with self._turn, self._explained():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._turn, self._explained(), transaction(self._db):
+            yield
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import ServiceError
+from service.sqlite import transaction
 
 _VERSION = 1
 _SCHEMA = """
@@ -230,15 +231,8 @@ class SurveyStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        with self._reading() as db, transaction(db):
+            yield
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

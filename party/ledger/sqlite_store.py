@@ -3,12 +3,13 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from party.ledger.entry import LedgerDamagedError, LedgerError
 from party.ledger.sql_entries import SqlEntries
 from party.ledger.store import BUSY_S, Entries
+from service.sqlite import transaction
 
 _VERSION = 2
 """Version of the files that this program writes. Files of version 1 have the same tables and can be read. When such a
@@ -52,7 +53,7 @@ class SqliteEntryStore:
     def _open(self) -> None:
         for pragma in ("journal_mode = WAL", "synchronous = FULL"):
             self._db.execute(f"PRAGMA {pragma}")
-        with self._begun():
+        with transaction(self._db):
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version not in range(_VERSION + 1):
                 raise LedgerError(
@@ -67,24 +68,12 @@ class SqliteEntryStore:
     @contextmanager
     def transaction(self) -> Iterator[Entries]:
         """See `EntryStore.transaction`."""
-        with self._explained(), self._begun():
+        with self._explained(), transaction(self._db):
             yield SqlEntries(self._db.execute, self._db.executemany, "?")
 
     def close(self) -> None:
         """Release the file."""
         self._db.close()
-
-    @contextmanager
-    def _begun(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # SQLite ends it by itself where the disk fails
-                with suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
