@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.clustering.partition_tree import grouped_sums
 from analyses.clustering.weighted_clustering import Choices, cluster, nearest
-from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteGaussianDpEvent
-from dp.cost.views import ADJACENCY, View
-from dp.mechanism.release import StepwiseNoise
-from entropy import Entropy
+from dp.mechanism.release import StepwiseNoise, StepwiseRelease
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,7 +24,7 @@ _CANDIDATES_PER_CENTRE = 64
 
 
 @dataclass(frozen=True)
-class NoisyLloyd:
+class NoisyLloyd(StepwiseRelease):
     """The releases of a fixed number of iterations, on integer rows of 0..width in each of m columns.
 
     Sensitivity of one iteration. A row is nearest to one centre. Adding or removing it moves that centre's count by 1
@@ -69,18 +65,6 @@ class NoisyLloyd:
         """Return the iterations whose squares for add_or_remove_one are together `squares`."""
         each = squares / ITERATIONS
         return cls(n_columns, width, 1 / ((1 - SUM_SHARE) * each), n_columns * width**2 / (SUM_SHARE * each))
-
-    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
-        """Return what all releases together cost, for the neighbours of a view.
-
-        The owner alone draws the noise, and it is the owner's rows that it hides: all of it counts in either view.
-        """
-        adjacency = ADJACENCY[view]
-        return (DiscreteGaussianDpEvent(self.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency),)
-
-    def draw(self, entropy: Entropy) -> StepwiseNoise:
-        """Return the source of the noise: each step adds more of it, as its variance depends on the steps before."""
-        return StepwiseNoise(entropy)
 
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all iterations."""

@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.weighted_clustering import Choices
-from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteGaussianDpEvent
-from dp.cost.views import ADJACENCY, View
-from dp.mechanism.release import StepwiseNoise
-from entropy import Entropy
+from dp.mechanism.release import StepwiseNoise, StepwiseRelease
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,7 +38,7 @@ MAX_LEAVES = 4096
 
 
 @dataclass(frozen=True)
-class PartitionTree:
+class PartitionTree(StepwiseRelease):
     """The release of one tree, on integer rows of 0..width in each of m columns.
 
     Sensitivity. On each level a row is in at most one box, so adding or removing it moves one count by 1. In the end it
@@ -86,18 +82,6 @@ class PartitionTree:
     def levels(self) -> int:
         """L, how many levels are counted at most."""
         return self.levels_of(self.n_columns)
-
-    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
-        """Return what all releases together cost, for the neighbours of a view.
-
-        The owner alone draws the noise, and it is the owner's rows that it hides: all of it counts in either view.
-        """
-        adjacency = ADJACENCY[view]
-        return (DiscreteGaussianDpEvent(self.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency),)
-
-    def draw(self, entropy: Entropy) -> StepwiseNoise:
-        """Return the source of the noise: each step adds more of it, as its variance depends on the steps before."""
-        return StepwiseNoise(entropy)
 
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all releases of the tree."""

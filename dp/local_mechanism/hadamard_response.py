@@ -5,17 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
-from dp.cost.views import ADJACENCY, View
+from dp.cost.accounting import CalibrationError
 from dp.draw.noise import sample_uniform
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from entropy import Entropy
 
 
 @dataclass(frozen=True)
-class HadamardResponse:
+class HadamardResponse(LocalResponse):
     """Reports whether H[r, i] = (-1)^(number of ones in r AND i) is plus 1, truthfully with weight A of A + B.
 
     The row r of the respondent is public, one of D, the power of two from d on. An input may carry a sign of its own,
@@ -44,14 +42,6 @@ class HadamardResponse:
     def total(self) -> int:
         """T."""
         return self.odds.favoured + self.odds.other
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def draw(self, entropy: Entropy, n_responses: int) -> Integers:
         """Draw what `outputs_of` turns into responses: independent uniform integers below T."""

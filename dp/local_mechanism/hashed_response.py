@@ -7,10 +7,8 @@ any time, so their functions must not depend on who else answers.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
-from dp.cost.views import ADJACENCY, View
-from dp.local_mechanism.odds import Odds
+from dp.cost.accounting import CalibrationError
+from dp.local_mechanism.odds import LocalResponse, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from dp.mechanism.hashing import MAX_BUCKETS
 from dp.mechanism.response import RandomizedResponse
@@ -18,7 +16,7 @@ from entropy import Entropy
 
 
 @dataclass(frozen=True)
-class HashedResponse:
+class HashedResponse(LocalResponse):
     """Reports, by randomized response, the bucket of an input under the respondent's own public function.
 
     Claim: that of the response among the g buckets (`dp.local_mechanism.odds.Odds`); functions are public.
@@ -53,14 +51,6 @@ class HashedResponse:
         p, q = self.response.truthful, Fraction(1, self.n_buckets)
         return q * (1 - q) / (p - q) ** 2
 
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
-
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""
         return self.response.draw(entropy, len(choices))
@@ -86,7 +76,7 @@ class HashedResponse:
 
 
 @dataclass(frozen=True)
-class DirectResponse:
+class DirectResponse(LocalResponse):
     """Randomized response among all inputs; takes no public choice.
 
     Claim: see `dp.local_mechanism.odds.Odds`.
@@ -109,14 +99,6 @@ class DirectResponse:
         """As `HashedResponse.variance`, with q the probability of each lie."""
         p, q = self.response.truthful, self.response.other
         return q * (1 - q) / (p - q) ** 2
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""

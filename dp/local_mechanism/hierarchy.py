@@ -12,12 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
-from dp.cost.views import ADJACENCY, View
+from dp.cost.accounting import CalibrationError
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from entropy import Entropy
 
@@ -34,7 +32,7 @@ def level_sizes(n_inputs: int, branching: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class HierarchicalResponse:
+class HierarchicalResponse(LocalResponse):
     """Responses about a tree (HH).
 
     Attributes:
@@ -60,14 +58,6 @@ class HierarchicalResponse:
     def oracles(self) -> tuple[DirectResponse | HashedResponse, ...]:
         """The frequency oracle of each level."""
         return tuple(frequency_oracle(size, self.odds) for size in self.sizes)
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def ancestors(self, values: Integers, level: int) -> Integers:
         """Return the node of each input at a level."""
@@ -107,7 +97,7 @@ class HierarchicalResponse:
 
 
 @dataclass(frozen=True)
-class HaarResponse:
+class HaarResponse(LocalResponse):
     """Responses about Haar coefficients (HaarHRR).
 
     At height h = 1 .. H, H the least with 2^H >= d, input i belongs to node i >> h, with plus in the node's left half
@@ -133,14 +123,6 @@ class HaarResponse:
     def oracle(self, height: int) -> HadamardResponse:
         """Return the response among the nodes of a height, 1 .. H."""
         return HadamardResponse(((self.n_inputs - 1) >> height) + 1, self.odds)
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
         """Draw one response per input, 1 for plus and 0 for minus; arguments as `HierarchicalResponse.respond`."""

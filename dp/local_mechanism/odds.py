@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dp.cost.accounting import Adjacency, CalibrationError, log_ratio
 from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.rejection import precise_context
 
 UNIT_WEIGHT = 1 << 20
@@ -101,3 +102,17 @@ class Odds:
             adjacency: add_or_remove_one only where a slot without a unit answers too, as one more input.
         """
         return RandomizedResponseDpEvent(2, self.truthful, adjacency)
+
+
+class LocalResponse:
+    """What all mechanisms have in common in which a respondent gives one response with certain odds.
+
+    Attributes:
+        odds: A and B.
+    """
+
+    odds: Odds
+
+    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
+        """Return what the one response of a respondent costs, where slots without one answer too: `Odds.event`."""
+        return (self.odds.event(ADJACENCY[view]),)

@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 
-from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
-from dp.cost.views import ADJACENCY, View
+from dp.cost.accounting import CalibrationError
 from dp.draw.noise import sample_uniform
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
 from dp.local_mechanism.public_choice import Integers
 from entropy import Entropy
 
 
 @dataclass(frozen=True)
-class SignResponse:
+class SignResponse(LocalResponse):
     """Answers input i < d by plus with the weight B (d - 1 - i) + A i of T = (A + B) (d - 1).
 
     Claim. Both weights are non-negative combinations of those of the two ends, A (d - 1) and B (d - 1), so each
@@ -34,14 +32,6 @@ class SignResponse:
     def total(self) -> int:
         """T."""
         return (self.odds.favoured + self.odds.other) * (self.n_inputs - 1)
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def draw(self, entropy: Entropy, n_responses: int) -> Integers:
         """Draw what `outputs_of` turns into responses: independent uniform integers below T."""

@@ -23,12 +23,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
-from dp.cost.views import ADJACENCY, View
+from dp.cost.accounting import CalibrationError
 from dp.draw.noise import sample_uniform
 from dp.draw.rejection import precise_context
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
 from entropy import Entropy
 
 Integers = NDArray[np.int64]
@@ -44,7 +42,7 @@ _DIGITS = 60
 
 
 @dataclass(frozen=True)
-class Wave:
+class Wave(LocalResponse):
     """A response of integer weights that depend on the distance to the input only.
 
     Attributes:
@@ -161,8 +159,8 @@ class Wave:
         """T, the sum of the weights of all outputs, the same for every input."""
         return sum(self.window) + (self.n_outputs - len(self.window)) * self.other
 
-    @property
-    def odds(self) -> Odds:
+    @cached_property
+    def odds(self) -> Odds:  # type: ignore[override]  # of the weights here
         """A and B."""
         return Odds(max(self.window), self.other)
 
@@ -177,14 +175,6 @@ class Wave:
         start = self._starts(np.array([value]))[0]
         weights[start : start + len(self.window)] = self.window
         return weights
-
-    def event(self, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> RandomizedResponseDpEvent:
-        """See `Odds.event`."""
-        return self.odds.event(adjacency)
-
-    def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
-        """Return what the one response of a respondent costs, where slots without one answer too."""
-        return (self.event(ADJACENCY[view]),)
 
     def draw(self, entropy: Entropy, n_responses: int) -> Integers:
         """Draw what `outputs_of` turns into responses: independent uniform integers below T."""

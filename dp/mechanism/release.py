@@ -19,8 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.events import PrivacyEvent
-from dp.cost.views import View
+from dp.cost.accounting import Adjacency
+from dp.cost.events import DiscreteGaussianDpEvent, PrivacyEvent
+from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy
 
@@ -52,3 +53,23 @@ class StepwiseNoise:
         """Return integers plus fresh noise of a variance, independent in each: what may be looked at."""
         noise = sample_discrete_gaussian(self._entropy, variance, values.size)
         return np.asarray(values + noise.reshape(values.shape), dtype=np.int64)
+
+
+class StepwiseRelease:
+    """What mechanisms have in common in which an owner alone adds discrete Gaussian noise, step by step."""
+
+    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
+        """Return what all releases together cost, for the neighbours of a view.
+
+        The owner alone draws the noise, and it is the owner's rows that it hides: all of it counts in either view.
+        """
+        adjacency = ADJACENCY[view]
+        return (DiscreteGaussianDpEvent(self.squares(replace=adjacency is Adjacency.REPLACE_ONE), adjacency),)
+
+    def draw(self, entropy: Entropy) -> StepwiseNoise:
+        """Return the source of the noise: each step adds more of it, as its variance depends on the steps before."""
+        return StepwiseNoise(entropy)
+
+    def squares(self, *, replace: bool) -> Fraction:
+        """Return the bound of sum d_i^2 / s_i over all steps: d_i a neighbour's difference, s_i the variance."""
+        raise NotImplementedError
