@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
-from analyses.job.survival import OpeningSurvival, Survival
+from analyses.job.survival import Survival
 from analyses.matrix_factorization.broadcast import Released, receive_released, send_released
 from analyses.matrix_factorization.horizontal import (
     Estimates,
@@ -48,11 +48,12 @@ from analyses.matrix_factorization.serving.kept import kept_of_items, kept_of_us
 from analyses.matrix_factorization.text import lines
 from analyses.matrix_factorization.vertical import OpenedRows, Owner, VerticalPrior, first_users, users_of
 from analyses.sums.protocol import STAGES_PER_DEADLINE
+from analyses.sums.protocol import survival as survival_of_a_sum
 from analyses.sums.round import participation
 from analyses.sums.session_series import conduct_series, contribute_to_series
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR, Session
-from mpc.secagg.config import RoundConfig, Topology
+from mpc.secagg.config import RoundConfig
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.series import Announcement
 
@@ -283,11 +284,8 @@ def answer(plan: FactorJobPlan, model: FactorModel, rounds: Sequence[dict[str, A
 
 
 def survival(job: Job) -> Survival:
-    """Return how many parties may drop out of each round: the survivors' shares must suffice to remove all masks."""
-    n = len(job.compute_parties)
-    needed = Topology.complete(n, job.t).fewest_survivors
-    opened = OpeningSurvival("each round's masked sum", needed, n - needed, 0)
-    return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
+    """Return how many parties may drop out of each round, as of any masked sum."""
+    return survival_of_a_sum(job, "each round's masked sum")
 
 
 ANALYSIS = Analysis(

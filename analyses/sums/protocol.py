@@ -130,11 +130,16 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
     }
 
 
-def survival(job: Job) -> Survival:
-    """Return how many parties of a sum may drop out: the survivors' shares must suffice to remove all masks."""
+def survival(job: Job, what: str = "a masked sum") -> Survival:
+    """Return how many parties of a sum may drop out: the survivors' shares must suffice to remove all masks.
+
+    Args:
+        job: what is asked for.
+        what: the opened sums, in words.
+    """
     n = len(job.compute_parties)
     needed = Topology.complete(n, job.t).fewest_survivors
-    opened = OpeningSurvival("a masked sum", needed, n - needed, 0)
+    opened = OpeningSurvival(what, needed, n - needed, 0)
     return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
 
 
