@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.options import OutputFormat
 from cli.party_config import Config, opened_ledger, read_config
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
@@ -16,7 +17,6 @@ budget_app = typer.Typer(
     name="budget", help="See and set a party's privacy budgets; check its ledger.", no_args_is_help=True
 )
 
-OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 Reason = Annotated[str, typer.Option(help="Why; kept in the ledger for ever.")]
 
 
