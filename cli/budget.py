@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import OutputFormat
 from cli.party_config import Config, opened_ledger, read_config
+from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import OutputFormat
 from cli.party_config import Config, read_config
+from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import DEFAULT_CLIENT, Client, OutputFormat
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def ask(
         from analyses.distribution.survey import SurveyQuestion
         from analyses.job.job import JobError
         from cli.client import ClientConfig
-        from service.text_file import TextFileError, read_text
+        from service.files.text_file import TextFileError, read_text
 
         try:
             asked = SurveyQuestion.from_toml(read_text(question))

@@ -13,11 +13,11 @@ import typer
 
 from analyses.job.job import Job, JobError
 from cli.client import ClientConfig, connect
-from cli.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.survival import survival_of
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.result import summary_of
-from service.text_file import TextFileError, read_text
+from service.files.text_file import TextFileError, read_text
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import DEFAULT_CLIENT, Client, OutputFormat
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def ask(
         from analyses.job.job import JobError
         from analyses.sums.secure_sum import SumParams
         from cli.client import ClientConfig
-        from service.text_file import TextFileError, read_text
+        from service.files.text_file import TextFileError, read_text
 
         try:
             text = read_text(question)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from service.text_file import TextFileError, read_text
+from service.files.text_file import TextFileError, read_text
 
 
 class SettingsError(ValueError):
