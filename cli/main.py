@@ -24,7 +24,7 @@ SUBCOMMANDS = {
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
-    "pki": _Subcommand("cli.pki", "pki_app", "Make the certificates of a federation."),
+    "pki": _Subcommand("cli.federation.requests", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }
