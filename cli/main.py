@@ -17,6 +17,7 @@ class _Subcommand(NamedTuple):
 
 SUBCOMMANDS = {
     "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
+    "new": _Subcommand("cli.federation.new", "new", "Make the folders of a new federation, one for each member."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
     "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
