@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.analyses.table import cells
-from bench.distribution.claims import verdicts
+from bench.distribution.claims import PRINTED, verdicts
 from bench.distribution.figures import N_SHAPE_RUNS, Setting
 from bench.distribution.numbers import COVERAGE, DISTANCE, SECONDS, Number
 from bench.distribution.picture import CAPTIONS
@@ -47,8 +47,8 @@ def page(kept: Kept) -> str:
     """Return the page: targets, claims, pictures, and the tables of all figures."""
     settings = [Setting.from_json(one) for part in kept.values() for one in part["settings"]]
     numbers = [Number.from_json(one) for part in kept.values() for one in part["numbers"]]
-    targets = [(t.what, t.asked, t.measured, "yes" if t.is_met else "**no**") for t in reached(settings, numbers)]
-    said = [(v.claim, v.text, v.numbers) for v in verdicts(settings)]
+    targets = [(t.asked, t.what, t.measured, "yes" if t.is_met else "**no**") for t in reached(settings, numbers)]
+    said = [(*_divided(v.claim), v.text, v.numbers) for v in verdicts(settings)]
     data = [
         (f"{s.name}{', spiky' if s.is_spiky else ''}", s.what, f"{s.n_buckets}", f"{s.n_runs}")
         for s in SAMPLES.values()
@@ -57,8 +57,8 @@ def page(kept: Kept) -> str:
         [
             HEAD,
             cells(("data", "what", "buckets", "runs"), data),
-            f"## Targets\n\n{cells(('what', 'target', 'measured', 'met'), targets)}",
-            f"{CLAIMS}\n{cells(('claim', 'verdict', 'settings in which it holds'), said)}",
+            f"## Targets\n\n{cells(('target', 'what', 'measured', 'met'), targets)}",
+            f"{CLAIMS}\n{cells(('figure', 'claim', 'verdict', 'settings in which it holds'), said)}",
             "## Pictures\n",
             *(f"![{text}](../images/{name}.png)\n" for name, text in CAPTIONS.items()),
             UNITS,
@@ -67,6 +67,12 @@ def page(kept: Kept) -> str:
             f"Measured: {_when(kept)}.\n",
         ]
     )
+
+
+def _divided(claim: str) -> tuple[str, str]:
+    """Return the figure that a claim is about, and what it says."""
+    figure, _, text = claim.removeprefix(PRINTED).partition(": ")
+    return figure, text
 
 
 def _figure(figure: str, settings: Sequence[Setting]) -> str:
