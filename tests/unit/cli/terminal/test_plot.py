@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from cli.terminal.plot import PlotError, plot_pca
+from cli.terminal.plot import PlotError, plot_errors, plot_pca
 
 RESULT = {
     "analysis": "pca",
@@ -27,3 +27,13 @@ def test_the_exact_spectrum_is_drawn_only_where_it_is_given(tmp_path):
 def test_results_of_other_analyses_are_not_drawn(tmp_path):
     with pytest.raises(PlotError, match="PCA"):
         plot_pca({"analysis": "sum"}, tmp_path / "plot.png")
+
+
+def test_errors_over_epsilon_become_a_png_with_a_line_for_each_method(tmp_path):
+    levels = {"no noise": 1.0, "pooled": 0.9, "alone": 1.2}
+    one = {"released": {"8": 1.1, "1": 1.5}}
+    plot_errors(one, levels, tmp_path / "one.png", title="errors")
+    plot_errors(one | {"own": {"8": 1.0, "1": 1.1}}, levels, tmp_path / "two.png", title="errors")
+    first, second = imread(tmp_path / "one.png"), imread(tmp_path / "two.png")
+    assert first.shape == second.shape
+    assert not np.array_equal(first, second)
