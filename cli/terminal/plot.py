@@ -1,4 +1,7 @@
-"""The pictures of results: of a PCA, of distributions and of errors over epsilon. They show what was released, and never a row of anybody."""
+"""The pictures of results: of a PCA, of distributions, of errors over epsilon.
+
+They show what was released, and never a row of anybody.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

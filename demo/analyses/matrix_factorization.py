@@ -236,7 +236,8 @@ Matrix factorization of {outcome.n_ratings:,} ratings of three parties, rank {ou
   mean squared error on {outcome.n_held_out:,} ratings that are in no table: only a demo has them
   {"epsilon":>9}{head}
 {chr(10).join(rows())}
-  {"none":>9}{without[NOBODY]:16.3f}     all ratings in one place {without[POOLED]:.3f}, each party alone {without[ALONE]:.3f}
+  {"none":>9}{without[NOBODY]:16.3f}
+  without any privacy: {POOLED} {without[POOLED]:.3f}, {ALONE} {without[ALONE]:.3f}
 
   {RELEASED}: all parties learn it, and solve their own users with it. {OWN}: improved by its own exact ratings,
   which nobody is sent; `moiety party recommend` uses it.
