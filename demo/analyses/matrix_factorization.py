@@ -27,6 +27,7 @@ from analyses.matrix_factorization.descent.projected_descent import (
     sum_with_noise,
 )
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
+from analyses.matrix_factorization.job_plan import plan as plan_of_job
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
@@ -159,7 +160,7 @@ class Scores:
         tables = self._data.in_memory()
         free = run.job.privacy.model_copy(update={"epsilon": NEXT_TO_NO_NOISE})
         job = run.job.model_copy(update={"target": free})
-        plan = factorization.plan(job, [table.schema for table in tables])
+        plan = plan_of_job(job, [table.schema for table in tables])
         rng, held_out = np.random.default_rng(1), self._data.held_out
         pooled = central_non_private(self._ratings(), plan.rank, rng)
         parties = list(self._data.tables)
@@ -193,7 +194,7 @@ class Scores:
     def _ratings(self, party: str | None = None, centre: float | None = None) -> Ratings:
         """Return the ratings of a party or of all; a user has its number in all tables together."""
         rows = self._data.pooled if party is None else self._data.of_party(self._data.pooled, party)
-        deviations = rows[:, 2] - (self._centre if centre is None else centre)
+        deviations = rows[:, 2].astype(np.float64) - np.float64(self._centre if centre is None else centre)
         return Ratings.of(rows[:, 0], rows[:, 1], deviations, N_STUDENTS, N_LECTURERS)
 
     def _of_model(self, model: FactorModel) -> float:

@@ -79,7 +79,8 @@ class RatingParties:
             rows: such as `pooled`.
             party: whose.
         """
-        return rows[rows[:, int(self.is_vertical)] % len(self.tables) == self.place_of(party)]
+        is_own = rows[:, int(self.is_vertical)] % len(self.tables) == self.place_of(party)
+        return np.asarray(rows[is_own], dtype=np.int64)
 
     def _table_of(self, party: str) -> Table:
         table = self.tables[party]
