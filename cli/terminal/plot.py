@@ -1,4 +1,7 @@
-"""The pictures of results: of a PCA and of distributions. They show what was released, and never a row of anybody."""
+"""The pictures of results: of a PCA, of distributions, of errors over epsilon.
+
+They show what was released, and never a row of anybody.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,6 +85,35 @@ def plot_distribution(
     panels[0].set(ylabel="density")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.savefig(path)
+
+
+def plot_errors(
+    errors: Mapping[str, Mapping[str, float]], without_noise: Mapping[str, float], path: Path, *, title: str
+) -> None:
+    """Draw errors over epsilon as a PNG, and those without noise as level lines.
+
+    Args:
+        errors: label to epsilon, as text, to error.
+        without_noise: label to error.
+        path: the file to write.
+        title: what the errors are of.
+
+    Raises:
+        PlotError: matplotlib is not installed.
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    for label, of in errors.items():
+        axes.plot([float(epsilon) for epsilon in of], list(of.values()), "o-", label=label)
+    for style, (label, error) in zip(("--", "-.", ":"), without_noise.items(), strict=True):
+        axes.axhline(error, color="black", linewidth=0.9, linestyle=style, label=label)
+    ticks = sorted({float(epsilon) for of in errors.values() for epsilon in of})
+    axes.set(xscale="log", xlabel="epsilon", ylabel="mean squared error", title=title)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.legend(loc="upper right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from cli.terminal.plot import PlotError, plot_distribution, plot_pca
+from cli.terminal.plot import PlotError, plot_distribution, plot_errors, plot_pca
 
 RESULT = {
     "analysis": "pca",
@@ -61,3 +61,13 @@ def usual(tmp_path_factory):
 )
 def test_interval_exact_density_and_quantity_are_drawn_where_they_are_given(usual, tmp_path, other):
     assert not np.array_equal(usual, drawn(tmp_path / "other.png", **{"results": {"wave": distribution()}, **other}))
+
+
+def test_errors_over_epsilon_become_a_png_with_a_line_for_each_method(tmp_path):
+    levels = {"no noise": 1.0, "pooled": 0.9, "alone": 1.2}
+    one = {"released": {"8": 1.1, "1": 1.5}}
+    plot_errors(one, levels, tmp_path / "one.png", title="errors")
+    plot_errors(one | {"own": {"8": 1.0, "1": 1.1}}, levels, tmp_path / "two.png", title="errors")
+    first, second = imread(tmp_path / "one.png"), imread(tmp_path / "two.png")
+    assert first.shape == second.shape
+    assert not np.array_equal(first, second)
