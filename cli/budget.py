@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.party_config import Config, begin_ledger, opened_ledger, read_config
+from cli.configuration.party_config import Config, begin_ledger, opened_ledger, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 

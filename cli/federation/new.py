@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cli.configuration.party_config import begin_ledger, read_config
 from cli.federation.member_files import (
     ANALYST,
     COORDINATOR,
@@ -26,7 +27,6 @@ from cli.federation.pki import (
     write_authority,
     write_file,
 )
-from cli.party_config import begin_ledger, read_config
 from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
 from service.identity import Role
 from service.pki import KeyPair, issue_all

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from dp.cost.event_record import UnknownEventError, record_of
 from dp.cost.job_cost import JobCost
-from party.ledger.books import Balance, Books, Charge, ChargeError, JobState, Quote
+from party.ledger.balance import Balance, Quote
+from party.ledger.books import Books, Charge, ChargeError, JobState
 from party.ledger.budget import Budget
 from party.ledger.chain import Append, EntryChain
 from party.ledger.counter import Head, LedgerCounter
