@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
-from analyses.distribution.survey import AskedQuestion, SurveyQuestion, result_of, takes_choices
+from analyses.distribution.estimates.tally import CountedTally, tally_of
+from analyses.distribution.survey import AskedQuestion, SurveyQuestion, result_of
 from analyses.job.job import JobError
 from coordinator.surveys.intake import Intake
 from coordinator.surveys.store import Given, Outcome, StoredQuestion, SurveyStore
@@ -32,8 +31,6 @@ MAX_OPEN = 64
 LOOK_S = 1.0
 """How often, in seconds, an analyst hears how many responses there are, and surveys whose time has come are closed."""
 
-Integers = NDArray[np.int64]
-
 _log = structlog.get_logger(__name__)
 
 
@@ -44,19 +41,15 @@ class _Open:
     Attributes:
         stored: its question as it lies in the store.
         asked: the same, read.
-        counts: how often each output was given, shape (n_outputs,).
+        n_responses: so many were taken.
         is_over: set once there is a result, or a reason why there is none.
     """
 
     stored: StoredQuestion
     asked: AskedQuestion
-    counts: Integers = field(repr=False)
+    n_responses: int
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     ending: "asyncio.Task[None] | None" = None
-
-    @property
-    def n_responses(self) -> int:
-        return int(self.counts.sum())
 
 
 class Surveys:
@@ -151,7 +144,7 @@ class Surveys:
         one = self._by_number.get(given.question)
         if one is None:
             return
-        one.counts[given.response] += 1
+        one.n_responses += 1
         if one.n_responses >= one.asked.question.responses:
             self._end(one)
 
@@ -198,8 +191,7 @@ class Surveys:
 
     async def _enter(self, stored: StoredQuestion) -> None:
         asked = await asyncio.to_thread(AskedQuestion.from_json, stored.text)
-        counts = await asyncio.to_thread(self._store.counts, stored.number, asked.question.plan.n_outputs)
-        one = _Open(stored, asked, counts)
+        one = _Open(stored, asked, await asyncio.to_thread(self._store.n_responses, stored.number))
         self._open[stored.question_id] = self._by_number[stored.number] = one
         if stored.is_closed or one.n_responses >= asked.question.responses:
             self._end(one)
@@ -233,14 +225,15 @@ class Surveys:
 
     def _result(self, one: _Open, stored: StoredQuestion) -> tuple[str, str]:
         """Return the result, or why there is none; of all that the store has, so that no response is missing."""
-        plan, names = one.asked.question.plan, None
-        if takes_choices(plan.response):
-            names, responses = self._store.responses(stored.number)
+        asked, inquiry = one.asked, one.asked.question.inquiry
+        tally = tally_of(inquiry.response)
+        if isinstance(tally, CountedTally):
+            tally.add_counts(self._store.counts(stored.number, inquiry.n_outputs))
         else:
-            counts = self._store.counts(stored.number, plan.n_outputs)
-            responses = np.repeat(np.arange(plan.n_outputs), counts)
-        if len(responses) == 0:
+            for names, responses in self._store.responses(stored.number):
+                tally.add(responses, asked.choices(names))
+        if tally.n_responses == 0:
             return "", "no device answered"
-        result = result_of(one.asked, responses, names)
+        result = result_of(asked, tally)
         more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
         return json.dumps({**result, **more}, allow_nan=False), ""
