@@ -33,12 +33,12 @@ def ask(
 ) -> None:
     """Open a survey and wait for its end. It goes on without you; `moiety distribution show` has its result."""
     with exit_codes():
-        from analyses.distribution.survey import SurveyQuestion
+        from analyses.distribution.questions import question_from_toml
         from analyses.job.job import JobError
         from cli.client import ClientConfig
 
         try:
-            asked = SurveyQuestion.from_toml(question.read_text(encoding="utf-8"))
+            asked = question_from_toml(question.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             fail(f"{question}: cannot be read: {error}", ExitCode.USAGE)
         except JobError as error:

@@ -7,7 +7,6 @@ protects is everything about the record, also whether there is one.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,35 +100,12 @@ class SurveyQuestion(DistributionParams):
         return self
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_tree(cls, tree: Any) -> Self:
         """Read a question.
 
         Raises:
-            JobError: not JSON, or not such a question; the text names each wrong field.
+            JobError: not such a question; the text names each wrong field.
         """
-        if len(text) > MAX_QUESTION_BYTES:
-            raise JobError(f"the question is longer than {MAX_QUESTION_BYTES} bytes")
-        try:
-            return cls._checked(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, JobError):
-                raise
-            raise JobError("the question is not JSON") from error
-
-    @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Read a question's file.
-
-        Raises:
-            JobError: not TOML, or as `from_json`.
-        """
-        try:
-            return cls._checked(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from error
-
-    @classmethod
-    def _checked(cls, tree: Any) -> Self:
         try:
             question = cls.model_validate(tree)
         except ValidationError as error:
@@ -216,7 +192,7 @@ class AskedQuestion(PublicModel):
             asked = cls.model_validate_json(text)
         except ValidationError as error:
             raise JobError(explain(error)) from error
-        SurveyQuestion._checked(asked.question.model_dump())
+        SurveyQuestion.from_tree(asked.question.model_dump())
         if asked.canonical_json() != text:
             raise JobError("the question is not in its canonical form: do both run the same version?")
         return asked

@@ -10,7 +10,7 @@ from analyses.distribution import protocol
 from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
-from analyses.distribution.inquiry import WAVES
+from analyses.distribution.inquiry import BINNED, WAVES
 from analyses.distribution.plan import DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
@@ -60,7 +60,7 @@ def entropy_of(member):
     return InsecureTestEntropy(f"distribution {member}")
 
 
-@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar", "masked"])
+@pytest.mark.parametrize("method", [*WAVES, *BINNED, "tree", "haar", "masked"])
 async def test_every_method_estimates_the_distribution_of_all_rows(method):
     tables = tables_of()
     run = await run_locally(

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from surveys import HUB, another_session, asked, survey_question
 
+from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.tally import tally_of
-from analyses.distribution.survey import ID_BYTES, AskedQuestion, SurveyQuestion, result_of
+from analyses.distribution.questions import question_from_json, question_from_toml
+from analyses.distribution.survey import ID_BYTES, AskedQuestion, result_of
 from analyses.job.job import JobError
 from dp.cost.event_record import rdp_of
 from entropy import InsecureTestEntropy
@@ -33,7 +35,7 @@ BAD = {
     "a query outside the range": ({"queries": [[50, 101]]}, "queries"),
     "a query that is reversed": ({"queries": [[50, 40]]}, "queries"),
     "a quantile of no level": ({"quantiles": [0.5, 1.0]}, "quantiles"),
-    "masked": ({"method": "masked"}, "method"),
+    "a method that does not exist": ({"method": "guess"}, "method"),
     "a time without a zone": ({"until": "2100-01-01T00:00:00"}, "until"),
     "a round beyond the rounds": ({"rounds": 2, "round": 2, "series": "x"}, "round"),
     "rounds without a series": ({"rounds": 2}, "series"),
@@ -42,17 +44,22 @@ BAD = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _few_repetitions(monkeypatch):
+    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
+
+
 @pytest.mark.parametrize(("changes", "field"), BAD.values(), ids=BAD)
 def test_what_is_no_question_is_refused_by_the_name_of_its_field(changes, field):
-    tree = SurveyQuestion.from_toml(TEXT).model_dump(mode="json") | changes
+    tree = question_from_toml(TEXT).model_dump(mode="json") | changes
     with pytest.raises(JobError, match=field):
-        SurveyQuestion.from_json(json.dumps(tree))
+        question_from_json(json.dumps(tree))
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "1" * 10_000, "[" * 5000])
 def test_other_texts_are_refused(text):
     with pytest.raises(JobError):
-        SurveyQuestion.from_json(text)
+        question_from_json(text)
     with pytest.raises(JobError):
         AskedQuestion.from_json(text)
 
@@ -149,4 +156,4 @@ def test_queries_and_quantiles_are_those_of_the_question():
 
 def test_the_example_is_a_question():
     text = (Path(__file__).parents[4] / "examples" / "survey.toml").read_text()
-    assert SurveyQuestion.from_toml(text).inquiry.response_bytes == 2
+    assert question_from_toml(text).inquiry.response_bytes == 2
