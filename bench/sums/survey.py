@@ -161,7 +161,8 @@ def _memory_of(n: int, method: str) -> dict[str, Any]:
         database.close()
         n_bytes = path.stat().st_size
         command = [sys.executable, "-m", "bench.sums.survey", "--estimate", str(path)]
-        found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        output = subprocess.run(command, check=True, capture_output=True).stdout
+        found: dict[str, Any] = json.loads(output.splitlines()[-1])  # after the lines of the log
         return {"method": method, "responses": n, "disk_bytes_each": n_bytes / n, **found}
 
 
