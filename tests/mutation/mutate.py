@@ -10,13 +10,12 @@ reached stands in docs/decisions/021-mutation-testing.md.
 import argparse
 import difflib
 import os
-import random
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from cosmic_ray import plugins
@@ -24,20 +23,11 @@ from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec
+from sample import drawn, interval
 from tests_of_modules import ROOMS, modules, tests_of
 from warm_tests import Outcome, run_tests, warm_up
 
 ROOT = Path(__file__).parents[2]
-SUFFICIENT = 1.96
-"""Normal quantile of an interval that contains the true rate in 95 of 100 samples."""
-
-
-def interval(n_noticed: int, n_tried: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a rate (Wilson's: it stays within 0 and 1)."""
-    rate, z2 = n_noticed / n_tried, SUFFICIENT**2
-    middle = (rate + z2 / (2 * n_tried)) / (1 + z2 / n_tried)
-    spread = SUFFICIENT * (rate * (1 - rate) / n_tried + z2 / (4 * n_tried**2)) ** 0.5 / (1 + z2 / n_tried)
-    return middle - spread, middle + spread
 
 
 def changes_of(names: Iterable[str]) -> list[MutationSpec]:
@@ -46,16 +36,6 @@ def changes_of(names: Iterable[str]) -> list[MutationSpec]:
         init([ROOT / name for name in names], known, {})
         found = [item.mutations[0] for item in known.work_items]
     return sorted(found, key=lambda change: (str(change.module_path), change.operator_name, change.occurrence))
-
-
-def drawn(changes: Sequence[MutationSpec], seed: int, size: int, skip: int = 0) -> list[MutationSpec]:
-    """Return `size` changes without repetition, each as likely as any other, after the `skip` first of the same seed.
-
-    So two runs of one seed, the second with the size of the first as `skip`, are one sample of both sizes together.
-    """
-    order = list(changes)
-    random.Random(seed).shuffle(order)
-    return order[skip : skip + size]
 
 
 def copy_to(folder: Path) -> None:
