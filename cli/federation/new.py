@@ -26,6 +26,7 @@ from cli.federation.pki import (
     write_authority,
     write_file,
 )
+from cli.party_config import begin_ledger, read_config
 from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
 from service.identity import Role
 from service.pki import KeyPair, issue_all
@@ -100,7 +101,7 @@ def layout_of(federation: str, parties: str, hosts: str, first_port: int) -> Lay
 
 
 def write_federation(folder: Path, layout: Layout) -> list[Path]:
-    """Write the folders of all members and of the authority.
+    """Write the folders of all members and of the authority, and begin the parties' ledgers.
 
     Returns:
         The files, in order.
@@ -136,6 +137,8 @@ def write_federation(folder: Path, layout: Layout) -> list[Path]:
         for file, (content, mode) in contents.items():
             write_file(own / file, content, mode, replace=False)
             written.append(own / file)
+        if role is Role.PARTY:
+            begin_ledger(read_config(own / "party.toml"))
     return written
 
 
