@@ -36,8 +36,8 @@ coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branc
 	$(BIN)/coverage run -m pytest -n 2 --dist loadscope -m "not slow and not compose"; status=$$?; \
 	    $(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet && $(BIN)/coverage report; exit $$status
 
-mutation: $(VENV)/dev.stamp ## Say which changes of some modules no test notices; one: MODULE=party/ledger/budget.py
-	$(BIN)/python tests/mutation/mutate.py $(MODULE)
+mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=party/ledger/budget.py
+	$(BIN)/python tests/mutation/mutate.py $(if $(MODULE),--module $(MODULE),--sample $(or $(SAMPLE),250) --seed $(or $(SEED),1))
 
 check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
 	$(BIN)/ruff format --check $(SOURCES)

@@ -107,6 +107,15 @@ Integers only: the bound for Skellam noise is proven for no others.
 """
 ORDERS.setflags(write=False)
 
+_FLOAT_ORDERS = ORDERS.astype(np.float64)
+_LOG_ORDERS = np.log(_FLOAT_ORDERS)
+_LOG1P_ORDERS = np.log1p(-1 / _FLOAT_ORDERS)
+
+
+def float_orders(orders: NDArray[np.int64]) -> Floats:
+    """Return orders as floats, to be read only; `ORDERS` are converted once."""
+    return _FLOAT_ORDERS if orders is ORDERS else orders.astype(np.float64)
+
 
 def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
     """Return the Renyi divergence bound of a release at each order.
@@ -127,7 +136,7 @@ def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Fl
     """
     if orders is not ORDERS and (np.any(orders < 2) or not np.issubdtype(orders.dtype, np.integer)):
         raise ValueError("the bound for Skellam noise holds for integer orders from 2 on")
-    order = orders.astype(np.float64)
+    order = float_orders(orders)
     squares, squares_second = round_up(event.squares), round_up(event.squares_second)
     sizes, sizes_second = round_up(event.sizes), round_up(event.sizes_second)
     with np.errstate(over="ignore"):  # to inf, an upper bound too
@@ -158,8 +167,8 @@ def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
         return EpsilonBound(math.inf, delta, int(ORDERS[0]), True)
     # Covers the rounding of the sum, and of the comparison with delta^2 below.
     rdp = rdp * (1 + 2.0**-40 + n_terms * 2.0**-52)
-    order = ORDERS.astype(np.float64)
-    found = rdp + np.log1p(-1 / order) - (math.log(delta) + np.log(order)) / (order - 1)
+    order = _FLOAT_ORDERS
+    found = rdp + _LOG1P_ORDERS - (math.log(delta) + _LOG_ORDERS) / (order - 1)
     found[delta**2 + np.expm1(-rdp) > 0] = 0.0
     at = int(np.argmin(found))
     if rdp[at] == 0:
@@ -231,7 +240,7 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
 def round_up(x: Fraction) -> float:
     """Return the least float that is not below x >= 0; inf above the largest, as a cost beyond all bounds is."""
     try:
-        nearest = float(x)
+        nearest = x.numerator / x.denominator  # the nearest float, also of integers that no float holds
     except OverflowError:
         return math.inf
     numerator, denominator = nearest.as_integer_ratio()  # compared as integers: a third of what fractions take

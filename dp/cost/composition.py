@@ -143,9 +143,11 @@ def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
 
 
 def _curve_of(events: Events) -> Floats:
-    curves = np.stack([n_alike * renyi_curve(event) for event, n_alike in events])
+    curves = [renyi_curve(event) if n_alike == 1 else n_alike * renyi_curve(event) for event, n_alike in events]
+    if len(curves) == 1:
+        return curves[0]
     # A set has another order in each process. Sorted terms add up to the same bits in all of them: plans must agree.
-    return np.asarray(np.sort(curves, axis=0).sum(axis=0), dtype=np.float64)
+    return np.asarray(np.sort(np.stack(curves), axis=0).sum(axis=0), dtype=np.float64)
 
 
 def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:

@@ -10,6 +10,7 @@ from dp_accounting import DpEvent
 
 from dp.cost.accounting import EpsilonBound, Floats
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import differs_in_neighbours_only
 from dp.cost.event_record import rdp_of
 from dp.cost.views import ADJACENCY, View, views_of
 
@@ -90,8 +91,12 @@ class JobCost:
         Raises:
             UnknownEventError: the cost of an event is unknown.
         """
-        sums = [np.sum([rdp_of(event) for event in events], axis=0) for events in self.events.values()]
-        curve: Floats = np.maximum.reduce(sums)
+        views = iter(self.events.values())
+        known = next(views)
+        curve = _sum(known)
+        for events in views:
+            if not cost_alike(known, events):
+                curve = np.maximum(curve, _sum(events))
         curve.setflags(write=False)
         return curve
 
@@ -105,3 +110,16 @@ class JobCost:
             bounds = [composed_epsilon(events, delta) for events in self.events.values()]
             self._bounds[delta] = max(bounds, key=lambda bound: bound.epsilon)
         return self._bounds[delta]
+
+
+def cost_alike(one: Sequence[DpEvent], other: Sequence[DpEvent]) -> bool:
+    """Whether two views have the same releases, and curves that do not depend on the neighbours that they are for."""
+    return len(one) == len(other) and all(
+        differs_in_neighbours_only(*events) for events in zip(one, other, strict=True)
+    )
+
+
+def _sum(events: Sequence[DpEvent]) -> Floats:
+    """Return the sum of the curves of at least one event."""
+    curves = [rdp_of(event) for event in events]
+    return curves[0] if len(curves) == 1 else np.asarray(np.sum(curves, axis=0))

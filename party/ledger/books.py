@@ -49,13 +49,15 @@ class Charge:
     """The charge of one job.
 
     Attributes:
-        reserved: what it costs.
+        reserved: what it costs, as the entry states it.
+        spending: the same, to be added up.
         period: of its table's budget when it was reserved.
         state: reserved, committed or released.
         is_in_doubt: whether the budget of that period was changed since, so that it may no longer cover the job.
     """
 
     reserved: Reserved
+    spending: Spending
     period: str
     state: JobState = JobState.RESERVED
     is_in_doubt: bool = False
@@ -93,13 +95,13 @@ class Books:
             case Reserved(job_id, dataset) as reserved:
                 if job_id in self.charges or job_id in self.exact or dataset not in self.budgets:
                     raise LedgerDamagedError(f"entry {entry.sequence} reserves for a job that cannot be charged")
-                charge = Charge(reserved, self.budgets[dataset].period)
+                charge = Charge(reserved, spending_of(reserved), self.budgets[dataset].period)
                 account = _account_of(charge)
-                self._held[account] = self._held_of(account) + spending_of(reserved)
+                self._held[account] = self._held_of(account) + charge.spending
                 self.charges[job_id] = self._live[job_id] = charge
             case Committed(job_id):
                 charge = self._settle(entry, job_id, JobState.COMMITTED)
-                account, cost = _account_of(charge), spending_of(charge.reserved)
+                account, cost = _account_of(charge), charge.spending
                 by = (account, charge.reserved.analyst)
                 self._spent[account] = self._spent.get(account, Spending()) + cost
                 self._spent_by[by] = self._spent_by.get(by, Spending()) + cost
@@ -240,7 +242,7 @@ class Books:
                 f"the budget of period {charge.period!r} now protects another privacy unit ({budget.unit}) than when "
                 f"job {job_id} was reserved ({charge.reserved.unit})"
             )
-        spent = self._spent.get(account, Spending()) + spending_of(charge.reserved)
+        spent = self._spent.get(account, Spending()) + charge.spending
         check_covered(charge.reserved.dataset, budget, self._cover(account, spent))
 
     def _cover(self, account: Account, spending: Spending) -> Cover:
@@ -260,7 +262,7 @@ class Books:
         if account not in self._held:
             total = Spending() + self._spent.get(account, Spending())
             for charge in self._live_in(account):
-                total = total + spending_of(charge.reserved)
+                total = total + charge.spending
             self._held[account] = total
         return self._held[account]
 
@@ -269,7 +271,7 @@ class Books:
         total = Spending() + self._spent_by.get((account, analyst), Spending())
         for charge in self._live_in(account):
             if charge.reserved.analyst == analyst:
-                total = total + spending_of(charge.reserved)
+                total = total + charge.spending
         return total
 
     def check_unused(self, job_id: str) -> None:
