@@ -241,6 +241,15 @@ def plan_descent(params: DescentParams, members: Members, *, epsilon: float, del
         JobError: what cannot be met, by the name of its field.
     """
     _check(params, members, delta)
+    return calibrated(params, members, epsilon=epsilon, delta=delta, view=view)
+
+
+def calibrated(params: DescentParams, members: Members, *, epsilon: float, delta: float, view: View) -> DescentPlan:
+    """Return the plan of the least noise for parameters that have been checked; arguments as `plan_descent`.
+
+    Raises:
+        JobError: epsilon or the rate is out of range.
+    """
     rate = params.sampling_rate
     try:
         sampling = BoundedPoisson.with_rate(rate, params.n_joint_steps, params.most_participations)
@@ -258,9 +267,7 @@ def plan_descent(params: DescentParams, members: Members, *, epsilon: float, del
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     if max(found.sum_noise.mu, found.mu) > MAX_MU:
-        raise JobError(
-            "privacy: a step needs more noise than the sampler can draw; use a larger epsilon or fewer units"
-        )
+        raise JobError("privacy: a step needs more noise than the sampler can draw; use a larger epsilon")
     return found
 
 

@@ -1,6 +1,6 @@
 """Form `sgd`, horizontal and local setting: a member with its users, and what it fits for itself at the end."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from entropy.stream import KEY_BYTES
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+_RELEASED_WEIGHT = 20.0
 
 
 class HorizontalMember:
@@ -49,9 +51,17 @@ class HorizontalMember:
         """Return what a masked sum adds up in a round: a gradient, or with noise "party" item embeddings. Private."""
         return self.gradient(items) if self._plan.params.noise == "once" else self.noisy_steps(items)
 
-    def gradient(self, items: Integers) -> Integers:
-        """Return the sum of the sampled users' gradients of V for the next step, shape (items, p). Private."""
+    def gradient(self, items: Integers, absent: Collection[int] = ()) -> Integers:
+        """Return the sum of the sampled users' gradients of V for the next step, shape (items, p). Private.
+
+        Args:
+            items: as broadcast.
+            absent: users that are left out although their coins show heads: in simulations of devices, those that drop
+                out of the round.
+        """
         plan, chosen = self._plan, next(self._samples)
+        if len(absent):
+            chosen = np.setdiff1d(chosen, np.fromiter(absent, dtype=np.intp))
         part = self._ratings.of_rows(np.asarray(chosen, dtype=np.int64))
         own, other = as_floats(plan, items)[part.columns], self._users[chosen][part.rows]
         gradients = integer_gradients(own, other, part.deviations, plan.params.largest, plan.params.units)
@@ -84,14 +94,15 @@ def fine_tuned(plan: DescentPlan, ratings: Ratings, items: Integers, n_sweeps: i
         plan: public.
         ratings: by user, untrimmed.
         items: released.
-        n_sweeps: how often V is refitted too, held near the released one; 0: users alone.
+        n_sweeps: how often V is refitted too, as the mean of the released one, which counts as many ratings as a public
+            constant says, and of the best one for the own ratings; 0: users alone.
     """
-    vectors, largest = as_floats(plan, items), plan.params.largest
-    users = fit_users(ratings, vectors, largest)
+    released, largest = as_floats(plan, items), plan.params.largest
+    vectors, users = released, fit_users(ratings, released, largest)
     by_item = ratings.transposed()
+    own = np.bincount(by_item.rows, minlength=by_item.n_rows)[:, None]
     for _ in range(n_sweeps):
-        pull = np.bincount(by_item.rows, minlength=by_item.n_rows)[:, None]
         refitted = fit_users(by_item, users, largest)
-        vectors = (vectors * 10 + refitted * pull) / (10 + pull)
+        vectors = (released * _RELEASED_WEIGHT + refitted * own) / (_RELEASED_WEIGHT + own)
         users = fit_users(ratings, vectors, largest)
     return users, vectors

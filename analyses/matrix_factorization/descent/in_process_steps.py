@@ -33,7 +33,7 @@ class LocalSteps:
 
     Attributes:
         plan: public.
-        members: as many as the plan says; with `together` one may stand for all.
+        members: as many as the plan says; with `together` one may stand for all, and then leaves out the absent.
         entropy: of the noise on sums.
         absent: round to the members, counted from 0, that drop out of it.
         together: whether the noise is drawn at once.
@@ -55,7 +55,8 @@ class LocalSteps:
         """
         plan = self.plan
         absent = self.absent.get(step, ())
-        present = [i for i in range(len(self.members)) if i not in absent]
+        stands_for_all = len(self.members) == 1 < plan.members.n_members
+        present = [i for i in range(len(self.members)) if stands_for_all or i not in absent]
         n_survivors = plan.members.n_members - len(absent)
         if n_survivors < plan.members.fewest:
             raise TooFewSurvivorsError(f"step {step}: {n_survivors} members of {plan.members.fewest} survived")

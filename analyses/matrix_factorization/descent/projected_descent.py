@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.projection import project, project_to_lattice
@@ -37,17 +38,21 @@ OpenedStep = Callable[[int, Integers], tuple[Integers, int]]
 too few survive."""
 
 _FIT_STEPS = 40
+_START = 0.75
 
 
 def first_embeddings(plan: DescentPlan, n_rows: int, label: str) -> Integers:
     """Return public random embeddings on the lattice, within the set: shape (rows, p).
 
-    Entries are uniform with squared norms of about half of R on average.
+    Entries are uniform, a quarter about their middle to each side, and squared norms are about three quarters of R. So
+    at first all predictions are close to one value, which a user's own fit makes its mean; wider starts would add what
+    the first steps have to take away again.
     """
     p, largest = plan.params.rank, plan.params.largest
     words = KeyStream(digest("projected descent", label)).words(n_rows * p)
     uniform = ((words >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(n_rows, p)
-    return project_to_lattice(uniform * (1.5 * largest / p) ** 0.5, largest, plan.params.factor_units)
+    middle = (_START * largest / p) ** 0.5
+    return project_to_lattice((0.75 + 0.5 * uniform) * middle, largest, plan.params.factor_units)
 
 
 def as_floats(plan: DescentPlan, points: Integers) -> Floats:
@@ -55,10 +60,10 @@ def as_floats(plan: DescentPlan, points: Integers) -> Floats:
     return np.asarray(points / float(plan.params.factor_units))
 
 
-def moved(plan: DescentPlan, points: Integers, noisy_gradient: Integers) -> Integers:
-    """Return Pi(V - rate g / constant) on the lattice, g in integer units with its noise: every released iterate."""
+def moved(plan: DescentPlan, points: Integers, noisy_gradient: Integers, share: float = 1.0) -> Integers:
+    """Return Pi(V - share rate g / constant) on the lattice: every released iterate. g is integers with their noise."""
     p = plan.params
-    step = p.learning_rate / (p.divisor * p.units)
+    step = share * p.learning_rate / (p.divisor * p.units)
     return project_to_lattice(as_floats(plan, points) - step * noisy_gradient, p.largest, p.factor_units)
 
 
@@ -99,8 +104,6 @@ def fit_users(ratings: Ratings, items: Floats, largest: float, n_steps: int = _F
     rate = 1.0 / (squared + 1.0)[:, None]
     for _ in range(n_steps):
         residuals = ratings.deviations - np.einsum("ij,ij->i", found[rows], vectors)
-        gradient = np.stack(
-            [np.bincount(rows, residuals * vectors[:, a], ratings.n_rows) for a in range(items.shape[1])], axis=1
-        )
+        gradient = csr_array((residuals, ratings.columns, ratings.starts), (ratings.n_rows, len(items))) @ items
         found = project(found + rate * gradient, largest)
     return found

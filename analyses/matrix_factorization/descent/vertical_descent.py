@@ -47,16 +47,18 @@ class VerticalMember:
         """Return what a masked sum adds up in a round, shape (users, p), and move the own items. Private.
 
         With noise "once" the gradient of U of one step, which the sum's noise protects. With "party" the users'
-        embeddings after T' steps, each with noise of the owner's own.
+        embeddings after T' steps, each with noise of the owner's own; their mean over N owners moves by an N-th of one
+        owner's step, and so do the items.
         """
         plan = self._plan
         if plan.params.noise == "once":
             of_users, of_items = self.gradients(users)
             self.items = moved(plan, self.items, self._noised(of_items, plan.own_noise))
             return of_users
+        of_items_too = 1.0 / plan.members.n_members
         for _ in range(plan.params.local_steps):
             of_users, of_items = self.gradients(users)
-            self.items = moved(plan, self.items, self._noised(of_items, plan.own_noise))
+            self.items = moved(plan, self.items, self._noised(of_items, plan.own_noise), of_items_too)
             users = moved(plan, users, self._noised(of_users, plan.own_noise))
         return users
 

@@ -91,7 +91,7 @@ def test_a_horizontal_step_moves_by_no_more_than_is_paid_for(pre_train):
 
 @pytest.mark.parametrize("theta", [1, 2])
 def test_a_horizontal_step_attains_its_bound(theta):
-    """Fitted to a 4 on items of length 2, a user has length 2 itself; then the items have moved to 0, and 0 is predicted.
+    """Fitted to a 4 on items of length 2, a user has length 2 itself; then items have moved to 0, and 0 is predicted.
 
     Per rating |gradient| = 2 |u| |x - 0| = 2 * 2 * 4 = 2 R^1.5, but for the rounding toward zero.
     """
