@@ -234,7 +234,7 @@ def test_descent_improves_item_vectors_and_keeps_them_in_the_set(changes):
     parts = TABLE.split_rows(40 if is_local else 5)
     members = [HorizontalMember(plan, part, start, entropy) for part in parts]
     found = descend(plan, start, LocalSteps(plan, members, entropy, together=is_local))
-    assert error_of(plan, found) < 0.3 * error_of(plan, start)
+    assert error_of(plan, found) < 0.5 * error_of(plan, start)
     assert (found >= 0).all()
     assert max(sum(int(v) ** 2 for v in row) for row in found) <= R * plan.params.factor_units**2
 
@@ -279,7 +279,7 @@ def test_vertical_steps_move_both_sides_and_final_steps_items_alone(changes):
         member.finish(found)
         member.finish(found)  # all final steps have been taken
     assert all((member.items != were).any() for member, were in zip(members, items, strict=True))
-    assert error(found) < 1.1 * after
+    assert error(found) < before
 
 
 class Nothing:
@@ -345,7 +345,7 @@ def test_noise_of_a_member_of_its_own_has_the_plans_variance(changes):
     member = (VerticalMember if changes else HorizontalMember)(plan, empty, start, InsecureTestEntropy("n"))
     moved_by = [member.contribution(start) - start]
     if changes:
-        moved_by.append(member.items - start)
+        moved_by.append(3 * (member.items - start))  # an owner's items move by a third of its step
     lattice = plan.params.factor_units * plan.params.learning_rate / (plan.params.divisor * plan.params.units)
     for shift in moved_by:
         drawn = (shift + 0.5) / lattice  # rounded toward zero
