@@ -20,7 +20,8 @@ from analyses.matrix_factorization import protocol as factorization
 from analyses.matrix_factorization.baseline import central_non_private, local_non_private
 from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember, fine_tuned
-from analyses.matrix_factorization.descent.projected_descent import first_embeddings
+from analyses.matrix_factorization.descent.in_process_steps import LocalSteps
+from analyses.matrix_factorization.descent.projected_descent import descend, first_embeddings
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
 from analyses.matrix_factorization.job_plan import plan as plan_of_job
 from analyses.matrix_factorization.model import FactorModel
