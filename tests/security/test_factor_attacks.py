@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
-from analyses.matrix_factorization.descent.projected_descent import (
-    HorizontalMember,
-    first_embeddings,
-    moved,
-)
+from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember
+from analyses.matrix_factorization.descent.projected_descent import first_embeddings, moved
 from analyses.matrix_factorization.descent.projection import (
     delta_2,
     gradient_bound,
