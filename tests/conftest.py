@@ -19,6 +19,10 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # before NumPy is imported; children
 REAL_SOCKETS = (TESTS / "services", TESTS / "compose")
 """Where asynchronous tests need the machine's clock. Elsewhere time stands still while anybody can go on."""
 
+LONG_FILES = ("services/", "unit/cli/test_audit.py", "protocols/", "accounting/", "security/")
+"""What the files begin with that take longest. They are begun first, so that no process of `make test` ends long before
+the others."""
+
 RUN = own_processes.mark_this_run()
 
 
@@ -38,7 +42,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before any are deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note the names in `slow_cases.toml` that fit no case, where all cases of their file were collected."""
+    """Put long files first; note the names in `slow_cases.toml` that fit no case of a file that was collected whole."""
+    if not any("::" in argument for argument in config.args):
+        items.sort(key=_place)  # keeps the order within a file
     misfits = config.stash[MISFITS] = []
     if any("::" in argument for argument in config.args):
         return
@@ -52,6 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             names = case.get("slow", case.get("quick", ()))
             misfits += [f"{test}[{name}]" for name in names if not any(fits(p, [name]) for p in found.get(test, ()))]
             misfits += [test] * (test not in found)
+
+
+def _place(item: pytest.Item) -> int:
+    path = item.path.relative_to(TESTS).as_posix()
+    return next((place for place, start in enumerate(LONG_FILES) if path.startswith(start)), len(LONG_FILES))
 
 
 def _case_of(item: pytest.Item) -> tuple[str, str]:

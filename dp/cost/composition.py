@@ -24,11 +24,11 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from dp_accounting import DpEvent
 
 from dp.cost.accounting import (
     ORDERS,
     AdjacencyError,
+    DpEvent,
     EpsilonBound,
     Floats,
     check_delta,

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from dp_accounting import DpEvent
 
-from dp.cost.accounting import EpsilonBound, Floats
+from dp.cost.accounting import DpEvent, EpsilonBound, Floats
 from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import rdp_of
 from dp.cost.views import ADJACENCY, View, views_of

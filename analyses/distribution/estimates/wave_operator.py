@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 
 from dp.local_mechanism.wave import Wave
 
@@ -63,7 +63,7 @@ class WaveOperator:
             sums = np.concatenate([np.zeros(k), np.cumsum(inputs), np.full(k - 1, inputs.sum())])
             found[: wave.n_real_outputs] += self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            found[: wave.n_real_outputs] += fftconvolve(inputs, self.excess)
+            found[: wave.n_real_outputs] += _convolved(inputs, self.excess)
         if wave.has_empty:
             found[wave.n_real_outputs :] += self.excess * x[-1]
         return found
@@ -80,9 +80,16 @@ class WaveOperator:
             sums = np.concatenate([[0.0], np.cumsum(real)])
             inside = self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            inside = fftconvolve(real, self.excess[::-1], mode="valid")
+            inside = _convolved(real, self.excess[::-1], mode="valid")
         found = inside.reshape(self.n_buckets, per_bucket).mean(axis=1)
         if wave.has_empty:
             found = np.append(found, self.excess @ ratios[wave.n_real_outputs :])
         whole: Floats = found + self.base * ratios.sum()
         return whole
+
+
+def _convolved(values: Floats, with_: Floats, mode: Literal["full", "valid"] = "full") -> Floats:
+    from scipy.signal import fftconvolve  # takes a second to import, and few jobs need it
+
+    found: Floats = fftconvolve(values, with_, mode=mode)
+    return found

@@ -3,10 +3,9 @@ import math
 from fractions import Fraction
 
 import pytest
-from dp_accounting import DpEvent
 
 from dp.cost import composition
-from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, SkellamDpEvent, epsilon_of_rdp
+from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, DpEvent, SkellamDpEvent, epsilon_of_rdp
 from dp.cost.composition import composed_delta, composed_epsilon, renyi_epsilon
 from dp.cost.curves import renyi_curve
 from dp.cost.events import (
