@@ -60,8 +60,8 @@ def test_noise_of_any_size_is_added_modulo_the_group():
 
 
 def test_a_ring_of_neighbours_sums_exactly_when_a_tenth_vanishes():
-    config = make_config(60, topology=Topology.ring(60, 6, 13))
-    dropped_out = dict.fromkeys(range(1, 60, 10), Stage.MASK)
+    config = make_config(130, topology=Topology.ring(130, 6, 13))
+    dropped_out = dict.fromkeys(range(1, 130, 10), Stage.MASK)
     opened = run(config, dropouts=dropped_out)
     assert opened.dropped_out == dropped_out
     assert np.array_equal(opened.integers(), exact_sum(opened.survivors))
