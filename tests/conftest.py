@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
 import own_processes
 import pytest
@@ -60,14 +62,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             misfits += [test] * (test not in found)
 
 
+@cache
+def _name_of(file: Path) -> str:
+    return file.relative_to(TESTS).as_posix()
+
+
 def _place(item: pytest.Item) -> int:
-    path = item.path.relative_to(TESTS).as_posix()
-    return next((place for place, start in enumerate(LONG_FILES) if path.startswith(start)), len(LONG_FILES))
+    starts = (place for place, start in enumerate(LONG_FILES) if _name_of(item.path).startswith(start))
+    return next(starts, len(LONG_FILES))
 
 
 def _case_of(item: pytest.Item) -> tuple[str, str]:
     test, _, parameters = item.name.partition("[")
-    return f"{item.path.relative_to(TESTS).as_posix()}::{test}", parameters.removesuffix("]")
+    return f"{_name_of(item.path)}::{test}", parameters.removesuffix("]")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -44,7 +44,7 @@ def renyi_curve(event: PrivacyEvent, orders: NDArray[np.int64] = ORDERS) -> Floa
     return _curve_at_orders(event) if orders is ORDERS else _curve(event, orders)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _curve_at_orders(event: PrivacyEvent) -> Floats:
     curve = _curve(event, ORDERS)
     curve.setflags(write=False)

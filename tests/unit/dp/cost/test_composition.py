@@ -87,6 +87,13 @@ def test_a_delta_that_is_no_probability_is_refused(delta):
         renyi_epsilon(gaussian(4), delta)
 
 
+def test_the_curve_of_an_event_is_computed_once_and_cannot_be_written_to():
+    curve = renyi_curve(gaussian(4))
+    assert renyi_curve(gaussian(4)) is curve
+    with pytest.raises(ValueError, match="read-only"):
+        curve[0] = 0.0
+
+
 def test_an_unknown_event_has_no_cost():
     with pytest.raises(TypeError, match="unknown"):
         renyi_curve(DpEvent())
