@@ -87,18 +87,20 @@ def set_budget(
     delta: Annotated[float, typer.Option(help="Below 1 / (number of rows).")],
     period: Annotated[str, typer.Option(help="A name; another one than before starts with nothing spent.")],
     reason: Reason,
-    unit: Annotated[str | None, typer.Option(help="What is protected; default: as before, or one row.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What is protected, say 'person'; default: as before, or one record.")
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so."""
     with exit_codes():
-        from dp.cost.views import UNIT
+        from dp.cost.views import UNIT, check_budget_unit
         from party.ledger.budget import Budget, BudgetError
 
         loaded = read_config(config)
         try:
-            Budget(unit or UNIT, period, epsilon, delta)
-        except BudgetError as error:
+            Budget(check_budget_unit(unit or UNIT), period, epsilon, delta)
+        except (BudgetError, ValueError) as error:
             fail(str(error), ExitCode.USAGE)
         _check_delta(loaded, table, delta)
         with opened_ledger(loaded, may_be_new=True) as ledger:

@@ -228,6 +228,7 @@ def test_the_password_of_a_ledgers_database_is_not_shown(party_toml: Path) -> No
     ("section", "complaint"),
     [
         (BUDGET.replace("= 4", "= -4"), "first_budget: epsilon: must be positive"),
+        (BUDGET + 'unit = "people"\n', "first_budget.unit: 'people' is no unit of a budget; the units are 'record of"),
         (BUDGET.replace("= 4", "= nan"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= inf"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= 1e-310"), "not a subnormal number"),
