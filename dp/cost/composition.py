@@ -159,10 +159,10 @@ def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
     if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):
         unsampled: Counter[PrivacyEvent] = Counter()
         for event, n in events:
-            is_bounded = isinstance(event, BoundedSampledDpEvent)
-            unsampled[event.step.release if is_bounded else event] += n * (
-                event.most_participations if is_bounded else 1
-            )
+            if isinstance(event, BoundedSampledDpEvent):
+                unsampled[event.step.release] += n * event.most_participations
+            else:
+                unsampled[event] += n
         yield from _composed(frozenset(unsampled.items()), delta)
 
 
