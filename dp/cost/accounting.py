@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import attr
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -31,8 +30,18 @@ class Adjacency(Enum):
     REPLACE_ONE = "replace_one"
 
 
+class DpEvent:
+    """What a release does to privacy: the base of the events whose cost is known. They are immutable and hashable.
+
+    Not the class of this name of `dp_accounting`, whose accountants know none of ours, and which takes longer to import
+    than all else that a service imports.
+    """
+
+    __slots__ = ()
+
+
 @attr.frozen
-class SkellamDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes without types
+class SkellamDpEvent(DpEvent):
     """The release of an integer vector F plus independent noise Sk(mu_i) on coordinate i.
 
     Sk(mu) is the difference of two Poisson(mu) variables: variance 2 mu. With d the difference of F on two neighbouring

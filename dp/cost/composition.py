@@ -24,11 +24,11 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from dp_accounting import DpEvent
 
 from dp.cost.accounting import (
     ORDERS,
     AdjacencyError,
+    DpEvent,
     EpsilonBound,
     Floats,
     check_delta,
@@ -161,10 +161,10 @@ def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
     if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):
         unsampled: Counter[PrivacyEvent] = Counter()
         for event, n in events:
-            is_bounded = isinstance(event, BoundedSampledDpEvent)
-            unsampled[event.step.release if is_bounded else event] += n * (
-                event.most_participations if is_bounded else 1
-            )
+            if isinstance(event, BoundedSampledDpEvent):
+                unsampled[event.step.release] += n * event.most_participations
+            else:
+                unsampled[event] += n
         yield from _composed(frozenset(unsampled.items()), delta)
 
 

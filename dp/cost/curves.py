@@ -39,16 +39,29 @@ from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 def renyi_curve(event: PrivacyEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
     """Return the Renyi divergence bound of an event at each order.
 
+    A plan, its report and a ledger ask for the curve of one event many times: those at `ORDERS` are kept.
+
     Args:
         event: of a known class.
         orders: integers, at least 2.
 
     Returns:
-        same shape as `orders`, rounded up.
+        same shape as `orders`, rounded up; not to be written to.
 
     Raises:
         TypeError: an event of another class: its cost is unknown.
     """
+    return _curve_at_orders(event) if orders is ORDERS else _curve(event, orders)
+
+
+@lru_cache(maxsize=512)
+def _curve_at_orders(event: PrivacyEvent) -> Floats:
+    curve = _curve(event, ORDERS)
+    curve.setflags(write=False)
+    return curve
+
+
+def _curve(event: PrivacyEvent, orders: NDArray[np.int64]) -> Floats:
     match event:
         case SkellamDpEvent():
             return skellam_rdp(event, orders)

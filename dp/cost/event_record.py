@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import Any, get_args
 
 import attr
-from dp_accounting import DpEvent
 
-from dp.cost.accounting import Adjacency, AdjacencyError, Floats, SkellamDpEvent
+from dp.cost.accounting import Adjacency, AdjacencyError, DpEvent, Floats, SkellamDpEvent
 from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,

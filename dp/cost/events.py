@@ -7,18 +7,18 @@ An event holds everything that its cost depends on, exactly, and its neighbourin
 from fractions import Fraction
 
 import attr
-from dp_accounting import DpEvent
 
 from dp.cost.accounting import (
     Adjacency,
     AdjacencyError,
     CalibrationError,
+    DpEvent,
     SkellamDpEvent,
 )
 
 
 @attr.frozen
-class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes without types
+class DiscreteGaussianDpEvent(DpEvent):
     """The release of an integer vector plus independent discrete Gaussian noise of variance s_i on coordinate i.
 
     Attributes:
@@ -31,7 +31,7 @@ class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]  # the base class 
 
 
 @attr.frozen
-class DiscreteLaplaceDpEvent(DpEvent):  # type: ignore[misc]
+class DiscreteLaplaceDpEvent(DpEvent):
     """The release of an integer vector plus independent discrete Laplace noise of one scale on each coordinate.
 
     Attributes:
@@ -46,7 +46,7 @@ class DiscreteLaplaceDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class RandomizedResponseDpEvent(DpEvent):  # type: ignore[misc]
+class RandomizedResponseDpEvent(DpEvent):
     """One report of a choice among `n_options`: the truth with probability `truthful`, else any other, all alike.
 
     The unit answers in any case, so neighbours differ in the choice.
@@ -63,7 +63,7 @@ class RandomizedResponseDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class SkellamShiftsDpEvent(DpEvent):  # type: ignore[misc]
+class SkellamShiftsDpEvent(DpEvent):
     """The release of integers plus independent Skellam noise, of which a neighbour moves few, each by little.
 
     Says more than `SkellamDpEvent`: the worst neighbours are known, so its cost is exact (`dp.cost.losses.additive`).
@@ -95,7 +95,7 @@ class SkellamShiftsDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class DiscreteGaussianShiftsDpEvent(DpEvent):  # type: ignore[misc]
+class DiscreteGaussianShiftsDpEvent(DpEvent):
     """As `SkellamShiftsDpEvent`, with discrete Gaussian noise.
 
     Attributes:
@@ -135,7 +135,7 @@ AdditiveDpEvent = (
 
 
 @attr.frozen
-class PoissonSampledDpEvent(DpEvent):  # type: ignore[misc]
+class PoissonSampledDpEvent(DpEvent):
     """A release with additive symmetric noise about a sample that each unit enters independently.
 
     Attributes:
@@ -159,7 +159,7 @@ class PoissonSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
+class BoundedSampledDpEvent(DpEvent):
     """Releases about successive samples, where no unit is in more than a public number of samples.
 
     Proof of both of its bounds: `dp.mechanism.bounded_sampling.BoundedPoisson`.
@@ -185,7 +185,7 @@ class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class CardinalitySketchDpEvent(DpEvent):  # type: ignore[misc]
+class CardinalitySketchDpEvent(DpEvent):
     """What all parties publish together in sketches of `dp.mechanism.cardinality`, for who does not know the hash keys.
 
     Attributes:
@@ -212,7 +212,7 @@ class CardinalitySketchDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class SampledBitsDpEvent(DpEvent):  # type: ignore[misc]
+class SampledBitsDpEvent(DpEvent):
     """Reports of randomized bits about a secret sample of slots of public size: see `dp.cost.losses.sampled_bits`.
 
     Attributes:

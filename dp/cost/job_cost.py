@@ -1,17 +1,17 @@
 """The cost that a job is charged: one function from the job's releases to the cost that budgets add up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
-from dp_accounting import DpEvent
 
-from dp.cost.accounting import EpsilonBound, Floats
+from dp.cost.accounting import DpEvent, EpsilonBound, Floats
 from dp.cost.composition import composed_epsilon
 from dp.cost.curves import differs_in_neighbours_only
 from dp.cost.event_record import rdp_of
+from dp.cost.events import PrivacyEvent
 from dp.cost.views import ADJACENCY, View, views_of
 
 
@@ -107,7 +107,7 @@ class JobCost:
             CalibrationError: delta is out of range.
         """
         if delta not in self._bounds:
-            bounds = [composed_epsilon(events, delta) for events in self.events.values()]
+            bounds = [composed_epsilon(cast(Iterable[PrivacyEvent], known), delta) for known in self.events.values()]
             self._bounds[delta] = max(bounds, key=lambda bound: bound.epsilon)
         return self._bounds[delta]
 
