@@ -26,7 +26,7 @@ from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS, FactorParam
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import RING_EXCESS, configure, ring_for
 from dp.cost.report import privacy_report
-from dp.cost.views import MEMBER_UNIT, VIEWS
+from dp.cost.views import VECTOR_UNIT, VIEWS
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
@@ -227,7 +227,7 @@ class DeviceRounds:
                 "numbers": [noise.length for noise in plan.releases],
                 "fewest_survivors": topology.fewest_survivors,
             },
-            unit=MEMBER_UNIT,
+            unit=VECTOR_UNIT,
         )
 
 
