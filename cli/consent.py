@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from cli.party_config import Config, read_config
+from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 COLUMNS = 66
 """Width of a field's text: the columns that an 80-column terminal has left beside the label."""
-
-OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
@@ -124,9 +123,8 @@ def recommend(
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to `moiety party`."""
-    for command in (jobs, approve, refuse, report):
+    for command in (jobs, approve, refuse, report, recommend):
         app.command()(command)
-    app.command(hidden=True)(recommend)  # no job can name the analysis yet whose model it reads
 
 
 def _lines_of(question: dict[str, Any]) -> list[str]:
