@@ -145,7 +145,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
         rank=RANK,
         rounds=LATER_ROUNDS,
         stage_s=STAGE_S,
-        privacy={"epsilon": EPSILON, "delta": DELTA},  # type: ignore[arg-type]  # made into its class
+        privacy={"epsilon": EPSILON, "delta": DELTA},
     )
     started_s = time.monotonic()
     kills = random_kills(devices, n_killed, seed)

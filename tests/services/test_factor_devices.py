@@ -11,6 +11,7 @@ from sum_federation import answer_of, reason_of, sum_federation
 from analyses.matrix_factorization.devices.question import rounds_of
 from device.budget import series_charge_id
 from device.models import newest_model
+from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
 from mpc.secagg.messages import MaskedInput
 from mpc.transcript import RoundId
 from party.ledger.books import JobState
@@ -152,7 +153,7 @@ def other_value(inputs):
 @pytest.mark.parametrize(
     ("change", "number", "words"),
     [
-        (other_value, 1, "received a different public input"),
+        (other_value, 1, "public input that differs from ours"),
         (lambda inputs: inputs[1], 2, "broadcast the offsets and vectors of another round"),
         (lambda inputs: inputs[1][:-4] + b"\xff\xff\xff\x7f", 1, "not on the plan's lattice"),
         (lambda inputs: inputs[1][:-4], 1, "cannot be read"),
@@ -176,6 +177,29 @@ async def test_a_device_that_is_sent_another_model_leaves_before_its_record_is_r
         charge = device.budget._ledger.charge(series_charge_id(session, f"{number}-0"))
         assert charge.state is not JobState.COMMITTED
     assert words in capsys.readouterr().out
+
+
+async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_another_model(
+    tmp_path, capsys, monkeypatch
+):
+    """The coordinator does not mind: the members find out by the digests that each has signed."""
+    receive = CollectingAdvertisements.receive
+
+    def look_away(stage, ad):
+        stage.input_digest = ad.input_digest
+        receive(stage, ad)
+
+    monkeypatch.setattr(CollectingAdvertisements, "receive", look_away)
+    contributions = Contributions(monkeypatch)
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+        await start_all(federation, records, without=("walker-1",))
+        client = Deceived(await federation.client("walker-1"), other_value, 1)
+        federation.start(await answering(federation, "walker-1", records["walker-1"], client=client))
+        answer = answer_of((await ask_factors(federation, factor_question(stage_s=SKIPPED_S)))[-1])
+    assert len(answer["rounds"]) == 1
+    assert {number for _, number in contributions.of} == {0}
+    assert capsys.readouterr().out.count("has signed a public input that differs from ours") == 5
 
 
 async def test_all_rounds_are_held_before_the_first_message_and_each_is_committed_before_its_vector(
