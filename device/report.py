@@ -130,7 +130,7 @@ def write_survey_report(
         "record_was_used": not answers.not_used_because,
         "not_used_because": answers.not_used_because or None,
         "value_was_clipped": answers.was_clipped,
-        "privacy": question.plan.privacy_report(),
+        "privacy": question.privacy_report(),
         "budget": None if budget is None else dict(budget),
     }
     return keep_report(data_dir, name, report)

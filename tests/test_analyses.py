@@ -22,7 +22,7 @@ OFFERED_BESIDE = {"baseline", "text"}
 
 OF_ITS_OWN = {
     "clustering": {"grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
-    "distribution": {"masked", "shuffled", "survey"},
+    "distribution": {"cohorts", "inquiry", "masked", "questions", "shuffled", "survey"},
     "least_squares": {"line"},
     "logistic_regression": {"descent", "labelled_rows", "taylor_gradient", "weights"},
     "matrix_factorization": {
@@ -50,6 +50,7 @@ OF_ITS_OWN = {
         "session_link",
         "session_series",
         "session_sum",
+        "tree_counts",
         "vector_bound",
     },
 }

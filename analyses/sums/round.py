@@ -23,6 +23,7 @@ from mpc.secagg.vector.group import MAX_RING_BITS, MIN_RING_BITS, RingGroup
 from mpc.transcript import RoundId
 
 SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"
+TREE = "secure-distribution"
 
 RING_EXCESS = Fraction(1, 20)
 """Largest excess of the noise, relative to the intended one, with more than 128 members; it saves shares."""
