@@ -13,7 +13,10 @@ from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.job.job import PrivacyTarget
+from analyses.job.ratings import digest_of_items
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
+from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
+from analyses.matrix_factorization.job_plan import RULE
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.column_sums import NoisyColumnSums
@@ -215,6 +218,31 @@ def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
     return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, (moved,) * noise.length))
 
 
+@lru_cache(maxsize=1)
+def _ratings_noise() -> SumNoise:
+    items = 2
+    question = FactorQuestion(
+        analysis="matrix-factorization",
+        record="films",
+        items=items,
+        items_digest=digest_of_items(items),
+        ratings_per_user=1,
+        lower=-3,
+        upper=3,
+        rank=0,
+        privacy=PrivacyTarget(epsilon=2, delta=1e-3, view="coordinator"),
+    )
+    return rounds_of(question, 4).noise(0)
+
+
+def _ratings(n_survivors: int) -> AdditiveTarget:
+    """One user's vector is present: one rating beyond the residual bound, whose norm is the largest that any has."""
+    noise, rule = _ratings_noise(), RULE
+    count, residual = rule.units * rule.count_weight, rule.units * rule.residual_bound
+    moved = (int(count), int(residual), *[0] * (noise.length - 2))
+    return AdditiveTarget(MaskedSumRelease(noise, "coordinator", n_survivors, moved))
+
+
 def _both(
     name: str, summary: str, covers: tuple[str, ...], make: Callable[[View], ExactTarget], n_runs: int | None = None
 ) -> dict[str, Entry]:
@@ -342,6 +370,12 @@ TARGETS: dict[str, Entry] = {
         vertical_factors,
     ),
     **_both("devices", "sum over 5 of 6 devices", _ways(_SUMS, "devices"), lambda view: _devices(view, 6, 5)),
+    "devices-ratings": Entry(
+        "counts and residuals of items over 4 devices, excess removed, seen by the coordinator",
+        ("matrix-factorization:devices",),
+        lambda: _ratings(4),
+        1000,
+    ),
     **_both(
         "devices-ring",
         "sum over 147 of 160 devices on a ring",

@@ -186,3 +186,33 @@ def survey(
             print_text(text_of(outcome))
         if not outcome.is_one_each:
             raise typer.Exit(ExitCode.FAILED)
+
+
+@demo_app.command("factor-devices")
+def factor_devices(
+    devices: Annotated[int, typer.Option(min=5, max=60, help="How many, each a process of its own.")] = 8,
+    killed: Annotated[int, typer.Option(min=0, help="So many are killed, within rounds or between them.")] = 2,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
+    ] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """What people like, from the ratings on their own devices in several masked sums, while some devices are killed."""
+    with exit_codes(), ExitStack() as stack:
+        from demo.devices.factors import run_demo, text_of
+        from demo.job import working_folder
+
+        if 2 * killed >= devices:
+            fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
+        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
+        if output is Format.JSON:
+            print_json(asdict(outcome) | {"seed": drawn})
+        else:
+            print_text(text_of(outcome))
+        if not outcome.is_consistent:
+            raise typer.Exit(ExitCode.FAILED)

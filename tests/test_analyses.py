@@ -41,6 +41,7 @@ OF_ITS_OWN = {
     "pattern_count": {"products", "reports"},
     "power_moments": {"column_sums", "reports", "sketch"},
     "sums": {
+        "asked",
         "noise",
         "records",
         "round",

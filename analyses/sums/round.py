@@ -144,5 +144,24 @@ def participation(opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
     }
 
 
+def members_of(names: tuple[str, ...], identities: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those that are asked, name to Ed25519 key, in the order of their numbers.
+
+    Args:
+        names: of the question; empty for all.
+        identities: of all members that the coordinator knows.
+
+    Raises:
+        JobError: a name is unknown, or appears twice.
+    """
+    chosen = names or tuple(identities)
+    strangers = [name for name in chosen if name not in identities]
+    if strangers:
+        raise JobError(f"members: this coordinator does not know {strangers[0]!r}")
+    if len(set(chosen)) != len(chosen):
+        raise JobError("members: a name appears more than once")
+    return {name: identities[name] for name in chosen}
+
+
 def _noise_bound(noise: SumNoise | None) -> int:
     return 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)

@@ -23,6 +23,7 @@ from analyses.sums.round import (
     SumFields,
     calibrated,
     configure,
+    members_of,
     participation,
     ring_for,
 )
@@ -231,12 +232,8 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             f"attempts: this is attempt number {attempt}, counted from 0, but the question allows only "
             f"{params.attempts} attempts"
         )
-    names = params.members or tuple(identities)
-    strangers = [name for name in names if name not in identities]
-    if strangers:
-        raise JobError(f"members: this coordinator does not know {strangers[0]!r}")
-    if len(set(names)) != len(names):
-        raise JobError("members: a name appears more than once")
+    members = members_of(params.members, identities)
+    names = tuple(members)
     check_delta(params.privacy, len(names))
     try:
         encoding = params.encoding
@@ -246,9 +243,10 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             else Topology.ring(len(names), params.colluding, params.vanishing)
         )
         noise = params.noise(topology)
-        members = [(name, identities[name]) for name in names]
         ring = ring_for(len(names), encoding, noise)
-        return configure(RoundId(session, 0, attempt), members, topology, ring, params.record, encoding, noise)
+        return configure(
+            RoundId(session, 0, attempt), tuple(members.items()), topology, ring, params.record, encoding, noise
+        )
     except ProtocolError as error:
         raise JobError(f"members, colluding, largest, units: {error}") from error
 

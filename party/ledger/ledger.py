@@ -194,6 +194,12 @@ class Ledger:
 
         return self._chain.submit(work)
 
+    def reserved(self, prefix: str) -> list[str]:
+        """Return the jobs that hold a reservation of this installation, and whose ids begin with a text."""
+        return self._chain.submit(
+            lambda books, append: [one for one in books.reserved_by(self._holder) if one.startswith(prefix)]
+        )
+
     def release_leftovers(self, reason: str) -> list[str]:
         """Release the reservations that this installation held when it stopped; to be called before it accepts jobs.
 

@@ -19,6 +19,7 @@ from analyses.clustering.local_clustering import Method as LocalMethod
 from analyses.clustering.plan import ESTIMATORS, ClusteringParams
 from analyses.distribution.plan import DistributionParams
 from analyses.logistic_regression.plan import LogisticRegressionParams
+from analyses.matrix_factorization.devices.question import NAME as FACTORS
 from analyses.matrix_factorization.job_plan import FactorJobParams
 from analyses.pattern_count.protocol import PatternCountParams
 from analyses.power_moments.plan import MomentsParams
@@ -91,6 +92,7 @@ def accepts(model, given, release, order):
 def test_every_way_of_every_analysis_has_a_target():
     wanted = {f"{name}:{way}" for name, analysis in ANALYSES.items() for way in ways_of(name, analysis)}
     wanted |= {f"{analysis}:devices" for analysis in choices(SumParams, "analysis")}
+    wanted |= {f"{FACTORS}:devices"}
     covered = {way for entry in TARGETS.values() for way in entry.covers}
     assert covered == wanted
 
