@@ -109,13 +109,16 @@ class TableSumPlan(Plan):
 
     Attributes:
         params: validated parameters.
-        mu: Skellam parameter of the noise that stays in the sum; None for an exact answer.
+        mu: Skellam parameter of the noise that stays in the sum, 0 where it is of another kind; None for an exact
+            answer.
         ring_bits: size of the ring that holds the sum.
+        mean_units: parameter of shares of discrete Laplace noise (`analyses.sums.noise.SumNoise`), else 0.
     """
 
     params: TableSumParams
     mu: int | None
     ring_bits: int
+    mean_units: int = 0
 
     @property
     def is_exact(self) -> bool:
@@ -153,7 +156,14 @@ class TableSumPlan(Plan):
         if self.mu is None:
             return None
         topology = self.topology
-        return SumNoise(self.mu, self.rows.n_entries, levels_of(topology), topology.n_corrupt, self.sensitivities)
+        return SumNoise(
+            self.mu,
+            self.rows.n_entries,
+            levels_of(topology),
+            topology.n_corrupt,
+            self.sensitivities,
+            self.mean_units,
+        )
 
     @property
     def privacy_unit(self) -> str:
@@ -233,6 +243,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
         params=params,
         mu=None if noise is None else noise.mu,
         ring_bits=ring.bits,
+        mean_units=0 if noise is None else noise.mean_units,
     )
 
 

@@ -124,8 +124,8 @@ class DiscreteGaussianShiftsDpEvent(DpEvent):  # type: ignore[misc]
 class LaplaceSharesDpEvent(DpEvent):  # type: ignore[misc]
     """The release of integers plus a sum of shares of discrete Laplace noise, of which a neighbour moves few numbers.
 
-    Such sums: `dp.draw.laplace_share`. What they cost: `dp.cost.losses.laplace_share`. Of several numbers the product of
-    the losses of each covers the release, as where each is released on its own.
+    Such sums: `dp.draw.laplace_share`. What they cost: `dp.cost.losses.laplace_share`. The product of the losses of
+    each number covers the release of all.
 
     Attributes:
         shift: bound of how far one number moves, at least 1.

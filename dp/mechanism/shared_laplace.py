@@ -1,4 +1,4 @@
-"""Vectors with discrete Laplace noise of which each party draws a share, and the choice of the noise with least error."""
+"""Vectors with discrete Laplace noise of which each party draws a share, and the choice of the least noise."""
 
 import math
 from collections.abc import Mapping
@@ -193,6 +193,13 @@ def shared_noise(
     if mean_units:
         return SharedLaplace(length, sensitivities, n_parties, colluding, mean_units, protected=protected)
     return SharedSkellam(length, sensitivities, n_parties, colluding, party_mu, protected=protected)
+
+
+def noise_fields(mechanism: SharedSkellam | SharedLaplace) -> dict[str, int]:
+    """Return both parameters as a plan holds them, for `shared_noise`."""
+    if isinstance(mechanism, SharedLaplace):
+        return {"party_mu": 0, "mean_units": mechanism.mean_units}
+    return {"party_mu": mechanism.party_mu, "mean_units": 0}
 
 
 def quietest_noise(

@@ -3,15 +3,15 @@
 The sum of shares (`dp.draw.laplace_share`) of total shape k >= 1, mean s, ratio r = s / (1 + s) has the generating
 function phi(z) = c ((1 - r z) (1 - r / z))^-k. From (1 - r z) (1 - r / z) z phi' = k r (z - 1 / z) phi its masses obey
 
-    (1 + r^2) x P(x)  =  r (x - 1 + k) P(x - 1)  +  r (x + 1 - k) P(x + 1),                    x >= 1.         (recurrence)
+    (1 + r^2) x P(x)  =  r (x - 1 + k) P(x - 1)  +  r (x + 1 - k) P(x + 1),        x >= 1.         (recurrence)
 
 *It is symmetric and log-concave*: Polya masses of a shape of at least 1 are, P(j + 1) / P(j) = r (1 + (k - 1) / (j +
 1)), and so is a convolution of log-concave sequences. So the loss ln P(y) / P(y + d) grows with y, and hockey-stick
 divergences with |d| (`dp.cost.losses.additive`).
 
-*It is at least as private as discrete Laplace noise of the same ratio*, which is the sum for k = 1: what is added to that
-is independent of the data. So every loss is at most d ln(1 / r), and what holds for vectors of a known 1-norm under
-discrete Laplace noise holds here. As shares of ratio r' < r are such with others added to them (each jump n has a rate
+*It is at least as private as discrete Laplace noise of the same ratio*, which is the sum for k = 1: what is added to
+that is independent of the data. So every loss is at most d ln(1 / r), and what holds for vectors of a known 1-norm
+under discrete Laplace noise holds here. As shares of ratio r' < r are such with others added to them (each jump n has a rate
 that grows with r), a smaller scale than 1 / ln(1 / r) may be stated, too.
 """
 

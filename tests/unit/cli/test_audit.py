@@ -236,7 +236,7 @@ def no_shared_phantoms(self, stream, axis):
         pytest.param("logistic-coalition", BoundedPoisson, "samples", unbounded_samples, marks=pytest.mark.slow),
         ("sampled-bits", audit.reports, "placement", always_in_the_sample),
         ("cardinality", PartitionSketch, "_shared_levels", no_shared_phantoms),
-        ("sum-of-3-coalition", SumNoise, "base_mu", property(lambda self: Fraction(self.mu, 5) * LESS)),
+        ("sum-of-3-coalition", SumNoise, "base_part", property(lambda self: Fraction(1, 5) * LESS)),
     ],
 )
 def test_other_faults_than_too_small_a_parameter_are_caught(name, where, attribute, faulty, monkeypatch):
