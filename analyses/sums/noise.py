@@ -316,6 +316,8 @@ class SumNoise:
             kept = float(self.kept_part(n_survivors))
             parameters |= {"survivors": n_survivors}
             parameters |= {"kept_part": kept} if self.mean_units else {"kept_mu": float(self.kept_mu(n_survivors))}
+        kept_by = self.levels[0] if n_survivors is None else n_survivors
+        parameters |= {"standard_deviation": math.sqrt(self.variance(kept_by))}
         name = "shares of discrete Laplace noise" if self.mean_units else "Skellam noise"
         moved = [self.sensitivities[view] for view in VIEWS]
         return privacy_report(
