@@ -11,8 +11,8 @@ divergences with |d| (`dp.cost.losses.additive`).
 
 *It is at least as private as discrete Laplace noise of the same ratio*, which is the sum for k = 1: what is added to
 that is independent of the data. So every loss is at most d ln(1 / r), and what holds for vectors of a known 1-norm
-under discrete Laplace noise holds here. As shares of ratio r' < r are such with others added to them (each jump n has a rate
-that grows with r), a smaller scale than 1 / ln(1 / r) may be stated, too.
+under discrete Laplace noise holds here. Shares of ratio r are those of a ratio r' < r with others added to them (each
+jump n has a rate that grows with r), so a smaller scale than 1 / ln(1 / r) may be stated, too.
 """
 
 import math

@@ -198,8 +198,8 @@ def test_sound_mechanisms_withstand_and_a_fifth_too_little_noise_is_caught(name)
 
 DRAWN_BY_THE_SAMPLERS = [
     "devices-coalition", "gram-coalition", "independent-coalition", "lloyd-coalition", "logistic-sums-coalition",
-    "masked-counts-coalition", "memberships-coalition", "moments-laplace", "moments-large", "moments-sketch-coalition", "pattern-count-coalition",
-    "sketch-coalition", "sum-of-3-coalition", "tree-coalition",
+    "masked-counts-coalition", "memberships-coalition", "moments-laplace", "moments-large", "moments-sketch-coalition",
+    "pattern-count-coalition", "sketch-coalition", "sum-of-3-coalition", "tree-coalition",
 ]  # fmt: skip
 
 

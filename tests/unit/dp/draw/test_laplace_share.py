@@ -48,7 +48,7 @@ def test_shares_have_the_stated_law_and_a_fifth_less_is_noticed(shape, mean, mon
     law = laplace_shares(shape, mean)
     assert p_value(sample_laplace_share(InsecureTestEntropy("law"), shape, mean, 12_000), law) > 1e-4
     monkeypatch.setattr(laplace_share, "Poisson", lambda rate: Poisson(rate * Fraction(4, 5)))
-    assert p_value(sample_laplace_share(InsecureTestEntropy("law"), shape, mean, 12_000), law) < 1e-6
+    assert p_value(sample_laplace_share(InsecureTestEntropy("law"), shape, mean, 12_000), law) < 1e-5
 
 
 def test_three_shares_of_a_third_are_discrete_laplace_noise():
@@ -105,5 +105,5 @@ def test_no_samples_are_none_and_one_key_is_read():
     ],
 )
 def test_arguments_out_of_range_or_inexact_are_refused(shape, mean, size):
-    with pytest.raises(ValueError, match="outside|exact|cannot be drawn"):
+    with pytest.raises(ValueError, match="shape|mean|samples"):
         sample_laplace_share(InsecureTestEntropy("range"), shape, mean, size)
