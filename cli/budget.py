@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.party_config import Config, opened_ledger, read_config
+from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ budget_app = typer.Typer(
     name="budget", help="See and set a party's privacy budgets; check its ledger.", no_args_is_help=True
 )
 
-OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 Reason = Annotated[str, typer.Option(help="Why; kept in the ledger for ever.")]
 
 
@@ -87,18 +87,20 @@ def set_budget(
     delta: Annotated[float, typer.Option(help="Below 1 / (number of rows).")],
     period: Annotated[str, typer.Option(help="A name; another one than before starts with nothing spent.")],
     reason: Reason,
-    unit: Annotated[str | None, typer.Option(help="What is protected; default: as before, or one row.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What is protected, say 'person'; default: as before, or one record.")
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so."""
     with exit_codes():
-        from dp.cost.views import UNIT
+        from dp.cost.views import UNIT, check_budget_unit
         from party.ledger.budget import Budget, BudgetError
 
         loaded = read_config(config)
         try:
-            Budget(unit or UNIT, period, epsilon, delta)
-        except BudgetError as error:
+            Budget(check_budget_unit(unit or UNIT), period, epsilon, delta)
+        except (BudgetError, ValueError) as error:
             fail(str(error), ExitCode.USAGE)
         _check_delta(loaded, table, delta)
         with opened_ledger(loaded, may_be_new=True) as ledger:

@@ -47,6 +47,8 @@ class ClientConfig(Settings):
         Raises:
             SettingsError: it cannot be used; the text names each wrong field.
         """
+        if not path.exists():
+            raise SettingsError(f"{path}: there is no such file; --client or MOIETY_CLIENT names your client.toml")
         return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX)
 
 

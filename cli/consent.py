@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from cli.party_config import Config, read_config
+from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 COLUMNS = 66
 """Width of a field's text: the columns that an 80-column terminal has left beside the label."""
-
-OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
     from cli.client import ClientConfig
 
 distribution_app = typer.Typer(name="distribution", no_args_is_help=True)
-
-Client = Annotated[Path, typer.Option(envvar="MOIETY_CLIENT", help="The analyst's configuration.")]
-HowPrinted = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
-
-_CLIENT = Path("client.toml")
 
 
 @distribution_app.callback()
@@ -28,19 +24,20 @@ def _distribution() -> None:
 @distribution_app.command()
 def ask(
     question: Annotated[Path, typer.Argument(help="TOML file: record, range, epsilon, ...; see examples/survey.toml.")],
-    client: Client = _CLIENT,
-    output: HowPrinted = Format.TEXT,
+    client: Client = DEFAULT_CLIENT,
+    output: OutputFormat = Format.TEXT,
 ) -> None:
     """Open a survey and wait for its end. It goes on without you; `moiety distribution show` has its result."""
     with exit_codes():
         from analyses.distribution.survey import SurveyQuestion
         from analyses.job.job import JobError
         from cli.client import ClientConfig
+        from service.files.text_file import TextFileError, read_text
 
         try:
-            asked = SurveyQuestion.from_toml(question.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{question}: cannot be read: {error}", ExitCode.USAGE)
+            asked = SurveyQuestion.from_toml(read_text(question))
+        except TextFileError as error:
+            fail(str(error), ExitCode.USAGE)
         except JobError as error:
             fail("\n".join(f"{question}: {line}" for line in str(error).splitlines()), ExitCode.USAGE)
         _show(asyncio.run(run_survey(ClientConfig.load(client), question_json=asked.canonical_json())), output)
@@ -49,8 +46,8 @@ def ask(
 @distribution_app.command()
 def show(
     survey: Annotated[str, typer.Argument(metavar="SURVEY", help="The identifier that `ask` has printed.")],
-    client: Client = _CLIENT,
-    output: HowPrinted = Format.TEXT,
+    client: Client = DEFAULT_CLIENT,
+    output: OutputFormat = Format.TEXT,
 ) -> None:
     """Wait for the end of a survey that you have asked for, and print its result."""
     with exit_codes():

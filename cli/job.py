@@ -14,25 +14,23 @@ import typer
 from analyses.job.job import Job, JobError
 from cli.client import ClientConfig, connect
 from cli.survival import survival_of
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.result import summary_of
+from service.files.text_file import TextFileError, read_text
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
 
 job_app = typer.Typer(name="job", help="Submit jobs, watch them, read their results.", no_args_is_help=True)
 
-Client = Annotated[
-    Path, typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml: coordinator, certificate, key.")
-]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How the result is printed on standard output.")]
 JobId = Annotated[str, typer.Argument(help="Identifier of the job.")]
 
 
 @job_app.command()
 def submit(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="What to compute, over whose tables.")],
-    client: Client,
+    client: Client = DEFAULT_CLIENT,
     watch: Annotated[bool, typer.Option(help="Stay until the job has ended and print its result.")] = True,
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: submitting again with the same key gives the same job.")
@@ -74,7 +72,7 @@ def watch_job(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT)
 
 @job_app.command("list")
 def list_jobs(
-    client: Client,
+    client: Client = DEFAULT_CLIENT,
     limit: Annotated[int, typer.Option(min=0, help="At most so many, newest first; 0: all.")] = 20,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -86,7 +84,8 @@ def list_jobs(
             return
         for view in jobs:
             submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.submitted_at_s))
-            reason = f": {view.reason}" if view.reason else ""
+            asked = f"waits for the owners of {', '.join(view.waits_for_owners_of)}" if view.waits_for_owners_of else ""
+            reason = f": {view.reason or asked}" if view.reason or asked else ""
             print_text(f"{view.job_id}  {submitted}  {view.state:9}  {view.title or view.analysis}{reason}")
         if not jobs:
             say("no jobs yet")
@@ -95,7 +94,7 @@ def list_jobs(
 @job_app.command()
 def show(
     job_id: JobId,
-    client: Client,
+    client: Client = DEFAULT_CLIENT,
     plot: Annotated[Path | None, typer.Option(help="Also draw the result into this PNG file.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -135,14 +134,10 @@ def _read_job(path: Path) -> Job:
     from analyses.registry import analysis_of
 
     try:
-        job = Job.from_toml(path.read_text(encoding="utf-8"))
+        job = Job.from_toml(read_text(path))
         analysis_of(job).check_parameters(job)
-    except FileNotFoundError as error:
-        raise JobError(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise JobError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise JobError(f"{path}: cannot be read: not UTF-8 text") from error
+    except TextFileError as error:
+        raise JobError(str(error)) from error
     except JobError as error:
         raise JobError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
     return job
@@ -202,4 +197,5 @@ def _summary_as_dict(view: JobSummary) -> dict[str, Any]:
         "submitted_by": view.submitted_by,
         "submitted_at_s": view.submitted_at_s,
         "ended_at_s": view.ended_at_s or None,
+        "waits_for_owners_of": list(view.waits_for_owners_of),
     }

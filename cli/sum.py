@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
@@ -18,21 +19,20 @@ if TYPE_CHECKING:
 
 def ask(
     question: Annotated[Path, typer.Argument(help="TOML file: analysis, record, largest, ...; see examples/sum.toml.")],
-    client: Annotated[Path, typer.Option(envvar="MOIETY_CLIENT", help="The analyst's configuration.")] = Path(
-        "client.toml"
-    ),
-    output: Annotated[Format, typer.Option("--format", help="How the answer is printed.")] = Format.TEXT,
+    client: Client = DEFAULT_CLIENT,
+    output: OutputFormat = Format.TEXT,
 ) -> None:
     """Ask for a secure-sum, secure-mean or secure-histogram; nobody learns what one member contributed."""
     with exit_codes():
         from analyses.job.job import JobError
         from analyses.sums.secure_sum import SumParams
         from cli.client import ClientConfig
+        from service.files.text_file import TextFileError, read_text
 
         try:
-            text = question.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{question}: cannot be read: {error}", ExitCode.USAGE)
+            text = read_text(question)
+        except TextFileError as error:
+            fail(str(error), ExitCode.USAGE)
         try:
             params = SumParams.from_toml(text)
         except JobError as error:

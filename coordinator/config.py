@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from analyses.job.job import Finite, Name
 from service.identity import Identity, Role
 from service.logs import LogFormat
-from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
+from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
 
@@ -47,7 +47,13 @@ class Analysts(Settings):
         allowed: names as in their certificates; other analysts are refused.
     """
 
-    allowed: tuple[Name, ...] = ()
+    allowed: tuple[Name, ...]
+
+    @model_validator(mode="after")
+    def _somebody_may_ask(self) -> Self:
+        if not self.allowed:
+            raise ValueError("allowed: an empty list would let nobody submit jobs; name at least one analyst")
+        return self
 
 
 class CoordinatorConfig(Settings):
@@ -94,6 +100,7 @@ class CoordinatorConfig(Settings):
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:
                 raise ValueError(f"{what}: {repeated[0]!r} appears more than once")
+        check_addresses({party.name: party.address for party in self.parties} | {self.name: self.listen})
         return self
 
     @classmethod

@@ -170,6 +170,11 @@ class Scheduler:
             )
         return record
 
+    def waiting_parties(self, job_id: str) -> frozenset[str]:
+        """Return the parties whose owners a job waits for; none where it does not run."""
+        running = self._running.get(job_id)
+        return frozenset() if running is None else running[0].asked_parties
+
     async def _ended(self, job_id: str) -> None:
         async for event in self._journal.follow(job_id):
             if event.state.has_ended:

@@ -86,7 +86,7 @@ class CoordinatorService(CoordinatorServicer):
     async def List(self, request: ListRequest, context: Any) -> AsyncIterator[JobRecord]:  # noqa: N802
         """Stream the caller's jobs, newest first, without their texts."""
         for record in self._journal.store.records(self._caller(context), limit=request.limit):
-            yield _message(record)
+            yield self._message(record)
 
     async def Show(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
         """Stream one job of the caller."""
@@ -102,7 +102,7 @@ class CoordinatorService(CoordinatorServicer):
 
     def _parts(self, record: StoredJob) -> Iterator[JobPart]:
         texts = self._journal.store.texts(record.job_id)  # as of the record: nothing has happened since
-        yield JobPart(record=_message(record))
+        yield JobPart(record=self._message(record))
         for name, piece in texts:
             part: dict[str, Any] = {name: piece}
             yield JobPart(**part)
@@ -120,20 +120,20 @@ class CoordinatorService(CoordinatorServicer):
     def _caller(context: Any) -> str:
         return peer_identity(context).name
 
-
-def _message(record: StoredJob) -> JobRecord:
-    return JobRecord(
-        job_id=record.job_id,
-        analysis=record.analysis,
-        state=record.state,
-        reason=record.reason,
-        culprit=record.culprit,
-        stage=record.stage,
-        submitted_by=record.analyst,
-        submitted_at_s=record.submitted_at_s,
-        ended_at_s=record.ended_at_s,
-        title=record.title,
-    )
+    def _message(self, record: StoredJob) -> JobRecord:
+        return JobRecord(
+            job_id=record.job_id,
+            analysis=record.analysis,
+            state=record.state,
+            reason=record.reason,
+            culprit=record.culprit,
+            stage=record.stage,
+            submitted_by=record.analyst,
+            submitted_at_s=record.submitted_at_s,
+            ended_at_s=record.ended_at_s,
+            title=record.title,
+            waits_for_owners_of=sorted(self._scheduler.waiting_parties(record.job_id)),
+        )
 
 
 def open_store(config: CoordinatorConfig) -> JobStore:

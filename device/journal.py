@@ -12,7 +12,7 @@ from mpc.secagg.errors import RoundReusedError
 from mpc.secagg.journal import ShareKind, check_release
 from mpc.transcript import RoundId
 from service.errors import ServiceError
-from service.sqlite import transaction
+from service.files.sqlite import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rounds (

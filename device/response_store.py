@@ -15,7 +15,7 @@ from typing import Any
 
 from analyses.distribution.survey import AskedQuestion
 from service.errors import ServiceError
-from service.sqlite import transaction
+from service.files.sqlite import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (

@@ -15,7 +15,7 @@ from analyses.job.job import Finite, Name
 from party.policy import Policy
 from party.tables.ratings_config import AnyTableConfig
 from service.logs import LogFormat
-from service.settings import Address, FilePath, Settings, TlsFiles, load_settings
+from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_PARTY"
 
@@ -95,6 +95,7 @@ class PartyConfig(Settings):
     def _names_are_distinct(self) -> Self:
         if self.name in self.peers:
             raise ValueError(f"peers: {self.name!r} is this party itself")
+        check_addresses({**self.peers, self.name: self.listen, self.coordinator.name: self.coordinator.address})
         names = [table.name for table in self.tables]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
 
 from service.settings_tree import SettingsError as SettingsError
 from service.settings_tree import override, read_tree
@@ -36,14 +36,35 @@ _HOST = r"(?:[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])"
 MAX_PORT = 65535
 
 
-def _port_exists(address: str) -> str:
+def _check_address(address: str) -> str:
+    if not re.fullmatch(rf"{_HOST}:[0-9]{{1,5}}", address):
+        if re.fullmatch(_HOST, address):
+            raise ValueError("an address is host:port, and the port is missing, as in 127.0.0.1:7101")
+        if "://" in address:
+            raise ValueError("an address is host:port, as in 127.0.0.1:7101, without a scheme before it")
+        raise ValueError("an address is host:port, as in 127.0.0.1:7101; an IPv6 host stands in brackets")
     if int(address.rpartition(":")[2]) > MAX_PORT:
         raise ValueError(f"a port must not be larger than {MAX_PORT}")  # gRPC would reduce the port modulo 2^16
     return address
 
 
-Address = Annotated[str, Field(pattern=rf"^{_HOST}:[0-9]{{1,5}}$"), AfterValidator(_port_exists)]
+Address = Annotated[str, AfterValidator(_check_address)]
 """`host:port`; an IPv6 host stands in brackets. Where one listens, port 0 lets the system choose."""
+
+
+def check_addresses(addresses: Mapping[str, str]) -> None:
+    """Refuse two services at one address. Port 0, which the system replaces, is nobody's.
+
+    Args:
+        addresses: name to address.
+
+    Raises:
+        ValueError: names both.
+    """
+    found: dict[str, str] = {}
+    for name, address in addresses.items():
+        if not address.endswith(":0") and found.setdefault(address, name) != name:
+            raise ValueError(f"{found[address]!r} and {name!r} have the same address {address}; each has its own")
 
 
 class Settings(BaseModel):

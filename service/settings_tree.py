@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from service.files.text_file import TextFileError, read_text
+
 
 class SettingsError(ValueError):
     """A configuration that cannot be used; the text names the file and each wrong field, one per line."""
@@ -39,12 +41,9 @@ def read_tree(
         SettingsError: no such file, or not TOML.
     """
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise SettingsError(f"{path}: there is no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise SettingsError(f"{path}: cannot be read: {reason}") from error
+        tree = tomllib.loads(read_text(path))
+    except TextFileError as error:
+        raise SettingsError(str(error)) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
     from_environment: set[tuple[str, ...]] = set()

@@ -12,6 +12,8 @@ def summary_of(view: JobView) -> str:
     lines.append(f"submitted {_clock(view.submitted_at_s)}")
     if view.ended_at_s:
         lines[-1] += f", ended {_clock(view.ended_at_s)} after {view.ended_at_s - view.submitted_at_s:.1f} s"
+    if view.waits_for_owners_of:
+        lines.append(f"waits for approval by the owners of: {', '.join(view.waits_for_owners_of)}")
     if view.reason:
         lines.append(f"reason: {view.reason}")
     if view.culprit:

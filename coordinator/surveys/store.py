@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import ServiceError
-from service.sqlite import transaction
+from service.files.sqlite import transaction
 
 _VERSION = 1
 _SCHEMA = """

@@ -44,6 +44,29 @@ UNIT_AGAINST_COORDINATOR = "record of the joint table, against the coordinator a
 """The privacy unit of sketches under shared hash keys, which have no guarantee against a party that reveals its keys.
 An owner allows such a job by a budget of this unit; a budget of the usual unit refuses it."""
 
+BUDGET_UNITS = (
+    UNIT,
+    PERSON,
+    ROW_UNIT,
+    RATING_UNIT,
+    PERSON_AT_PARTY_UNIT,
+    EVENT_UNIT,
+    TABLE_UNIT,
+    UNIT_AGAINST_COORDINATOR,
+)
+"""The units that a party's budget can be kept in: those of all analyses over tables, the most usual one first."""
+
+
+def check_budget_unit(unit: str) -> str:
+    """Return a unit that some analysis protects.
+
+    Raises:
+        ValueError: there is no analysis that protects it; the text lists all units.
+    """
+    if unit not in BUDGET_UNITS:
+        raise ValueError(f"{unit!r} is no unit of a budget; the units are {', '.join(map(repr, BUDGET_UNITS))}")
+    return unit
+
 
 @dataclass(frozen=True)
 class Protected:

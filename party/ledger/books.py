@@ -265,7 +265,8 @@ class Books:
             raise ChargeError(f"no privacy budget is set for table {dataset!r}")
         if budget.unit != unit:
             raise ChargeError(
-                f"the privacy budget of table {dataset!r} is per {budget.unit}, but this job protects one {unit}"
+                f"the privacy budget of table {dataset!r} is of the unit {budget.unit!r}, but this job protects the "
+                f"unit {unit!r}"
             )
         return budget
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from party.ledger.entry import LedgerDamagedError, LedgerError
 from party.ledger.sql_entries import SqlEntries
 from party.ledger.store import BUSY_S, Entries
-from service.sqlite import transaction
+from service.files.sqlite import transaction
 
 _VERSION = 2
 """Version of the files that this program writes. Files of version 1 have the same tables and can be read. When such a

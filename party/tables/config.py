@@ -3,10 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Protocol, Self
 
-from pydantic import BeforeValidator, Field, StrictFloat, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictFloat,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from analyses.job.job import Finite, Name
 from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
+from dp.cost.views import UNIT, check_budget_unit
 from party.ledger.budget import Budget, BudgetError
 from party.tables.registry import source_of_file, source_of_section
 from party.tables.source import TableSource
@@ -19,7 +28,7 @@ class FirstBudget(Settings):
     Later changes are entries of the ledger, with a reason: `moiety budget set`. This section is then without effect.
     """
 
-    unit: str = "record of the joint table"
+    unit: Annotated[str, AfterValidator(check_budget_unit)] = UNIT
     period: str
     epsilon: StrictFloat
     delta: StrictFloat

@@ -10,6 +10,11 @@ import polars as pl
 from party.tables.file import NAMES_UNREADABLE, UNREADABLE, TableFile, check_names
 from party.tables.source import SourceError
 
+_UTF_16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
+"""The byte order marks of UTF-16, as they are read here."""
+
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
 
 class CsvFile(TableFile):
     """A `.csv` or `.csv.gz` file in UTF-8 whose first line names the columns.
@@ -47,11 +52,13 @@ class CsvFile(TableFile):
         try:
             # Text decoding runs ahead of the first line: bad bytes further down are for the reader of the rows to find.
             with open_text(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
-                return next(csv.reader(lines), [])
+                names = next(csv.reader(lines), [])
         except (OSError, EOFError, zlib.error):
             raise SourceError(UNREADABLE) from None
         except csv.Error:
             raise SourceError(NAMES_UNREADABLE) from None
+        _check_form(names)
+        return names
 
     def _reason_of_failure(self, numbers: Sequence[str]) -> SourceError:
         """Find the column that is not numeric, if that is why the file could not be read; one by one to save memory."""
@@ -63,3 +70,19 @@ class CsvFile(TableFile):
             if text.str.strip_chars().cast(pl.Float64, strict=False).null_count() > text.null_count():
                 return SourceError(f"column {name!r} is not numeric")
         return SourceError("its file cannot be read: lines with too many fields, or bytes that are not UTF-8 text")
+
+
+def _check_form(names: Sequence[str]) -> None:
+    """Refuse a file whose first line shows that it is empty, in another encoding, or separated by something else.
+
+    Raises:
+        SourceError: says which.
+    """
+    if not any(names):
+        raise SourceError("its file is empty, or its first line does not name the columns")
+    if names[0].startswith(_UTF_16_MARKS):
+        raise SourceError("its file is UTF-16 text; save it as UTF-8")
+    if len(names) == 1:
+        for separator, what in _OTHER_SEPARATORS.items():
+            if separator in names[0]:
+                raise SourceError(f"its columns are separated by {what}; save it with commas between the columns")

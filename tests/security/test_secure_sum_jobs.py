@@ -174,7 +174,7 @@ async def test_more_than_is_left_is_refused_and_a_smaller_job_passes(tmp_path):
 async def test_a_job_that_protects_less_than_the_budget_counts_is_refused(tmp_path, unit):
     federation = federation_in(tmp_path)
     parameters = COUNTED["secure-sum"] | {"unit": unit} | ({"party_norm": 2.0} if unit == "party" else {})
-    with pytest.raises(RefusalError, match="budget of table 'people' is per record of the joint table"):
+    with pytest.raises(RefusalError, match="budget of table 'people' is of the unit 'record of the joint table'"):
         await federation.run(job_of(parameters=parameters, **PRIVATE))
 
 

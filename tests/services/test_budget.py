@@ -139,7 +139,10 @@ def test_other_jobs_run_while_owners_think(analyst, deployment):
     result_of(analyst.run(job_of(0.5)))
     for job_id in waiting:
         assert analyst.show(job_id).state == "PROPOSED"
-        assert analyst.cancel(job_id).state == "CANCELLED"
+        while analyst.show(job_id).waits_for_owners_of != ("telco",):
+            time.sleep(0.05)
+        ended = analyst.cancel(job_id)
+        assert (ended.state, ended.waits_for_owners_of) == ("CANCELLED", ())
     assert moiety(deployment, "telco", "party", "jobs").stderr == "no job waits\n"
 
 

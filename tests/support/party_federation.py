@@ -76,7 +76,7 @@ class Federation:
             data_dir=folder,
             tls=tls,
             coordinator=CoordinatorPin(name="main", address="127.0.0.1:1"),
-            peers={name: "127.0.0.1:1" for name in self.tables if name != me},
+            peers={name: f"127.0.0.1:{port}" for port, name in enumerate(self.tables, start=2) if name != me},
             tables=(TableConfig(name="people", path=folder / "people.csv", bounds={"x0": (-1, 3), "x1": (-1, 3)}),),
             policy=self.policy,
             least_deadline_s=self.least_deadline_s,

@@ -39,6 +39,7 @@ class JobSummary:
         submitted_at_s: Unix time.
         ended_at_s: Unix time; 0 while it runs.
         title: of the job; may be empty.
+        waits_for_owners_of: names of the parties whose owners have been asked to approve the job.
     """
 
     job_id: str
@@ -51,6 +52,7 @@ class JobSummary:
     submitted_at_s: float
     ended_at_s: float
     title: str
+    waits_for_owners_of: tuple[str, ...]
 
     @property
     def has_ended(self) -> bool:
@@ -168,6 +170,7 @@ class CoordinatorClient:
 def _fields(record: Any) -> dict[str, Any]:
     """Return a record's fields; texts of the coordinator become fit for people here."""
     fields = {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}
+    fields["waits_for_owners_of"] = tuple(map(_public, fields["waits_for_owners_of"]))
     return {name: _public(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 

@@ -1,7 +1,8 @@
 from moiety.v1 import aggregation_pb2 as _aggregation_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -33,7 +34,7 @@ class ListRequest(_message.Message):
     def __init__(self, limit: _Optional[int] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job_id", "analysis", "state", "reason", "culprit", "stage", "submitted_by", "submitted_at_s", "ended_at_s", "title")
+    __slots__ = ("job_id", "analysis", "state", "reason", "culprit", "stage", "submitted_by", "submitted_at_s", "ended_at_s", "title", "waits_for_owners_of")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ANALYSIS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +45,7 @@ class JobRecord(_message.Message):
     SUBMITTED_AT_S_FIELD_NUMBER: _ClassVar[int]
     ENDED_AT_S_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_OWNERS_OF_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     analysis: str
     state: str
@@ -54,7 +56,8 @@ class JobRecord(_message.Message):
     submitted_at_s: float
     ended_at_s: float
     title: str
-    def __init__(self, job_id: _Optional[str] = ..., analysis: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., culprit: _Optional[str] = ..., stage: _Optional[str] = ..., submitted_by: _Optional[str] = ..., submitted_at_s: _Optional[float] = ..., ended_at_s: _Optional[float] = ..., title: _Optional[str] = ...) -> None: ...
+    waits_for_owners_of: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., analysis: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., culprit: _Optional[str] = ..., stage: _Optional[str] = ..., submitted_by: _Optional[str] = ..., submitted_at_s: _Optional[float] = ..., ended_at_s: _Optional[float] = ..., title: _Optional[str] = ..., waits_for_owners_of: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobPart(_message.Message):
     __slots__ = ("record", "job_json", "plan_json", "result_json")

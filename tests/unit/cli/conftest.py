@@ -90,8 +90,8 @@ name = "hub"
 address = "127.0.0.1:1"
 
 [peers]
-south = "127.0.0.1:1"
-west = "127.0.0.1:1"
+south = "127.0.0.1:2"
+west = "127.0.0.1:3"
 
 [[tables]]
 name = "visits"

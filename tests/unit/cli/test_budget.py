@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from analyses.matrix_factorization.job_plan import UNITS as RATING_UNITS
+from analyses.sums.plan import UNITS as SUM_UNITS
 from cli.main import app
+from dp.cost.views import BUDGET_UNITS, EVENT_UNIT, ROW_UNIT, UNIT_AGAINST_COORDINATOR
 
 
 def moiety(config: Path, *arguments: str):
@@ -27,6 +30,19 @@ def test_a_budget_is_set_shown_and_remembered_with_its_reason(party_config):
     assert [entry["reason"] for entry in entries] == ["yearly review", "the board agreed"]
     text = moiety(party_config, "history").stdout
     assert "visits: epsilon 6 at delta 1e-06 per record of the joint table, period '2027': the board agreed" in text
+
+
+def test_a_unit_that_no_analysis_protects_is_refused_with_those_that_there_are(party_config):
+    given = ["visits", "--epsilon", "4", "--delta", "1e-6", "--period", "2026", "--reason", "first", "--unit"]
+    refused = moiety(party_config, "set", *given, "persons")
+    assert refused.exit_code == 2
+    assert "'persons' is no unit of a budget; the units are 'record of the joint table', 'person'," in refused.stderr
+    assert moiety(party_config, "set", *given, "person").exit_code == 0
+
+
+def test_every_unit_that_a_refusal_quotes_is_a_unit_of_budgets():
+    units = {UNIT_AGAINST_COORDINATOR, ROW_UNIT, EVENT_UNIT, *SUM_UNITS.values(), *RATING_UNITS.values()}
+    assert units <= set(BUDGET_UNITS)
 
 
 def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):

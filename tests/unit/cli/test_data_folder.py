@@ -18,7 +18,7 @@ COORDINATOR = {"name": "hub", "address": "127.0.0.1:1"}
 DATA_DIR = "/proc/nope/x"
 """In a folder in which nobody can make one."""
 
-PEERS = {"south": "127.0.0.1:1", "west": "127.0.0.1:1"}
+PEERS = {"south": "127.0.0.1:2", "west": "127.0.0.1:3"}
 SET_BUDGET = ["visits", "--epsilon", "4", "--delta", "1e-6", "--period", "2026", "--reason", "first"]
 
 
@@ -46,7 +46,10 @@ def folder(tmp_path: Path) -> Path:
     sections = {"tls": tls_files("ann"), "coordinator": COORDINATOR}
     (tmp_path / "device.toml").write_text(toml(device, sections) + records)
     hub = {"name": "hub", "federation": "clinics", "listen": "127.0.0.1:0", "store": f"{DATA_DIR}/jobs.sqlite"}
-    listed = "".join(f'[[parties]]\nname = "{name}"\naddress = "127.0.0.1:1"\n' for name in ("north", "south", "west"))
+    listed = "".join(
+        f'[[parties]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\n'
+        for port, name in ((1, "north"), (2, "south"), (3, "west"))
+    )
     sections = {"tls": tls_files("hub"), "analysts": {"allowed": ["ada"]}}
     (tmp_path / "coordinator.toml").write_text(toml(hub, sections) + listed)
     return tmp_path

@@ -35,9 +35,9 @@ def assert_refused(result: Result, code: int, *words: str) -> None:
 
 def test_no_client_configuration_is_a_usage_error(job_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MOIETY_CLIENT", raising=False)
+    monkeypatch.chdir(job_file.parent)
     result = moiety("submit", job_file)
-    assert result.exit_code == 2
-    assert "MOIETY_CLIENT" in result.output
+    assert_refused(result, 2, "client.toml: there is no such file; --client or MOIETY_CLIENT names your client.toml")
 
 
 def test_a_wrong_path_of_the_job(client: Path, tmp_path: Path) -> None:
@@ -75,6 +75,11 @@ def test_a_folder_instead_of_a_job(client: Path, tmp_path: Path) -> None:
 def test_a_job_that_is_not_right(client: Path, job_file: Path, before: str, after: str, words: str) -> None:
     job_file.write_text(job_file.read_text().replace(before, after))
     assert_refused(moiety("submit", job_file, "--client", client), 2, f"{job_file}: ", words)
+
+
+def test_a_job_with_a_byte_order_mark_is_read(client: Path, job_file: Path) -> None:
+    job_file.write_bytes(b"\xef\xbb\xbf" + job_file.read_bytes())
+    assert_refused(moiety("submit", job_file, "--client", client), 3, "nothing listens at its address")
 
 
 def test_a_job_that_is_not_text(client: Path, job_file: Path) -> None:

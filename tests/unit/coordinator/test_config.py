@@ -59,6 +59,21 @@ def test_the_environment_overrides(file: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (config.max_running_jobs, config.analysts.allowed) == (5, ("grace",))
 
 
+def test_two_parties_at_one_address_are_refused(file: Path) -> None:
+    file.write_text(TEXT.replace("south:7401", "north:7401"))
+    assert "'north' and 'south' have the same address north:7401; each has its own" in refusal(file)
+
+
+def test_a_party_at_the_coordinators_own_address_is_refused(file: Path) -> None:
+    file.write_text(TEXT.replace("south:7401", "0.0.0.0:7400"))
+    assert "'south' and 'coordinator' have the same address 0.0.0.0:7400" in refusal(file)
+
+
+def test_a_list_of_analysts_that_is_empty_is_refused(file: Path) -> None:
+    file.write_text(TEXT.replace('allowed = ["ada"]', "allowed = []"))
+    assert "analysts: allowed: an empty list would let nobody submit jobs; name at least one analyst" in refusal(file)
+
+
 def test_a_party_named_twice_is_refused(file: Path) -> None:
     file.write_text(TEXT.replace('name = "south"', 'name = "north"'))
     assert "parties: 'north' appears more than once" in refusal(file)

@@ -167,14 +167,16 @@ async def test_a_job_that_protects_from_the_coordinator_alone_needs_a_budget_tha
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     usual, allowing, other = (Federation(tables, tmp_path / name, policy=policy) for name in ("a", "b", "c"))
-    with pytest.raises(RefusalError, match="this job protects one record of the joint table, against the coordinator"):
+    with pytest.raises(
+        RefusalError, match="this job protects the unit 'record of the joint table, against the coordinator"
+    ):
         await reserve_at_bank(usual, job_with_sketches(500.0))
     allow_sketches(allowing)
     assert await reserve_at_bank(allowing, job_with_sketches(500.0)) == []
     (entry,) = [e for e in allowing.ledgers["bank"].history() if e.kind == "reserved"]
     assert entry.what.unit == UNIT_AGAINST_COORDINATOR
     allow_sketches(other)
-    with pytest.raises(RefusalError, match="is per record of the joint table, against the coordinator alone"):
+    with pytest.raises(RefusalError, match="is of the unit 'record of the joint table, against the coordinator alone'"):
         await reserve_at_bank(other, job_of(1.0))
 
 

@@ -57,6 +57,20 @@ def test_reads_every_section_of_the_file(party_toml: Path) -> None:
     assert table.column("length of stay").upper == 30.5
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("[::1]:7103", "south.example.org:7101", "'south' and 'west' have the same address south.example.org:7101"),
+        ("[::1]:7103", "127.0.0.1:7101", "'west' and 'north' have the same address 127.0.0.1:7101"),
+        ("[::1]:7103", "127.0.0.1:7100", "'west' and 'coordinator' have the same address 127.0.0.1:7100"),
+    ],
+)
+def test_two_services_at_one_address_are_refused(party_toml: Path, before: str, after: str, words: str) -> None:
+    party_toml.write_text(PARTY_TOML.replace(before, after))
+    with pytest.raises(SettingsError, match=words):
+        load(party_toml)
+
+
 def test_what_the_file_leaves_out_has_cautious_defaults(party_toml: Path) -> None:
     config = load(party_toml)
     assert (config.listen, config.blas_threads, config.log_format) == ("127.0.0.1:7101", 1, "console")
@@ -214,6 +228,7 @@ def test_the_password_of_a_ledgers_database_is_not_shown(party_toml: Path) -> No
     ("section", "complaint"),
     [
         (BUDGET.replace("= 4", "= -4"), "first_budget: epsilon: must be positive"),
+        (BUDGET + 'unit = "people"\n', "first_budget.unit: 'people' is no unit of a budget; the units are 'record of"),
         (BUDGET.replace("= 4", "= nan"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= inf"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= 1e-310"), "not a subnormal number"),

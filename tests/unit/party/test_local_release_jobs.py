@@ -78,7 +78,7 @@ async def test_values_that_are_no_category_or_count_show_in_their_owners_report_
 async def test_single_events_are_charged_to_a_budget_for_events_only(tables, tmp_path):
     federation = Federation(tables, tmp_path)
     wanted = job("moments", method="threshold", threshold=6)
-    with pytest.raises(RefusalError, match="is per record of the joint table, but this job protects one event"):
+    with pytest.raises(RefusalError, match="'record of the joint table', but this job protects the unit 'event'"):
         await federation.reserve(wanted)
     for ledger in federation.ledgers.values():
         ledger.set_budget("people", budget(100.0, delta=1e-5, period="2027", unit="event"), "test")

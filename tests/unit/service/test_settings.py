@@ -101,8 +101,22 @@ def test_bad_toml_is_named_with_its_place(file: Path) -> None:
 
 
 def test_file_that_is_not_text_is_named(file: Path) -> None:
-    file.write_bytes(b"\xff\xfe")
-    assert refusal(file) == f"{file}: cannot be read: not UTF-8 text"
+    file.write_bytes(b'name = "north"\nfederation = "M\xfcnchen"\n')
+    assert refusal(file) == (
+        f"{file}: cannot be read: not UTF-8 text, line 2 has bytes of another encoding; save the file as UTF-8"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_file_in_utf_16_is_said_to_be_that(file: Path, encoding: str) -> None:
+    file.write_text("\ufeff" + file.read_text(), encoding=encoding)
+    assert refusal(file) == f"{file}: cannot be read: the file is UTF-16 text; save it as UTF-8"
+
+
+def test_a_byte_order_mark_of_utf_8_is_left_out(file: Path) -> None:
+    before = load(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert load(file) == before
 
 
 def test_each_wrong_field_gets_a_line(file: Path) -> None:
@@ -160,9 +174,23 @@ def test_text_in_place_of_a_list_is_not_shown(file: Path) -> None:
     assert "hunter2" not in text
 
 
-@pytest.mark.parametrize("address", ["north", "north:", ":7000", "north:port", "http://north:7000", "north:7000\n"])
-def test_addresses_need_host_and_port(file: Path, address: str) -> None:
-    assert "listen" in refusal(file, MOIETY_EXAMPLE__LISTEN=address)
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("north", "the port is missing, as in 127.0.0.1:7101"),
+        ("10.0.0.1", "the port is missing"),
+        ("http://north:7000", "without a scheme before it"),
+        ("north:", "an address is host:port"),
+        (":7000", "an address is host:port"),
+        ("north:port", "an address is host:port"),
+        ("::1:7000", "an IPv6 host stands in brackets"),
+        ("north:7000\n", "an address is host:port"),
+    ],
+)
+def test_addresses_need_host_and_port(file: Path, address: str, words: str) -> None:
+    text = refusal(file, MOIETY_EXAMPLE__LISTEN=address)
+    assert "listen: an address is host:port" in text
+    assert words in text
 
 
 @pytest.mark.parametrize("address", ["north:65536", "127.0.0.1:99999", "[::1]:70000"])

@@ -17,6 +17,7 @@ VIEW = JobView(
     submitted_at_s=1_700_000_000.0,
     ended_at_s=0.0,
     title="",
+    waits_for_owners_of=(),
     job_json="{}",
     plan_json="",
     result_json="",
@@ -28,6 +29,11 @@ def test_a_job_that_has_not_ended_shows_its_state() -> None:
     assert lines[0] == "job 0123456789abcdef: pca, SUBMITTED"
     assert "ended" not in lines[1]
     assert len(lines) == 2
+
+
+def test_a_job_that_waits_for_owners_names_their_parties() -> None:
+    shown = summary_of(replace(VIEW, state="PROPOSED", waits_for_owners_of=("bank", "telco")))
+    assert "waits for approval by the owners of: bank, telco" in shown
 
 
 def test_a_failure_shows_reason_culprit_and_stage() -> None:

@@ -147,7 +147,10 @@ def test_tables_do_not_share_a_budget():
     ("job", "words"),
     [
         (wanted("job-1", dataset="unknown"), "no privacy budget is set for table 'unknown'"),
-        (wanted("job-1", unit="rating"), "is per record of the joint table, but this job protects one rating"),
+        (
+            wanted("job-1", unit="rating"),
+            "is of the unit 'record of the joint table', but this job protects the unit 'rating'",
+        ),
         (replace(wanted("job-1"), events=dict.fromkeys(VIEWS, ())), "states no cost"),
         (
             replace(wanted("job-1"), events=dict.fromkeys(VIEWS, ADDED)),

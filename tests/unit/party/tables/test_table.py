@@ -131,7 +131,12 @@ REFUSED_BY_NAMES = {
     "names of its columns cannot be read ": ("visits.parquet", b"this is no Parquet file"),
     "column 'age' is missing in its file": ("visits.csv", b"patient,stay\n1,2\n"),
     "column 'patient' is missing in its file": ("visits.csv", b"age,stay\n1,2\n"),
-    "column 'age' is missing in its file ": ("visits.csv", b""),
+    "its file is empty, or its first line does not name the columns": ("visits.csv", b""),
+    "its file is empty, or its first line ": ("visits.csv", b"\n1,2,3\n"),
+    "its file is UTF-16 text; save it as UTF-8": ("visits.csv", "\ufeffpatient,age,stay\n1,2,3\n".encode("utf-16-le")),
+    "its columns are separated by semicolons": ("visits.csv", b"patient;age;stay\n1;2;3\n"),
+    "its columns are separated by tabs": ("visits.csv", b"patient\tage\tstay\n1\t2\t3\n"),
+    "bytes that are not UTF-8 text": ("visits.csv", "patient,age,stay\nM\xfcller,2,3\n".encode("latin-1")),
     "column 'age' is missing in its file  ": ("visits.csv", b"patient,\xff,stay\n1,2,3\n"),
     "column 'age' appears more than once in its file": ("visits.csv", b"patient,age,stay,age\n1,2,3,4\n"),
 }
