@@ -190,7 +190,7 @@ def _sum_noise() -> SumNoise:
 
 
 def _masked_counts(view: View, n_survivors: int) -> AdditiveTarget:
-    moved = {view: SumSensitivity(k, k, ADJACENCY[view], "u") for view, k in (("coordinator", 1), ("coalition", 2))}
+    moved = {view: SumSensitivity(of.squared_l2, of.l1, ADJACENCY[view], "u") for view, of in CELL_SENSITIVITY.items()}
     noise = SumNoise(0, 6, (3, 4, 5), _T, moved, int(2 / MEAN_UNIT))
     difference = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
     return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, difference))

@@ -320,7 +320,10 @@ def test_a_table_with_more_rows_than_allowed_is_clipped_and_only_its_owner_hears
     ("changes", "words"),
     [
         ({"parameters": {"units": 10}}, "max_rows"),
-        ({"parameters": {"max_rows": 10}}, "parameters.units: must be given for sums and means"),
+        (
+            {"parameters": {"max_rows": 10}},
+            "parameters.units: must be given for sums and means without a privacy target",
+        ),
         ({"parameters": {"max_rows": 10, "units": 10, "edges": [1, 2]}}, "for a histogram"),
         ({"parameters": {"max_rows": 10, "units": 10, "weight": 0}}, "for a mean"),
         ({"parameters": {"max_rows": 10, "units": 10, "unit": "party"}}, "party_norm"),
@@ -367,3 +370,31 @@ def test_the_scale_of_a_column_is_the_widest_of_all_parties():
     schemas = [make_schema(party) for party in PARTIES]
     schemas[3] = make_schema(PARTIES[3], ((0.0, 50.0), (-4.0, 2.0)))
     assert make_plan(make_job(), schemas).rows.scales == (50.0, 4.0)
+
+
+@pytest.mark.parametrize("extra", [{}, {"row_norm": 0.5}], ids=["box", "norm"])
+def test_planned_units_leave_at_worst_a_tenth_of_the_noise_to_rounding(extra):
+    job = make_job(**PRIVATE, parameters={"max_rows": 5000, **extra})
+    result, _, _, plan = run(job, make_tables())
+    deviation = np.sqrt(float(plan.noise.variance(plan.topology.fewest_survivors)))
+    assert 0 < plan.worst_rounding <= deviation / 10 < 2 * plan.worst_rounding
+    assert result["worst_rounding"] == pytest.approx(
+        plan.worst_rounding / plan.params.units * np.array(plan.rows.scales)
+    )
+    assert result["standard_errors"] == pytest.approx(deviation / plan.params.units * np.array(plan.rows.scales))
+
+
+def test_planned_units_stay_within_what_the_sum_can_hold():
+    plan = plan_of(make_job(**PRIVATE, parameters={"max_rows": 1 << 40}), make_tables())
+    assert plan.params.units * (1 << 40) <= 1 << 53
+    assert plan.worst_rounding > np.sqrt(float(plan.noise.variance(plan.topology.fewest_survivors))) / 10
+
+
+def test_rounding_moves_an_exact_sum_by_little_and_never_by_more_than_stated():
+    """40 rows of each of 7 parties in 16 units of 30: toward zero they would lose some 260 together."""
+    tables = make_tables()
+    result, *_ = run(make_job(parameters={"max_rows": 40, "units": 16}), tables)
+    off = np.abs(np.array(result["sum"]) - sum(table.values.sum(axis=0) for table in tables))
+    assert (off <= np.array(result["worst_rounding"])).all()
+    assert off[0] < 6 * np.sqrt(280 / 12) * 30 / 16
+    assert result["standard_errors"] == [0.0, 0.0]

@@ -105,5 +105,5 @@ def test_no_samples_are_none_and_one_key_is_read():
     ],
 )
 def test_arguments_out_of_range_or_inexact_are_refused(shape, mean, size):
-    with pytest.raises(ValueError, match="shape|mean|samples"):
+    with pytest.raises(ValueError, match=r"shape|mean|samples"):
         sample_laplace_share(InsecureTestEntropy("range"), shape, mean, size)
