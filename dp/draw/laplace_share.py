@@ -4,7 +4,7 @@ A Polya, or negative binomial, variable of shape k > 0 and ratio 0 < r < 1 has P
 - 1) / j! and the generating function ((1 - r) / (1 - r z))^k. So shapes add up: independent shares of shapes k_1, ...,
 k_n have a sum of shape k_1 + ... + k_n. The difference of two variables of shape 1, which are geometric, is discrete
 Laplace noise, P(x) proportional to r^|x|. Hence parties can each draw a share of noise of which nobody knows the whole
-[Goryczka and Xiong, "A comprehensive comparison of multiparty secure additions with differential privacy", 2017].
+[GoryczkaXiong17].
 """
 
 from fractions import Fraction

@@ -63,6 +63,15 @@ def test_counts_err_at_most_1_point_3_times_as_much_as_under_a_central_geometric
     assert found.standard_deviation("coordinator") <= 1.3 * central_deviation(epsilon, 1)
 
 
+@pytest.mark.parametrize(
+    ("n_parties", "colluding", "deviations"), [(5, 2, (3.36, 1.63, 0.227)), (3, 1, (3.24, 1.57, 0.220))]
+)
+def test_the_deviations_are_those_of_decision_023(n_parties, colluding, deviations):
+    for epsilon, stated in zip((0.5, 1.0, 4.0), deviations, strict=True):
+        found = quietest(n_parties=n_parties, colluding=colluding, epsilon=epsilon)
+        assert found.standard_deviation("coordinator") == pytest.approx(stated, rel=0.004)
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize(("n_parties", "colluding"), [(3, 1), (5, 2)])
 def test_one_large_number_errs_at_most_1_point_3_times_as_much(n_parties, colluding, epsilon):
