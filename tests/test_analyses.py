@@ -30,6 +30,7 @@ OF_ITS_OWN = {
     "sums": {
         "noise",
         "records",
+        "quietest",
         "round",
         "row_vectors",
         "secure_sum",
