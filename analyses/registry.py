@@ -11,6 +11,7 @@ from analyses.job.text import lines_of_result
 from analyses.least_squares import protocol as least_squares
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.low_rank import protocol as low_rank
+from analyses.matrix_factorization import protocol as matrix_factorization
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pca import protocol as pca
 from analyses.power_moments import protocol as moments
@@ -22,6 +23,7 @@ OFFERED = (
     least_squares.ANALYSIS,
     logistic_regression.ANALYSIS,
     low_rank.ANALYSIS,
+    matrix_factorization.ANALYSIS,
     moments.ANALYSIS,
     pattern_count.ANALYSIS,
     pca.ANALYSIS,

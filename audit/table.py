@@ -31,6 +31,8 @@ from audit.additive import (
     gram_difference,
 )
 from audit.entry import Entry, Published
+from audit.factors import horizontal as horizontal_factors
+from audit.factors import vertical as vertical_factors
 from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from audit.local import LloydTarget, TreeRelease
 from audit.local_responses import LOCAL_RESPONSES
@@ -340,6 +342,18 @@ TARGETS: dict[str, Entry] = {
         "masked counts with shares of Laplace noise, 4 of 5 members survive",
         ("secure-histogram:noise",),
         lambda view: _masked_counts(view, 4),
+    ),
+    **_both(
+        "factors",
+        "two rounds of a factorization about one user, 3 of 4 members survive",
+        ("matrix-factorization:horizontal",),
+        horizontal_factors,
+    ),
+    **_both(
+        "factors-vertical",
+        "a sweep of a factorization about one rating, 3 of 4 members survive",
+        ("matrix-factorization:vertical",),
+        vertical_factors,
     ),
     **_both("devices", "sum over 5 of 6 devices", _ways(_SUMS, "devices"), lambda view: _devices(view, 6, 5)),
     **_both(

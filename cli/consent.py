@@ -123,9 +123,8 @@ def recommend(
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to `moiety party`."""
-    for command in (jobs, approve, refuse, report):
+    for command in (jobs, approve, refuse, report, recommend):
         app.command()(command)
-    app.command(hidden=True)(recommend)  # no job can name the analysis yet whose model it reads
 
 
 def _lines_of(question: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ class _Subcommand(NamedTuple):
 
 SUBCOMMANDS = {
     "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
+    "new": _Subcommand("cli.federation.new", "new", "Make the folders of a new federation, one for each member."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
     "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
@@ -24,7 +25,7 @@ SUBCOMMANDS = {
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
-    "pki": _Subcommand("cli.pki", "pki_app", "Make the certificates of a federation."),
+    "pki": _Subcommand("cli.federation.requests", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }

@@ -144,5 +144,14 @@ DEMOS = (
             Option("out", Path, "Folder for the plot and the JSON.", default=Path("demo-results")),
         ),
     ),
+    Demo(
+        "matrix-factorization",
+        "Which lecturers a student would rate highly, from the ratings that three halls keep of their own students.",
+        (
+            EPSILON,
+            Option("rank", int, "p, length of an item's vector; 0: offsets alone.", "parameters.rank", limits=(0, 64)),
+            Option("out", Path, "Folder for the plot and the JSON.", default=Path("demo-results")),
+        ),
+    ),
 )
 """In the order in which they are listed; PCA, the first to try, stands apart."""

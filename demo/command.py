@@ -21,7 +21,7 @@ CIRCUIT_TIMEOUT_S = 300.0
 
 demo_app = typer.Typer(name="demo", help="Run a whole federation on this machine, on real data.", no_args_is_help=True)
 
-Rows = Annotated[int | None, typer.Option(min=100, help="Connections to use; all 145,586 where absent.")]
+Rows = Annotated[int | None, typer.Option(min=100, help="Rows of the data set to use; all where absent.")]
 Keep = Annotated[
     Path | None, typer.Option(help="New folder for tables, certificates, configurations and logs; kept afterwards.")
 ]

@@ -19,18 +19,21 @@ from cli.client import ClientConfig, connect
 from cli.terminal.output import ExitCode, fail, say
 from cli.terminal.progress import event_printer
 from demo.catalogue import Demo
-from demo.data_sets import ages, kdd
+from demo.data_sets import ages, kdd, ratings
 from demo.data_sets.ages import AgeParties, write_age_parties
 from demo.data_sets.kdd import KddParties, write_kdd_parties
+from demo.data_sets.ratings import RatingParties, write_lecturer_parties, write_student_parties
 from demo.local_deployment import LocalDeployment
 from transport.calls.coordinator_client import JobView
 
-Parties = KddParties | AgeParties
+Parties = KddParties | AgeParties | RatingParties
 """What the parties of a demo hold."""
 
 DATA_SETS: Mapping[str, tuple[str, Callable[..., Parties]]] = {
     kdd.TABLE_NAME: (kdd.DESCRIPTION, write_kdd_parties),
     ages.TABLE_NAME: (ages.DESCRIPTION, write_age_parties),
+    ratings.BY_STUDENT: (ratings.DESCRIPTIONS[ratings.BY_STUDENT], write_student_parties),
+    ratings.BY_LECTURER: (ratings.DESCRIPTIONS[ratings.BY_LECTURER], write_lecturer_parties),
 }
 """Name of the table that an example asks for to what it is about, and what writes it."""
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,6 +31,25 @@ class DeploymentError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class LocalRatings:
+    """What a table of ratings declares beside the bounds of its column of ratings.
+
+    Attributes:
+        user, item, rating: names of its columns.
+        items: how many there are, called 0, 1, 2, ...
+        users: how many there may be.
+        ratings_per_user: about how many a user has.
+    """
+
+    user: str
+    item: str
+    rating: str
+    items: int
+    users: int
+    ratings_per_user: int
+
+
+@dataclass(frozen=True)
 class LocalTable:
     """A table of one party.
 
@@ -43,6 +62,7 @@ class LocalTable:
         on_request: columns that only jobs get that name them.
         person_column, most_rows_per_person: whose the rows are, and how many of one person count, if it says so.
         unit: of its first budget.
+        ratings: what a table of ratings declares; None for a table of rows.
     """
 
     name: str
@@ -54,10 +74,13 @@ class LocalTable:
     person_column: str | None = None
     most_rows_per_person: int | None = None
     unit: str = "record of the joint table"
+    ratings: LocalRatings | None = None
 
     @property
     def usual_bounds(self) -> dict[str, tuple[float, float]]:
-        """Bounds of the columns of a job that names none."""
+        """Bounds of the columns of a job that names none; a table of ratings has no columns to be named."""
+        if self.ratings is not None:
+            return {}
         return {name: bounds for name, bounds in self.bounds.items() if name not in self.on_request}
 
 
@@ -233,6 +256,7 @@ class LocalDeployment:
                 "tls": tls_files(name),
                 "coordinator": {"name": COORDINATOR_NAME, "address": self.addresses[COORDINATOR_NAME]},
                 "peers": {peer: self.addresses[peer] for peer in self.tables if peer != name},
+                "ledger": {"may_begin": True},
                 "policy.automatic": {"max_epsilon_per_job": self.budget[0], "analysts": [ANALYST_NAME]},
                 **self.policy.get(name, {}),
             }
@@ -241,7 +265,8 @@ class LocalDeployment:
                 ids: dict[str, Any] = {} if table.id_column is None else {"id_column": table.id_column}
                 if table.person_column is not None:
                     ids |= {"person_column": table.person_column, "most_rows_per_person": table.most_rows_per_person}
-                text += "\n[[tables]]\n" + toml({"name": table.name, "path": str(table.path), **ids})
+                kind = {} if table.ratings is None else {"kind": "ratings", **asdict(table.ratings)}
+                text += "\n[[tables]]\n" + toml({"name": table.name, "path": str(table.path), **kind, **ids})
                 text += toml({"rows": list(table.rows), "on_request": list(table.on_request)})
                 epsilon, delta = self.budget
                 text += "\n[tables.first_budget]\n"

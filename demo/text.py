@@ -6,6 +6,9 @@ from typing import Any
 from cli.terminal.output import this_command
 from dp.cost.report import ceil_to_digits
 
+MIN_MEGABYTES = 0.1
+"""What is less is said in kilobytes."""
+
 
 def epsilon_against(privacy: Mapping[str, Any], view: str, digits: int = 3) -> str:
     """Return the epsilon of a view, rounded up to some significant digits."""
@@ -31,7 +34,10 @@ def privacy_lines(privacy: Mapping[str, Any], alone: str = "", together: str = "
 
 def job_line(seconds: float, bytes_sent: Mapping[str, int]) -> str:
     """Return the line on time and bytes."""
-    sent = ", ".join(f"{party} {n / 1e6:.1f} MB" for party, n in bytes_sent.items())
+    sent = ", ".join(
+        f"{party} {n / 1e6:.1f} MB" if n >= MIN_MEGABYTES * 1e6 else f"{party} {n / 1e3:.0f} kB"
+        for party, n in bytes_sent.items()
+    )
     return f"  job       {seconds:.1f} s; sent: {sent}"
 
 

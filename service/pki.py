@@ -1,4 +1,4 @@
-"""Certificates of a federation: one authority, one certificate per member. Pure functions; `cli.pki` writes the files.
+"""Certificates of a federation: one authority, one certificate per member. Pure functions; files are the command's.
 
 A certificate states one identity URI and the DNS name derived from it, never a host or an address: a member may move
 without a new certificate. ECDSA on P-256 with SHA-256 throughout.
@@ -51,11 +51,29 @@ def create_authority(federation: str, *, days: int, now: datetime.datetime) -> K
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(signs_certificates=True), critical=True)
     )
-    return _signed(builder, key, key)
+    return KeyPair(_signed(builder, key), private_pem(key))
 
 
 def issue(authority: KeyPair, role: Role, name: str, *, days: int, now: datetime.datetime) -> KeyPair:
     """Issue a fresh key and a certificate for one member of the authority's federation.
+
+    Raises:
+        ValueError: as `certify`.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    return KeyPair(certify(authority, role, name, key.public_key(), days=days, now=now), private_pem(key))
+
+
+def certify(
+    authority: KeyPair,
+    role: Role,
+    name: str,
+    public_key: ec.EllipticCurvePublicKey,
+    *,
+    days: int,
+    now: datetime.datetime,
+) -> bytes:
+    """Issue a certificate, PEM, for one member of the authority's federation, who has the private key.
 
     Parties and the coordinator may serve and dial, analysts and devices only dial. The certificate never outlives the
     authority.
@@ -83,18 +101,17 @@ def issue(authority: KeyPair, role: Role, name: str, *, days: int, now: datetime
     purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVING_ROLES:
         purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
-    key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.dns_name)]
     until = ca_certificate.not_valid_after_utc
     builder = (
-        _certificate(subject, ca_certificate.subject, key.public_key(), days=days, now=now, until=until)
+        _certificate(subject, ca_certificate.subject, public_key, days=days, now=now, until=until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
     )
-    return _signed(builder, ca_key, key)
+    return _signed(builder, ca_key)
 
 
 def issue_all(
@@ -175,10 +192,12 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _signed(
-    builder: x509.CertificateBuilder, ca_key: ec.EllipticCurvePrivateKey, key: ec.EllipticCurvePrivateKey
-) -> KeyPair:
-    return KeyPair(
-        builder.sign(ca_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a private key as PEM without a password."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def _signed(builder: x509.CertificateBuilder, ca_key: ec.EllipticCurvePrivateKey) -> bytes:
+    return builder.sign(ca_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

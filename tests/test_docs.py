@@ -35,7 +35,7 @@ def test_every_link_leads_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
 def test_every_path_of_a_module_exists(page):
     text = re.sub(r"\]\([^)]*\)", "]", page.read_text(encoding="utf-8"))  # links have a test of their own
-    paths = set(re.findall(rf"\b(?:{FOLDERS})/[\w/]+\.(?:py|toml|md|proto|json)\b", text))
+    paths = set(re.findall(rf"(?<![\w/])(?:{FOLDERS})/[\w/]+\.(?:py|toml|md|proto|json)\b", text))
     assert sorted(path for path in paths if not (REPOSITORY / path).exists()) == []
 
 

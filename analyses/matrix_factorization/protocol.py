@@ -258,7 +258,9 @@ class _Hosted:
 
 
 def answer(plan: FactorJobPlan, model: FactorModel, rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer: the model on its lattice, whose it is, who was in which round, and the privacy cost.
+    """Return the answer: the model on its lattice, whose it is, which rounds were paid and opened, the privacy cost.
+
+    All rounds are committed at once, so all of them are paid, also those after the last that was opened.
 
     Args:
         plan: of the job.
@@ -277,7 +279,8 @@ def answer(plan: FactorJobPlan, model: FactorModel, rounds: Sequence[dict[str, A
         "centre": plan.centre,
         "bounds": list(plan.bounds),
         "rank": plan.rank,
-        "rounds_planned": plan.n_sums,
+        "rounds_paid": list(range(plan.n_sums)),
+        "rounds_opened": list(range(len(rounds))),
         "rounds": list(rounds),
         "privacy": plan.privacy_report(),
     }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dp.cost.report import describe
+from analyses.job.text import privacy_lines
 
 
 def lines(result: dict[str, Any]) -> list[str]:
@@ -10,7 +10,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     offsets, units, rounds = result["offsets"], result["units"], result["rounds"]
     found = [
         f"matrix factorization, {result['setting']}: {len(offsets)} {result['of']}, rank {result['rank']}",
-        f"rounds opened: {len(rounds)} of {result['rounds_planned']}",
+        f"rounds paid: {_numbers(result['rounds_paid'])}; opened: {_numbers(result['rounds_opened'])}",
     ]
     for number, one in enumerate(rounds):
         lost = ", ".join(f"{name} (from {stage} on)" for name, stage in one["vanished"].items())
@@ -19,4 +19,9 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"offsets about {result['centre']:g}: from {min(offsets) / units:+.3f} to {max(offsets) / units:+.3f} "
         "(vectors and all values: --format json)"
     )
-    return [*found, *describe(result["privacy"])]
+    return [*found, "", *privacy_lines(result)]
+
+
+def _numbers(rounds: list[int]) -> str:
+    """Return the numbers of consecutive rounds, which begin with 0."""
+    return "0" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"

@@ -1,4 +1,7 @@
-"""The pictures of results: of a PCA and of distributions. They show what was released, and never a row of anybody."""
+"""The pictures of results: of a PCA, of distributions, of errors over epsilon.
+
+They show what was released, and never a row of anybody.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +42,11 @@ def plot_pca(result: dict[str, Any], path: Path, *, exact_eigenvalues: Sequence[
 
 
 def plot_distribution(
-    results: Mapping[str, Mapping[str, Any]], path: Path, *, exact: Sequence[float] | None = None
+    results: Mapping[str, Mapping[str, Any]],
+    path: Path,
+    *,
+    exact: Sequence[float] | None = None,
+    quantity: str = "value",
 ) -> None:
     """Draw estimated densities with their 95 % intervals as a PNG, one panel each.
 
@@ -47,6 +54,7 @@ def plot_distribution(
         results: label to a result of `analyses.distribution.protocol.coordinator`, all with the same edges.
         path: the file to write.
         exact: probabilities of the buckets where somebody holds all data, as in the demo: drawn behind the others.
+        quantity: what is distributed, with its unit.
 
     Raises:
         PlotError: matplotlib is not installed.
@@ -57,7 +65,7 @@ def plot_distribution(
         edges, found = np.array(result["edges"]), np.array(result["probabilities"])
         widths = np.diff(edges)
         if exact is not None:
-            axes.stairs(np.array(exact) / widths, edges, fill=True, color=EXACT_COLOUR, label="exact (demo only)")
+            axes.stairs(np.array(exact) / widths, edges, fill=True, color=EXACT_COLOUR, label="exact, no privacy")
         if half := result["half_widths"]:
             reach = np.array(half["probabilities"])
             low, high = np.maximum(found - reach, 0) / widths, (found + reach) / widths
@@ -71,10 +79,41 @@ def plot_distribution(
                 label="95 % interval",
             )
         axes.stairs(found / widths, edges, color=PRIVATE_COLOUR, label="private (released)")
-        axes.set(xlabel="value", title=label)
-        axes.legend(loc="upper right", frameon=False)
+        axes.set(xlabel=quantity, title=label)
+        axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set(ylabel="density")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.savefig(path)
+
+
+def plot_errors(
+    errors: Mapping[str, Mapping[str, float]], without_noise: Mapping[str, float], path: Path, *, title: str
+) -> None:
+    """Draw errors over epsilon as a PNG, and those without noise as level lines.
+
+    Args:
+        errors: label to epsilon, as text, to error.
+        without_noise: label to error.
+        path: the file to write.
+        title: what the errors are of.
+
+    Raises:
+        PlotError: matplotlib is not installed.
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    for label, of in errors.items():
+        axes.plot([float(epsilon) for epsilon in of], list(of.values()), "o-", label=label)
+    for style, (label, error) in zip(("--", "-.", ":"), without_noise.items(), strict=True):
+        axes.axhline(error, color="black", linewidth=0.9, linestyle=style, label=label)
+    ticks = sorted({float(epsilon) for of in errors.values() for epsilon in of})
+    axes.set(xscale="log", xlabel="epsilon", ylabel="mean squared error", title=title)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.legend(loc="upper right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
 
 

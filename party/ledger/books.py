@@ -254,6 +254,11 @@ class Books:
             return self._orders_of[account]
         return orders_of_budget(budget.epsilon, budget.delta)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no entry was ever written."""
+        return not (self.budgets or self.charges or self.exact)
+
     def budget_of(self, dataset: str, unit: str) -> Budget:
         """Return the budget that a job about this table and unit is charged to.
 

@@ -15,9 +15,10 @@ from watched_services import watched_services
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
+from analyses.matrix_factorization.own_ratings import REPEATED, UNKNOWN_ITEM, UNKNOWN_USER
 from analyses.registry import ANALYSES
-from demo.local_deployment import LocalTable
-from dp.cost.views import EVENT_UNIT, ROW_UNIT
+from demo.local_deployment import LocalRatings, LocalTable
+from dp.cost.views import EVENT_UNIT, PERSON_AT_PARTY_UNIT, RATING_UNIT, ROW_UNIT
 
 pytestmark = pytest.mark.real_time  # services with real sockets
 
@@ -36,6 +37,8 @@ PLANTED = {
     "weight": ["2.5", "-1", "1e9", "inf", "0.25"],
 }
 UNITS = {"events": EVENT_UNIT, "sketches": UNIT_AGAINST_COORDINATOR, "rows": ROW_UNIT}
+OF_RATINGS = {"users": PERSON_AT_PARTY_UNIT, "items": RATING_UNIT}
+"""Budgets of the tables of ratings."""
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
 STEPS = {"label": "telco.label", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 2, "k_local": 2}
@@ -56,7 +59,7 @@ class Case:
     def job(self, kind):
         """The job on the tables of a kind, `clean` or `planted`."""
         table = f"{kind}-{self.budget}"
-        columns = self.columns or ("x0", "x1")
+        columns = () if self.budget in OF_RATINGS else self.columns or ("x0", "x1")
         more = {"telco": self.of_telco}
         return Job.model_validate(
             {
@@ -100,6 +103,10 @@ CASES = {
     "distribution": Case("distribution", {"buckets": 16, "smoothing": 1}, epsilon=8.0, **ROWS_OF_X0),
     "distribution, tree": Case("distribution", {"buckets": 16, "method": "tree"}, epsilon=8.0, **ROWS_OF_X0),
     "distribution, masked": Case("distribution", {"buckets": 16, "method": "masked"}, **ROWS_OF_X0),
+    "matrix-factorization, horizontal": Case("matrix-factorization", {"rank": 1, "rounds": 1}, budget="users"),
+    "matrix-factorization, vertical": Case(
+        "matrix-factorization", {"setting": "vertical", "rank": 1, "rounds": 1}, budget="items"
+    ),
     "secure-sum": Case("secure-sum", {"max_rows": 100, "units": 16}),
     "secure-mean": Case("secure-mean", {"max_rows": 100, "units": 16}),
     "secure-mean, weighted": Case("secure-mean", {"max_rows": 100, "units": 16, "weight": 1}, columns=("x0", "weight")),
@@ -110,6 +117,8 @@ MAPPED = {
     "pattern-count": {party: {"code": 5} for party in PARTIES},
     "moments": {party: {"code": 2} for party in PARTIES},  # the others are clipped, as counts that are too large
     "secure-mean, weighted": {party: {"weight": 2} for party in PARTIES},
+    "matrix-factorization, horizontal": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 0, REPEATED: 1} for party in PARTIES},
+    "matrix-factorization, vertical": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 1, REPEATED: 1} for party in PARTIES},
 }
 
 
@@ -145,6 +154,20 @@ def write(path, kind):
     return path
 
 
+def write_ratings(path, kind):
+    """Ratings of 20 users, three items each, but for rows 10 to 14 of the planted table."""
+    rng = np.random.default_rng(3)
+    rows = [[user, item, rng.integers(1, 6)] for user in range(20) for item in rng.choice(8, 3, replace=False)]
+    if kind == "planted":
+        # One beyond the bounds, two of unknown items, one a second time, one by somebody of another name.
+        rows[10:15] = [[3, 0, -99], [3, 8, 2], [4, "lunch", 5], rows[9], ["Ann", 1, 4]]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["user", "item", "stars"])
+        writer.writerows(rows)
+    return path
+
+
 def with_units(config):
     """Give the tables of other units than records a budget of theirs, and admit sketches, which one owner undoes."""
     limits = config.policy.limits.model_copy(update={"withstand_coalition": 0})
@@ -168,6 +191,13 @@ async def services(tmp_path_factory):
             LocalTable(f"{kind}-{budget}", path, BOUNDS, ROWS, "id", ON_REQUEST)
             for kind, path in paths.items()
             for budget in ("records", *UNITS)
+        ]
+        ratings = {kind: write_ratings(folder / f"{party}-{kind:_<8}-ratings.csv", kind) for kind in paths}
+        declared = LocalRatings("user", "item", "stars", items=8, users=30, ratings_per_user=3)
+        tables[party] += [
+            LocalTable(f"{kind}-{budget}", path, {"stars": (1.0, 5.0)}, ROWS, unit=unit, ratings=declared)
+            for kind, path in ratings.items()
+            for budget, unit in OF_RATINGS.items()
         ]
     with pytest.MonkeyPatch.context() as patch:
         async with watched_services(folder / "run", tables, patch, change=with_units) as running:

@@ -15,9 +15,10 @@ from mailbox_federation import running_federation
 from analyses.job.declared_rows import JointRowsParams
 from analyses.job.job import Job
 from analyses.registry import ANALYSES
-from demo.data_sets import ages, kdd
+from demo.data_sets import ages, kdd, ratings
 from demo.data_sets.ages import write_age_parties
 from demo.data_sets.kdd import write_kdd_parties
+from demo.data_sets.ratings import write_lecturer_parties, write_student_parties
 from demo.job import DATA_SETS, example_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -41,6 +42,8 @@ VARIANTS = {
     "distribution, bins": ("distribution", {"method": "bins", "bins": 16}),
     "distribution, tree": ("distribution", {"method": "tree"}),
     "distribution, haar": ("distribution", {"method": "haar"}),
+    "matrix-factorization, factors": ("matrix-factorization", {"rank": 2, "rounds": 2}),
+    "matrix-factorization, vertical factors": ("matrix-factorization-vertical", {"rank": 2, "rounds": 2}),
     "clustering, joint cells": ("clustering", {**FEW, "counting_options": {"cells": "joint"}}),
     "clustering, k-median": ("clustering", {**FEW, "p": 1}),
     "clustering, lloyd": ("clustering", {**FEW, "local_method": "lloyd"}),
@@ -62,7 +65,12 @@ def test_there_is_an_example_of_every_analysis():
 @pytest.fixture(scope="module")
 def small_data(tmp_path_factory):
     connections = write_kdd_parties(tmp_path_factory.mktemp("small"), rows=200, most_rows=250)
-    return {kdd.TABLE_NAME: connections, ages.TABLE_NAME: write_age_parties(tmp_path_factory.mktemp("ages"), rows=200)}
+    return {
+        kdd.TABLE_NAME: connections,
+        ages.TABLE_NAME: write_age_parties(tmp_path_factory.mktemp("ages"), rows=200),
+        ratings.BY_STUDENT: write_student_parties(tmp_path_factory.mktemp("students"), rows=200),
+        ratings.BY_LECTURER: write_lecturer_parties(tmp_path_factory.mktemp("lecturers"), rows=200),
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -93,7 +101,7 @@ async def test_services_and_one_process_find_the_same(name, data, federation):
 async def test_so_they_do_with_every_choice_that_an_example_leaves_out(name, small_data, federation):
     example, parameters = VARIANTS[name]
     budget = {"privacy.epsilon": 1e4, "privacy.view": "coordinator", "parameters.max_rows": 250}
-    if not issubclass(ANALYSES[example].parameters, JointRowsParams):
+    if not issubclass(ANALYSES[example_job(example).analysis].parameters, JointRowsParams):
         budget = {}
     job = example_job(example, budget | {f"parameters.{key}": value for key, value in parameters.items()})
     await assert_same_result(federation, name, job, small_data)

@@ -13,14 +13,25 @@ import pytest
 import registry_jobs
 from federation import Analyst, all_text, result_of
 from forked_services import ForkedDeployment
-from registry_jobs import BOUNDS, HELPERS, OWNERS, ROWS, VARIANTS, values_of
+from registry_jobs import (
+    BOUNDS,
+    HELPERS,
+    MOST_USERS,
+    N_RATED,
+    OWNERS,
+    PER_USER,
+    ROWS,
+    VARIANTS,
+    ratings_of,
+    values_of,
+)
 from two_faced_coordinator import LIES
 from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES
 from cli.main import app
-from demo.local_deployment import COORDINATOR_NAME, LocalTable
-from dp.cost.views import ROW_UNIT
+from demo.local_deployment import COORDINATOR_NAME, LocalRatings, LocalTable
+from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT, ROW_UNIT
 
 LIMIT = 50.0
 """The limit that party `three`, which only computes, sets on the epsilon of a job."""
@@ -53,10 +64,25 @@ def write_people(folder, owner):
     return LocalTable("people", path, BOUNDS, ROWS, "id")
 
 
+def write_ratings(folder, owner):
+    path = folder / f"{owner} ratings.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["user", "item", "stars"])
+        writer.writerows(zip(*(column.tolist() for column in ratings_of(owner)), strict=True))
+    declared = LocalRatings("user", "item", "stars", N_RATED, MOST_USERS, PER_USER)
+    return LocalTable("users", path, {"stars": BOUNDS["x0"]}, ROWS, unit=PERSON_AT_PARTY_UNIT, ratings=declared)
+
+
 def tables_of(folder, owner):
-    """One table, offered twice: with a budget for records of the joint table and with one for its own rows."""
-    people = write_people(folder, owner)
-    return [people, replace(people, name="rows", unit=ROW_UNIT)]
+    """Two tables, each offered twice, with budgets of different units: of columns and of ratings."""
+    people, ratings = write_people(folder, owner), write_ratings(folder, owner)
+    return [
+        people,
+        replace(people, name="rows", unit=ROW_UNIT),
+        ratings,
+        replace(ratings, name="items", unit=RATING_UNIT),
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ JOBS: dict[str, Variant] = {
     **{
         name: v
         for name, v in VARIANTS.items()
-        if not name.startswith(("clustering", "distribution")) and "threshold" not in name
+        if not name.startswith(("clustering", "distribution", "matrix-factorization")) and "threshold" not in name
     },
     "logistic-regression": _logistic(),
     "logistic-regression, three sums": _logistic(release="three-sums"),

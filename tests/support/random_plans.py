@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from analyses.clustering.plan import ESTIMATORS
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan
+from analyses.job.ratings import RatingsSchema, digest_of_items
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.registry import analysis_of
 
@@ -124,18 +125,43 @@ def _distribution(draw: Draw, parties):
     return _reals(draw, parties, (1, 1)), parameters
 
 
+def _matrix_factorization(draw: Draw, parties):
+    """Ratings: what all declare alike, and a party's own number of users, or of items in the vertical setting."""
+    setting = draw(st.sampled_from(["horizontal", "vertical"]))
+    rank = draw(st.sampled_from([0, 1, 4, "auto"]))
+    parameters: dict[str, Any] = {"setting": setting, "rank": rank, "attempts": draw(st.integers(1, 3))}
+    if rank not in (0, "auto"):
+        parameters["rounds"] = draw(st.integers(1, 5))
+    users, items = draw(st.integers(1, 300)), draw(st.integers(1, 40))
+    declared = {}
+    for party in parties:
+        own_items = draw(st.integers(1, 40)) if setting == "vertical" else items
+        declared[party] = RatingsSchema(
+            items=own_items,
+            items_digest=digest_of_items(own_items),
+            users=users if setting == "vertical" else draw(st.integers(1, 300)),
+            ratings_per_user=draw(st.integers(1, 60)),
+            lower=1.0,
+            upper=5.0,
+        )
+    return declared, parameters | {"max_rows": None}
+
+
 def _histogram(draw: Draw, parties):
     unit = draw(st.sampled_from(["record", "row", "party"]))
     parameters = {"edges": [0.0, 0.5, 1.0, 2.0], "unit": unit}
     return _reals(draw, parties, (1, 1)), parameters | ({"party_norm": 5.0} if unit == "party" else {})
 
 
-DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, tuple[ColumnSchema, ...]], dict[str, Any]]]] = {
+Brought = tuple[ColumnSchema, ...] | RatingsSchema
+
+DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, Brought], dict[str, Any]]]] = {
     "clustering": _clustering,
     "distribution": _distribution,
     "least-squares": _least_squares,
     "logistic-regression": _logistic_regression,
     "low-rank": _low_rank,
+    "matrix-factorization": _matrix_factorization,
     "moments": _moments,
     "pattern-count": _pattern_count,
     "pca": _pca,
@@ -146,10 +172,16 @@ DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, tuple[ColumnS
 
 
 def _may_protect_persons(analysis: str, parameters: dict[str, Any]) -> bool:
-    return analysis not in ("clustering", "distribution") and parameters.get("method") not in (
+    return analysis not in ("clustering", "distribution", "matrix-factorization") and parameters.get("method") not in (
         "threshold",
         "subsampled",
     )
+
+
+def _schema(party: str, brought: Brought, most: int) -> BlockSchema:
+    if isinstance(brought, RatingsSchema):
+        return BlockSchema(party=party, rows=ROWS, ratings=brought)
+    return BlockSchema(party=party, columns=brought, has_ids=True, rows=ROWS, most_rows_per_person=most)
 
 
 @st.composite
@@ -177,9 +209,7 @@ def plans(draw, analysis: str) -> Plan:
         }
     )
     most = draw(st.integers(1, 5))
-    schemas = [
-        BlockSchema(party=p, columns=columns[p], has_ids=True, rows=ROWS, most_rows_per_person=most) for p in parties
-    ]
+    schemas = [_schema(p, columns[p], most) for p in parties]
     try:
         return analysis_of(job).plan(job, schemas)
     except JobError:

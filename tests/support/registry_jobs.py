@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from rating_jobs import rows_of
+from rating_jobs import table_of as table_of_ratings
 
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
@@ -16,6 +18,9 @@ ROWS = (100, 400)
 BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0), "code": (0.0, 3.0), "label": (0.0, 1.0)}
 SIMPLE = ("x0", "x1")
 LABELLED = ("x0", "label")
+
+N_RATED, MOST_USERS, PER_USER = 12, 60, 6
+"""Items at every owner, users that it may have, ratings of a user: in tables of ratings."""
 
 
 def values_of(owner):
@@ -34,6 +39,14 @@ def table_of(owner, names):
     return Table(schema, values, digest_of_ids(f"row-{i}" for i in range(N_ROWS)))
 
 
+def ratings_of(owner):
+    """Return users, items and ratings of an owner, N_ROWS of each: 50 users rate half of the items."""
+    rng = np.random.default_rng(OWNERS.index(owner) + 7)
+    users = np.repeat(np.arange(N_ROWS // PER_USER), PER_USER)
+    items = np.concatenate([rng.choice(N_RATED, PER_USER, replace=False) for _ in range(N_ROWS // PER_USER)])
+    return users, items, rng.uniform(*BOUNDS["x0"], N_ROWS).round(6)
+
+
 @dataclass(frozen=True)
 class Variant:
     """A way to run an analysis.
@@ -48,6 +61,7 @@ class Variant:
         privacy: changes of the privacy target.
         epsilon_factor: by which the epsilons of tests are multiplied for an analysis that takes smaller ones only.
         table: of every owner; one with another name has a budget of another unit.
+        has_ratings: whether the tables hold ratings, which have no columns.
     """
 
     analysis: str
@@ -59,8 +73,11 @@ class Variant:
     privacy: dict = field(default_factory=dict)
     epsilon_factor: float = 1.0
     table: str = "people"
+    has_ratings: bool = False
 
     def columns_of(self, owner):
+        if self.has_ratings:
+            return ()
         return self.label_columns if owner == "telco" and self.label_columns else self.columns
 
     @property
@@ -90,6 +107,9 @@ class Variant:
         return self.job(parameters={**self.parameters, **self.others})
 
     def tables(self):
+        if self.has_ratings:
+            declared = {"n_items": N_RATED, "users": MOST_USERS, "per_user": PER_USER, "bounds": BOUNDS["x0"]}
+            return {o: table_of_ratings(o, rows_of(*ratings_of(o)), **declared) for o in OWNERS}
         return {owner: table_of(owner, self.columns_of(owner)) for owner in OWNERS}
 
 
@@ -151,6 +171,22 @@ VARIANTS = Jobs(
             columns=("x0",),
             has_helpers=False,
             table="rows",
+        ),
+        "matrix-factorization": Variant(
+            "matrix-factorization",
+            {"rank": 1, "rounds": 1},
+            {"centre": 0.5},
+            has_helpers=False,
+            table="users",
+            has_ratings=True,
+        ),
+        "matrix-factorization, vertical": Variant(
+            "matrix-factorization",
+            {"setting": "vertical", "rank": 1, "rounds": 1},
+            {"centre": 0.5},
+            has_helpers=False,
+            table="items",
+            has_ratings=True,
         ),
         "secure-sum": Variant("secure-sum", SUM, {"units": 999}, has_helpers=False),
         "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),

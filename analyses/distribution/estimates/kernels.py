@@ -39,26 +39,31 @@ def _map(
     n_real, has_empty = n + 2 * w, x.size > n
     # prefix[t] is the sum of the first t - 2 w entries of x, and 0 up to t = 2 w, as the caller made it: then no index
     # of the next loop needs a comparison.
+    present = 0.0
     for i in range(n):
-        prefix[2 * w + i + 1] = prefix[2 * w + i] + x[i]
+        present += x[i]
+        prefix[2 * w + i + 1] = present
     for t in range(2 * w + n + 1, 4 * w + n + 1):
-        prefix[t] = prefix[2 * w + n]
-    total = prefix[2 * w + n] + (x[n] if has_empty else 0.0)
+        prefix[t] = present
+    flat, sum_of_ratios = base * (present + (x[n] if has_empty else 0.0)), 0.0
     ratios[0] = 0.0
     for j in range(n_real):
-        ratios[j + 1] = counts[j] / (base * total + excess * (prefix[j + 2 * w + 1] - prefix[j]))
-    for j in range(n_real):
-        ratios[j + 1] += ratios[j]
+        sum_of_ratios += counts[j] / (flat + excess * (prefix[j + 2 * w + 1] - prefix[j]))
+        ratios[j + 1] = sum_of_ratios
     empty_ratio = 0.0
     if has_empty:
         for j in range(n_real, counts.size):
-            empty_ratio += counts[j] / (base * total + excess * x[n])
-        out[n] = x[n] * (base * (ratios[n_real] + empty_ratio) + excess * empty_ratio)
-    before = 0.0
+            empty_ratio += counts[j] / (flat + excess * x[n])
+        out[n] = x[n] * (base * (sum_of_ratios + empty_ratio) + excess * empty_ratio)
+    everywhere, before = base * (sum_of_ratios + empty_ratio), 0.0
     for i in range(n):
-        out[i] = x[i] * (base * (ratios[n_real] + empty_ratio) + excess * (ratios[i + 2 * w + 1] - ratios[i]))
-        before += out[i]
+        mass = x[i] * (everywhere + excess * (ratios[i + 2 * w + 1] - ratios[i]))
+        out[i] = mass
+        before += mass
+    after = before
     for _ in range(n_passes):
+        # A pass moves a twelfth of the difference of the two buckets at each end into or out of the sum.
+        after += (out[1] - out[0] + out[n - 2] - out[n - 1]) / 12.0
         left = out[0]
         out[0] = (2.0 * out[0] + out[1]) / 3.0
         for i in range(1, n - 1):
@@ -66,12 +71,10 @@ def _map(
             out[i] = (left + 2.0 * here + out[i + 1]) / 4.0
             left = here
         out[n - 1] = (left + 2.0 * out[n - 1]) / 3.0
-    after = 0.0
-    for i in range(n):
-        after += out[i]
     whole = before + (out[n] if has_empty else 0.0)
+    scale = before / after / whole
     for i in range(n):
-        out[i] *= before / after / whole
+        out[i] *= scale
     if has_empty:
         out[n] /= whole
 

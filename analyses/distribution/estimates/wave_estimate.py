@@ -9,7 +9,9 @@ distribution by less than 1e-7. It does not depend on a stopping rule or on the 
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,13 +123,27 @@ def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
     least_gain = _EM_GAIN * float(operator.wave.odds.favoured / operator.wave.odds.other)
     x = np.full(operator.n_entries, 1 / operator.n_entries)
     before = log_likelihood(operator, x, counts)
+    next_of = _compiled_map(operator) if operator.is_plain_square else partial(map_once, operator)
     for n_maps in range(1, MAX_MAPS + 1):
-        x = map_once(operator, x, counts, 0)
+        x = next_of(x, counts, 0)
         after = log_likelihood(operator, x, counts)
         if after - before < least_gain:
             return _estimate(operator, x, n_maps, True, 0)
         before = after
     return _estimate(operator, x, MAX_MAPS, False, 0)
+
+
+def _compiled_map(operator: WaveOperator) -> Callable[[Floats, Floats, int], Floats]:
+    """Return `map_once` of the plain square wave by its kernel."""
+    wave, n = operator.wave, operator.n_buckets
+    work, excess = np.zeros((2, n + 4 * wave.half_width + 1)), float(operator.excess[0])
+
+    def next_of(x: Floats, counts: Floats, n_passes: int) -> Floats:
+        out = np.empty_like(x)
+        kernels.map_once(out, x, counts, work, n, wave.half_width, operator.base, excess, n_passes)
+        return out
+
+    return next_of
 
 
 def log_likelihood(operator: WaveOperator, x: Floats, counts: Floats) -> float:

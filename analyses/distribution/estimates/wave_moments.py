@@ -9,6 +9,7 @@ distribution there is. The piecewise mechanism of [Wang19] is read in this way (
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,11 @@ def scores(wave: Wave) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
     return f0, f1, f2
 
 
+@lru_cache(maxsize=16)
+def _rounded_scores(wave: Wave) -> tuple[Floats, ...]:
+    return tuple(np.array([float(x) for x in f]) for f in scores(wave))
+
+
 def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
     """Return the moments that counts say.
 
@@ -76,7 +82,7 @@ def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
     if n < 2:
         raise ValueError("moments with standard errors need two responses")
     share = np.asarray(counts, dtype=np.float64) / n
-    f0, f1, f2 = (np.array([float(x) for x in f]) for f in scores(wave))
+    f0, f1, f2 = _rounded_scores(wave)
     present, first, second = float(share @ f0), float(share @ f1), float(share @ f2)
     if present <= 0:
         raise ValueError("the responses look as if all of them came from empty slots")

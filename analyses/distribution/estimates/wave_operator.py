@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
+from scipy.fft import irfft, next_fast_len, rfft
 
 from dp.local_mechanism.wave import Wave
 
@@ -49,6 +49,15 @@ class WaveOperator:
         """(a_z - B) / T."""
         return (np.array(self.wave.window, dtype=np.float64) - self.wave.other) / self.wave.total
 
+    @cached_property
+    def _transform_size(self) -> int:
+        return int(next_fast_len(self.wave.n_real_outputs, real=True))
+
+    @cached_property
+    def _excess_transform(self) -> NDArray[np.complex128]:
+        found: NDArray[np.complex128] = rfft(self.excess, self._transform_size)
+        return found
+
     def densities(self, x: Floats) -> Floats:
         """Return M x, shape (m,).
 
@@ -63,7 +72,8 @@ class WaveOperator:
             sums = np.concatenate([np.zeros(k), np.cumsum(inputs), np.full(k - 1, inputs.sum())])
             found[: wave.n_real_outputs] += self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            found[: wave.n_real_outputs] += fftconvolve(inputs, self.excess)
+            product = rfft(inputs, self._transform_size) * self._excess_transform
+            found[: wave.n_real_outputs] += irfft(product, self._transform_size)[: wave.n_real_outputs]
         if wave.has_empty:
             found[wave.n_real_outputs :] += self.excess * x[-1]
         return found
@@ -80,7 +90,8 @@ class WaveOperator:
             sums = np.concatenate([[0.0], np.cumsum(real)])
             inside = self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            inside = fftconvolve(real, self.excess[::-1], mode="valid")
+            product = rfft(real, self._transform_size) * self._excess_transform.conj()
+            inside = irfft(product, self._transform_size)[: wave.n_inputs]
         found = inside.reshape(self.n_buckets, per_bucket).mean(axis=1)
         if wave.has_empty:
             found = np.append(found, self.excess @ ratios[wave.n_real_outputs :])

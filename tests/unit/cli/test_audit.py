@@ -20,6 +20,7 @@ from analyses.clustering.local_clustering import Method as LocalMethod
 from analyses.clustering.plan import ESTIMATORS, ClusteringParams
 from analyses.distribution.plan import DistributionParams
 from analyses.logistic_regression.plan import LogisticRegressionParams
+from analyses.matrix_factorization.job_plan import FactorJobParams
 from analyses.pattern_count.protocol import PatternCountParams
 from analyses.power_moments.plan import MomentsParams
 from analyses.registry import ANALYSES
@@ -71,6 +72,8 @@ def ways_of(name, analysis):
         return [f"{release}, order {order}" for release, order in ways if accepts(model, given, release, order)]
     if issubclass(model, ClusteringParams):
         return [f"local {method}" for method in get_args(LocalMethod)] + [f"counting {name}" for name in ESTIMATORS]
+    if issubclass(model, FactorJobParams):
+        return choices(model, "setting")
     if issubclass(model, PatternCountParams | MomentsParams | DistributionParams):
         return choices(model, "method")
     if issubclass(model, TableSumParams):
@@ -98,7 +101,12 @@ SAMPLERS = {
     "sample_binomial", "sample_categorical", "sample_uniform", "highest_of_many", "highest_of_clusters",
 }  # fmt: skip
 NOT_MECHANISMS = {"dp/draw/noise.py", "dp/draw/skellam.py"}
-COMPARISONS = {"baseline.py"}
+COMPARISONS = {"baseline.py", "baseline_descent.py"}
+SIMULATIONS = {
+    "analyses/matrix_factorization/in_process.py",
+    "analyses/matrix_factorization/descent/projected_descent.py",
+}
+"""Simulations of all members in one process, with noise drawn for all of them at once: no service runs them."""
 
 
 NOT_NOISE = {("device/survey.py", "_uniform")}
@@ -117,7 +125,7 @@ def drawing_functions():
     for room in ("dp", "analyses", "mpc", "party", "device"):
         for path in sorted((REPOSITORY / room).rglob("*.py")):
             where = path.relative_to(REPOSITORY).as_posix()
-            if where in NOT_MECHANISMS or path.name in COMPARISONS:
+            if where in NOT_MECHANISMS | SIMULATIONS or path.name in COMPARISONS:
                 continue
             if room == "analyses" and where.count("/") > 1 and where.split("/")[1] not in OFFERED | SHARED:
                 continue
@@ -174,6 +182,13 @@ def test_outputs_have_as_many_columns_as_parts_and_laws_that_add_up(name):
     assert (outputs < sizes).all()
 
 
+@pytest.mark.parametrize("name", [name for name in TARGETS if name.startswith("factors")])
+def test_the_unit_of_a_factorization_moves_every_release_of_it(name):
+    releases = TARGETS[name].make().release.releases
+    assert len(releases) == 2
+    assert all(any(one.difference) for one in releases)
+
+
 @pytest.mark.parametrize("name", [name for name in TARGETS if name not in SLOW])
 def test_in_few_runs_a_sound_mechanism_withstands_and_a_fifth_too_little_noise_is_caught(name):
     # False alarm 1e-3, power 0.99: with fixed seeds neither shows.
@@ -200,6 +215,7 @@ DRAWN_BY_THE_SAMPLERS = [
     "devices-coalition", "gram-coalition", "independent-coalition", "lloyd-coalition", "logistic-sums-coalition",
     "masked-counts-coalition", "memberships-coalition", "moments-laplace", "moments-large", "moments-sketch-coalition",
     "pattern-count-coalition", "sketch-coalition", "sum-of-3-coalition", "tree-coalition",
+    "factors-vertical-coalition",
 ]  # fmt: skip
 
 

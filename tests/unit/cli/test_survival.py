@@ -44,22 +44,27 @@ WAYS = {
     ("pattern-count", "randomized-response"): False,
     ("clustering", "independent"): False,
     ("logistic-regression", ""): False,
+    ("matrix-factorization", "horizontal"): True,
+    ("matrix-factorization", "vertical"): True,
 }
+CHOICES = {"clustering": "counting", "matrix-factorization": "setting"}
+"""The parameter that says which way, where it is not `method`."""
 
 
 @pytest.mark.parametrize(("analysis", "way"), WAYS)
 def test_of_every_analysis_the_words_say_what_the_table_says(analysis, way):
-    chosen = {"counting" if analysis == "clustering" else "method": way} if way else {}
+    chosen = {CHOICES.get(analysis, "method"): way} if way else {}
     job = make_job(analysis=analysis, inputs=inputs(5), colluding=1, parameters=chosen)
     (opening,) = survival_of(job).openings
     told = survival_of(job).in_words
     may_vanish = WAYS[analysis, way]
     assert (opening.may_vanish > 0) is may_vanish
-    assert (f"so {opening.may_vanish} may drop out after input" if may_vanish else "so none may drop out") in told
+    from_when = "once all have committed the cost" if "matrix" in analysis else "after input"
+    assert (f"so {opening.may_vanish} may drop out {from_when}" if may_vanish else "so none may drop out") in told
     assert may_vanish or told.capitalize() in survival_of(job).as_text()
 
 
-def test_every_vertical_analysis_is_among_them():
+def test_every_analysis_that_is_no_sum_is_among_them():
     assert {analysis for analysis, _ in WAYS} == ANALYSES.keys() - set(sums.ANALYSIS.names)
 
 

@@ -3,10 +3,12 @@
 That a job fails after the commit is an answer too, and no noise covers it.
 """
 
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 import pytest
+import rating_jobs
 from job_builders import PARTIES
 from ledgers import budget
 from party_federation import Federation
@@ -15,7 +17,7 @@ from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.registry import ANALYSES
-from dp.cost.views import EVENT_UNIT, ROW_UNIT, UNIT
+from dp.cost.views import EVENT_UNIT, PERSON_AT_PARTY_UNIT, RATING_UNIT, ROW_UNIT, UNIT
 from party.events import FinishedEvent, ProgressEvent
 from party.policy import Policy, Rules
 
@@ -25,7 +27,7 @@ ANY = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_co
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
 STEPS = {"label": "telco.label", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 1, "k_local": 3}
-X, CODE, LABEL = ("x0", "x1"), ("code",), ("label",)
+X, CODE, LABEL, RATED = ("x0", "x1"), ("code",), ("label",), ()
 JOBS = {
     "pca": (X, {"components": 2, "gamma": 256}),
     "low-rank": (X, {"rank": 1, "gamma": 256}),
@@ -51,6 +53,8 @@ JOBS = {
     "distribution": (("x0",), {"buckets": 16, "smoothing": 1}),
     "distribution tree": (("x0",), {"buckets": 16, "method": "tree"}),
     "distribution masked": (("x0",), {"buckets": 16, "method": "masked"}),
+    "matrix-factorization": (RATED, {"rank": 1, "rounds": 1}),
+    "matrix-factorization vertical": (RATED, {"setting": "vertical", "rank": 1, "rounds": 1}),
     "secure-sum": (X, {"max_rows": 100, "units": 16}),
     "secure-mean": (X, {"max_rows": 100, "units": 16}),
     "secure-mean weighted": (X, {"max_rows": 100, "units": 16, "weight": 1}),
@@ -59,6 +63,8 @@ JOBS = {
 UNITS = {
     "moments threshold": EVENT_UNIT,
     "clustering sketches": UNIT_AGAINST_COORDINATOR,
+    "matrix-factorization": PERSON_AT_PARTY_UNIT,
+    "matrix-factorization vertical": RATING_UNIT,
     **dict.fromkeys(("distribution", "distribution tree", "distribution masked"), ROW_UNIT),
 }
 EPSILONS = {"distribution": 8.0, "distribution tree": 8.0}
@@ -75,7 +81,17 @@ TABLES = {
 }
 
 
+def table_of_ratings(party, make):
+    """Users of one to three ratings each; the values, which may lie far outside the bounds, are those of one column."""
+    values = make(np.random.default_rng(len(party)), 1)[:, 0]
+    places = np.arange(len(values))
+    table = rating_jobs.table_of(party, rating_jobs.rows_of(places // 3, places % 4, values), n_items=4, users=40)
+    return replace(table, schema=table.schema.model_copy(update={"rows": ROWS}))
+
+
 def table_of(party, columns, make, name):
+    if columns == RATED:
+        return table_of_ratings(party, make)
     weights = {"x1": (0.0, 4.0)} if name == "secure-mean weighted" else {}
     shown = tuple(ColumnSchema(name=c, lower=low, upper=up) for c in columns for low, up in [{**BOUNDS, **weights}[c]])
     values = make(np.random.default_rng(len(party)), len(columns))

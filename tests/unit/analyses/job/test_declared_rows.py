@@ -1,8 +1,12 @@
 """No job succeeds, fails or looks different by the number of rows of a table: declarations decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from job_builders import PARTIES, make_job, make_schema
+from rating_jobs import rows_of
+from rating_jobs import table_of as table_of_ratings
 
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Job, JobError
@@ -14,9 +18,9 @@ from mpc.protocol.session import COORDINATOR
 
 LEAST, MOST = 6, 64
 SKETCHES = {"accept_no_protection_against_parties": True, "sketches": 64}
-OWN_ROWS = ("distribution", "secure-sum", "secure-mean", "secure-histogram")
-"""Analyses of parties' own rows: sums clip totals to their `max_rows`, and need no declaration; a distribution has no
-such parameter, as its slots and counts are sized by what is declared."""
+OWN_ROWS = ("distribution", "matrix-factorization", "secure-sum", "secure-mean", "secure-histogram")
+"""Analyses of parties' own rows: sums clip totals to their `max_rows`, and need no declaration; a distribution and a
+factorization have no such parameter, as they are sized by what is declared."""
 
 JOBS = [
     ("pca", {"components": 2}),
@@ -39,6 +43,8 @@ JOBS = [
     ("distribution", {"buckets": 16, "method": "bins", "bins": 16}),
     ("distribution", {"buckets": 16, "method": "tree"}),
     ("distribution", {"buckets": 16, "method": "masked"}),
+    ("matrix-factorization", {"rank": 1, "rounds": 1}),
+    ("matrix-factorization", {"setting": "vertical", "rank": 1, "rounds": 1}),
     ("secure-sum", {"max_rows": 20, "units": 64}),
     ("secure-mean", {"max_rows": 20, "units": 64}),
     ("secure-histogram", {"max_rows": 20, "edges": [0, 0.5, 1]}),
@@ -56,6 +62,13 @@ def table(party, n_rows):
     return Table(schema, values, digest_of_ids(map(str, range(n_rows))))
 
 
+def ratings_table(party, n_rows):
+    """As many ratings by as many users, each of whom rates one item."""
+    rows = rows_of(np.arange(n_rows), np.arange(n_rows) % 4, np.full(n_rows, 1.0))
+    found = table_of_ratings(party, rows, n_items=4, users=MOST, per_user=1)
+    return replace(found, schema=found.schema.model_copy(update={"rows": (LEAST, MOST)}))
+
+
 async def traffic(analysis, parameters, n_rows):
     """What the coordinator can see of a job: who tells it what, of which size, and how everybody's part ended."""
     of_a_response = analysis == "distribution" and parameters.get("method") != "masked"
@@ -64,7 +77,8 @@ async def traffic(analysis, parameters, n_rows):
     job = Job.model_validate(
         {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "deadline_s": 30}
     )
-    tables = {p: table(p, n_rows) for p in PARTIES}
+    table_of = ratings_table if analysis == "matrix-factorization" else table
+    tables = {p: table_of(p, n_rows) for p in PARTIES}
     run = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"{n_rows} {m}"))
     seen = [(m.sender, m.stage, m.array.shape) for m in run.network.transcript if m.receiver == COORDINATOR]
     told = dict.fromkeys((who, stage) for who, stage, _, _ in run.network.progress_log if who != COORDINATOR)

@@ -69,7 +69,10 @@ def test_with_too_few_left_the_last_opened_model_is_the_result_and_members_get_i
     ended = run_with(plan, tables, Lost(3, stage, number))
     result = ended.result
     assert len(result["rounds"]) == number
-    assert result["rounds_planned"] == 3
+    assert result["rounds_paid"] == [0, 1, 2]
+    assert result["rounds_opened"] == list(range(number))
+    opened = "0" if number == 1 else "0 to 1"
+    assert f"rounds paid: 0 to 2; opened: {opened}" in protocol.ANALYSIS.lines(result)
     assert (np.array(result["vectors"]) == 0).all() == (number == 1)
     kept = [ended.reports[name].kept for name in PARTIES[:2]]
     assert all(one["vectors"] == result["vectors"] for one in kept)

@@ -544,7 +544,7 @@ def test_a_url_with_a_password_is_never_shown(tmp_path):
 
 
 def test_a_unit_other_than_the_budgets_is_refused(ledger):
-    with pytest.raises(ChargeError, match="protects one rating"):
+    with pytest.raises(ChargeError, match="this job protects the unit 'rating'"):
         reserve(ledger, "job-1", unit="rating")
     assert ledger.quote("visits", "ada", cost_of(event())).held_after < 1
 

@@ -5,7 +5,7 @@ import stat
 import pytest
 from typer.testing import CliRunner
 
-from cli.pki import pki_app
+from cli.federation.pki import pki_app
 from service.identity import Identity, Role
 from service.tls import load_credentials
 

@@ -1,4 +1,7 @@
-"""`moiety pki`: a federation's certificate authority and the certificates of its members."""
+"""`moiety pki init` and `issue`: a federation's authority, and keys and certificates of members that are made there.
+
+Where each member's key shall be made on its own host: `cli.federation.requests`.
+"""
 
 import datetime
 import os
@@ -46,7 +49,7 @@ def init(
         written = write_authority(out, federation, days=days)
     except (PkiError, ValueError) as error:
         fail(str(error), ExitCode.USAGE)
-    _report(
+    report(
         written, output, next_step=f"issue certificates with: moiety pki issue --ca {out} --member party/NAME --out DIR"
     )
 
@@ -70,7 +73,7 @@ def issue(
         written = write_members(ca, out, members, days=days, force=force)
     except (PkiError, ValueError) as error:
         fail(str(error), ExitCode.USAGE)
-    _report(written, output, next_step=f"give each member its two files and {ca / AUTHORITY_CERTIFICATE}, nothing else")
+    report(written, output, next_step=f"give each member its two files and {ca / AUTHORITY_CERTIFICATE}, nothing else")
 
 
 def write_authority(folder: Path, federation: str, *, days: int) -> list[Path]:
@@ -92,10 +95,10 @@ def write_authority(folder: Path, federation: str, *, days: int) -> list[Path]:
                 "choose another folder"
             )
     try:
-        _make_private(folder)
+        make_private(folder)
         pair = create_authority(federation, days=days, now=datetime.datetime.now(datetime.UTC))
-        _write(key, pair.key_pem, PRIVATE_FILE, replace=False)
-        _write(certificate, pair.certificate_pem, PUBLIC_FILE, replace=False)
+        write_file(key, pair.key_pem, PRIVATE_FILE, replace=False)
+        write_file(certificate, pair.certificate_pem, PUBLIC_FILE, replace=False)
     except OSError as error:
         raise PkiError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     return [certificate, key]
@@ -131,8 +134,8 @@ def write_members(
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         for (_, name), pair in issued.items():
             certificate, key = files[name]
-            _write(key, pair.key_pem, PRIVATE_FILE, replace=force)
-            _write(certificate, pair.certificate_pem, PUBLIC_FILE, replace=force)
+            write_file(key, pair.key_pem, PRIVATE_FILE, replace=force)
+            write_file(certificate, pair.certificate_pem, PUBLIC_FILE, replace=force)
     except OSError as error:
         raise PkiError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     return [path for pair in files.values() for path in pair]
@@ -171,7 +174,7 @@ def _members(texts: Sequence[str], role: str | None, name: str | None) -> list[t
     return [(role_named(role), name) for role, name in pairs]
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     """Make the folder, or take an existing one, so that nobody else can look into it."""
     folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     if not stat.S_IMODE(folder.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
@@ -181,7 +184,7 @@ def _make_private(folder: Path) -> None:
     folder.chmod(PRIVATE_FOLDER)
 
 
-def _write(path: Path, content: bytes, mode: int, *, replace: bool) -> None:
+def write_file(path: Path, content: bytes, mode: int, *, replace: bool) -> None:
     """Write a file that has its mode from the first byte; follow no link, replace nothing unless asked to."""
     target = path.with_name(f".{path.name}.{secrets.token_hex(8)}") if replace else path
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -197,7 +200,8 @@ def _write(path: Path, content: bytes, mode: int, *, replace: bool) -> None:
         raise
 
 
-def _report(written: Sequence[Path], output: Format, *, next_step: str) -> None:
+def report(written: Sequence[Path], output: Format, *, next_step: str) -> None:
+    """Print which files were written, and what to do with them."""
     if output is Format.JSON:
         print_json({"written": [str(path) for path in written]})
     else:

@@ -1,0 +1,34 @@
+"""Draws the pictures of the pages: an estimated density with its interval, beside that of the masked sum."""
+
+from pathlib import Path
+
+from bench.distribution.methods import MASKED, run_job
+from bench.distribution.samples import INCOME, SAMPLES, TAXI, inputs_of, share
+from cli.terminal.plot import plot_distribution
+
+EPSILON = 1.0
+N_BUCKETS = 256
+
+_OF_PICTURES = {
+    "distribution-taxi": (TAXI, "pick-up time of taxis in hours", 24.0),
+    "distribution-income": (INCOME, "income in thousands of dollars", (1 << 19) / 1000),
+}
+"""File name to sample, quantity, and upper end of its range."""
+
+CAPTIONS = {
+    name: f"{quantity}: density and 95 % interval at epsilon {EPSILON:g}, from responses and from a masked sum"
+    for name, (_, quantity, _) in _OF_PICTURES.items()
+}
+"""File name to what the picture shows."""
+
+
+def draw_pictures(folder: Path) -> None:
+    """Run the job of each picture by both methods, all members in this process, and draw them as PNGs."""
+    for name, (of_sample, quantity, upper) in _OF_PICTURES.items():
+        values = SAMPLES[of_sample].draw(0)
+        results = {}
+        for way, method in (("randomized responses", "wave"), ("masked sum", MASKED)):
+            result = run_job(method, values, N_BUCKETS, EPSILON)
+            results[way] = {**result, "edges": [upper * edge for edge in result["edges"]]}
+        exact = share(inputs_of(values, N_BUCKETS), N_BUCKETS)
+        plot_distribution(results, folder / f"{name}.png", exact=exact.tolist(), quantity=quantity)

@@ -1,0 +1,134 @@
+"""The files of each member of a new federation, from the templates of this package. Pure but for reading these."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from string import Template
+
+from service.identity import check_name
+
+COORDINATOR, ANALYST = "coordinator", "analyst"
+TABLE = "people"
+N_ROWS = 200
+COLUMNS: Mapping[str, tuple[float, float]] = {"visits": (0, 20), "amount": (0, 500)}
+"""Columns of the invented tables, with their public bounds."""
+
+Files = dict[str, str]
+"""Path in a member's folder to the text of the file."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Who is in a federation, and where.
+
+    Attributes:
+        federation: its name.
+        addresses: of the parties, in order, and of the coordinator: host:port as the others dial it.
+        is_on_one_machine: whether all addresses are loopback ones; services then listen on nothing else.
+
+    Raises:
+        ValueError: a name breaks the rule of names, or there are fewer than three parties.
+    """
+
+    federation: str
+    addresses: Mapping[str, str]
+    is_on_one_machine: bool
+
+    def __post_init__(self) -> None:
+        check_name("federation", self.federation)
+        for name in self.parties:
+            check_name("party", name)
+        if ANALYST in self.addresses:
+            raise ValueError(f"a party cannot be called {ANALYST!r}: the analyst is")
+        if len(self.parties) < 3:
+            raise ValueError(f"a federation needs at least three parties, and these are {len(self.parties)}")
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The names of the parties."""
+        return tuple(name for name in self.addresses if name != COORDINATOR)
+
+    def listen(self, name: str) -> str:
+        """Return the address at which a service listens."""
+        address = self.addresses[name]
+        return address if self.is_on_one_machine else f"0.0.0.0:{address.rpartition(':')[2]}"
+
+
+def party_files(layout: Layout, name: str) -> Files:
+    """Return the files of one party: configuration, an invented table, and three ways to run it."""
+    peers = {peer: layout.addresses[peer] for peer in layout.parties if peer != name}
+    values = {
+        "name": name,
+        "federation": layout.federation,
+        "listen": layout.listen(name),
+        "coordinator": layout.addresses[COORDINATOR],
+        "peers": "\n".join(f'{peer} = "{address}"' for peer, address in peers.items()),
+        "table": TABLE,
+        "bounds": "\n".join(f"{column} = [{low:g}, {high:g}]" for column, (low, high) in COLUMNS.items()),
+    }
+    tables = f" --from-file={TABLE}.csv"
+    return {
+        "party.toml": _filled("party.toml", values),
+        f"{TABLE}.csv": invented_table(name),
+        **_services(layout, name, "party", f"Party {name}", data=("DATA_DIR", "/data"), tables=tables),
+    }
+
+
+def coordinator_files(layout: Layout) -> Files:
+    """Return the coordinator's files: configuration, and three ways to run it."""
+    values = {
+        "federation": layout.federation,
+        "listen": layout.listen(COORDINATOR),
+        "parties": "\n\n".join(
+            f'[[parties]]\nname = "{name}"\naddress = "{layout.addresses[name]}"' for name in layout.parties
+        ),
+    }
+    services = _services(layout, COORDINATOR, "coordinator", "The coordinator", data=("STORE", "/data/jobs.sqlite"))
+    return {"coordinator.toml": _filled("coordinator.toml", values), **services}
+
+
+def analyst_files(layout: Layout) -> Files:
+    """Return the analyst's files: configuration and two jobs."""
+    values = {"federation": layout.federation, "coordinator": layout.addresses[COORDINATOR]}
+    inputs = "".join(f'[[inputs]]\nparty = "{name}"\ntable = "{TABLE}"\n\n' for name in layout.parties)
+    jobs = {"inputs": inputs, "columns": "`, `".join(COLUMNS)}
+    return {
+        "client.toml": _filled("client.toml", values),
+        **{name: _filled(name, jobs) for name in ("mean.toml", "pca.toml")},
+    }
+
+
+def invented_table(name: str) -> str:
+    """Return a CSV table of `N_ROWS` invented people, the same people for every party, as text."""
+    draw = random.Random(name)  # noqa: S311 -- invented values, the same in every run
+    lines = [",".join(["id", *COLUMNS])]
+    for person in range(1, N_ROWS + 1):
+        values = [round(draw.triangular(low, high, low + (high - low) / 4), 2) for low, high in COLUMNS.values()]
+        lines.append(",".join([f"person-{person:03}", *map(str, values)]))
+    return "\n".join(lines) + "\n"
+
+
+def _services(layout: Layout, name: str, role: str, what: str, *, data: tuple[str, str], tables: str = "") -> Files:
+    values = {
+        "name": name,
+        "federation": layout.federation,
+        "what": what,
+        "role": role,
+        "config": f"{role}.toml",
+        "port": layout.addresses[name].rpartition(":")[2],
+        "prefix": f"MOIETY_{role.upper()}",
+        "data_field": data[0],
+        "data_path": data[1],
+        "tables_from": tables,
+    }
+    return {
+        "compose.yml": _filled("compose.yml", values),
+        f"moiety-{name}.service": _filled("moiety.service", values),
+        "kubernetes.yaml": _filled("kubernetes.yaml", values),
+    }
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    template = files("cli.federation").joinpath("templates", name).read_text(encoding="utf-8")
+    return Template(template).substitute(values)

@@ -1,0 +1,181 @@
+"""`moiety new`: a federation's folders, one for each member, which start as they are."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.federation.member_files import (
+    ANALYST,
+    COORDINATOR,
+    Files,
+    Layout,
+    analyst_files,
+    coordinator_files,
+    party_files,
+)
+from cli.federation.pki import (
+    AUTHORITY_CERTIFICATE,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    PUBLIC_FILE,
+    PkiError,
+    read_authority,
+    write_authority,
+    write_file,
+)
+from cli.party_config import begin_ledger, read_config
+from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from service.identity import Role
+from service.pki import KeyPair, issue_all
+
+LOOPBACK = "127.0.0.1"
+AUTHORITY = "authority"
+MAX_PORT = 65535
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Of the federation, and of the new folder.")],
+    parties: Annotated[
+        str, typer.Option(help="Names of at least three parties, with commas between: bank,clinic,shop.")
+    ],
+    hosts: Annotated[
+        str,
+        typer.Option(
+            help="Where members run, if not all on this machine: bank=10.0.0.1,clinic=10.0.0.2,shop=10.0.0.3,"
+            "coordinator=10.0.0.4; HOST:PORT where the port shall be another."
+        ),
+    ] = "",
+    first_port: Annotated[
+        int, typer.Option(min=1, max=MAX_PORT, help="The coordinator's port; the parties have the next ones.")
+    ] = 7100,
+    out: Annotated[Path | None, typer.Option(help="The new folder; default: NAME in the current folder.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="How to print what was written.")] = Format.TEXT,
+) -> None:
+    """Make one folder per member: configuration, an invented table, ways to run it, and two jobs for the analyst.
+
+    Without --hosts everything runs on this machine, with certificates and keys for a trial. With --hosts no key is made
+    but the authority's: each member makes its own (`moiety pki request`).
+    """
+    folder = Path(name) if out is None else out
+    try:
+        layout = layout_of(name, parties, hosts, first_port)
+        written = write_federation(folder, layout)
+    except (PkiError, ValueError) as error:
+        fail(str(error), ExitCode.USAGE)
+    except OSError as error:
+        fail(f"cannot write {error.filename or folder}: {error.strerror}", ExitCode.USAGE)
+    steps = next_steps(folder, layout)
+    if output is Format.JSON:
+        print_json({"written": [str(path) for path in written], "next": steps})
+    else:
+        print_text("\n".join([f"wrote {len(written)} files in {folder}", *steps]))
+
+
+def layout_of(federation: str, parties: str, hosts: str, first_port: int) -> Layout:
+    """Return who is where.
+
+    Args:
+        federation: its name.
+        parties: names, with commas between.
+        hosts: name=host or name=host:port for every member that serves, with commas between; empty for this machine.
+        first_port: of the coordinator.
+
+    Raises:
+        ValueError: a name or address is missing, repeated, unknown or wrong.
+    """
+    named = [party.strip() for party in parties.split(",") if party.strip()]
+    names = [COORDINATOR, *named]
+    repeated = sorted({one for one in names if names.count(one) > 1})
+    if repeated:
+        raise ValueError(f"--parties: {repeated[0]!r} is named twice, or is the coordinator's name")
+    if first_port + len(named) > MAX_PORT:
+        raise ValueError(f"--first-port: {first_port} leaves no ports for {len(named)} parties below {MAX_PORT}")
+    ports = {name: first_port + number for number, name in enumerate(names)}
+    places = dict.fromkeys(names, LOOPBACK) if not hosts else _places(hosts, names)
+    addresses = {name: at if _has_port(at) else f"{at}:{ports[name]}" for name, at in places.items()}
+    ordered = {name: addresses[name] for name in (*named, COORDINATOR)}
+    return Layout(federation, ordered, is_on_one_machine=not hosts)
+
+
+def write_federation(folder: Path, layout: Layout) -> list[Path]:
+    """Write the folders of all members and of the authority, and begin the parties' ledgers.
+
+    Returns:
+        The files, in order.
+
+    Raises:
+        PkiError: the folder exists already.
+        OSError: it cannot be written.
+    """
+    if folder.exists():
+        raise PkiError(f"{folder} exists already; nothing was written. Choose another name, or --out")
+    folder.mkdir(parents=True)
+    written = write_authority(folder / AUTHORITY, layout.federation, days=3650)
+    authority = read_authority(folder / AUTHORITY)
+    members: Mapping[str, tuple[Role, Files]] = {
+        **{name: (Role.PARTY, party_files(layout, name)) for name in layout.parties},
+        COORDINATOR: (Role.COORDINATOR, coordinator_files(layout)),
+        ANALYST: (Role.ANALYST, analyst_files(layout)),
+    }
+    pairs: Mapping[tuple[Role, str], KeyPair] = {}
+    if layout.is_on_one_machine:
+        asked = [(role, name) for name, (role, _) in members.items()]
+        pairs = issue_all(authority, asked, days=365, now=datetime.datetime.now(datetime.UTC))
+    for name, (role, texts) in members.items():
+        own = folder / name
+        own.mkdir(mode=PRIVATE_FOLDER)
+        for below in ("pki", *(["data"] if role is not Role.ANALYST else [])):
+            (own / below).mkdir(mode=PRIVATE_FOLDER)
+        contents = {file: (text.encode(), PUBLIC_FILE) for file, text in texts.items()}
+        contents[f"pki/{AUTHORITY_CERTIFICATE}"] = (authority.certificate_pem, PUBLIC_FILE)
+        if (pair := pairs.get((role, name))) is not None:
+            contents[f"pki/{name}.pem"] = (pair.certificate_pem, PUBLIC_FILE)
+            contents[f"pki/{name}.key"] = (pair.key_pem, PRIVATE_FILE)
+        for file, (content, mode) in contents.items():
+            write_file(own / file, content, mode, replace=False)
+            written.append(own / file)
+        if role is Role.PARTY:
+            begin_ledger(read_config(own / "party.toml"))
+    return written
+
+
+def next_steps(folder: Path, layout: Layout) -> list[str]:
+    """Return what to do next, a line each."""
+    if layout.is_on_one_machine:
+        serve = [f"moiety party serve --config {folder / name / 'party.toml'}" for name in layout.parties]
+        return [
+            "start each of these in a terminal of its own:",
+            *(f"  {line}" for line in serve),
+            f"  moiety coordinator serve --config {folder / COORDINATOR / 'coordinator.toml'}",
+            "then ask:",
+            f"  moiety job submit {folder / ANALYST / 'mean.toml'} --client {folder / ANALYST / 'client.toml'}",
+        ]
+    requests = [f"party/{name}" for name in layout.parties] + [f"{COORDINATOR}/{COORDINATOR}", f"{ANALYST}/{ANALYST}"]
+    return [
+        "send each member its folder; in it, each makes its own key:",
+        *(f"  moiety pki request --federation {layout.federation} --member {who} --out pki" for who in requests),
+        "and you certify what they send, when the fingerprint is the one that they read to you:",
+        f"  moiety pki sign NAME.csr --ca {folder / AUTHORITY} --out certificates",
+        "each puts its NAME.pem into its folder `pki`. Then, each in its folder:",
+        "  moiety party serve --config party.toml",
+        "  moiety coordinator serve --config coordinator.toml",
+        "  moiety job submit mean.toml",
+    ]
+
+
+def _places(hosts: str, names: Sequence[str]) -> dict[str, str]:
+    given = dict(part.strip().partition("=")[::2] for part in hosts.split(",") if part.strip())
+    missing = [name for name in names if not given.get(name)]
+    unknown = sorted(set(given) - set(names))
+    if missing:
+        raise ValueError(f"--hosts: no host is given for {', '.join(missing)}; write {missing[0]}=HOST")
+    if unknown:
+        raise ValueError(f"--hosts: {unknown[0]!r} is neither a party nor {COORDINATOR!r}")
+    return {name: given[name] for name in names}
+
+
+def _has_port(place: str) -> bool:
+    return not place.endswith("]") and ":" in place

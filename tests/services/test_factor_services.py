@@ -1,0 +1,143 @@
+"""Matrix factorization over real services: processes with ledgers, parties killed in and between rounds, commands.
+
+Of four parties one may drop out. It kills itself before it sends a message of a round, which no party does before all
+have committed.
+"""
+
+import csv
+import json
+import re
+import signal
+from itertools import product
+from pathlib import Path
+
+import dying_party
+import pytest
+from federation import Analyst, result_of
+from forked_services import ForkedDeployment
+from rating_jobs import BOUNDS, PER_USER, VERTICAL, horizontal_tables, job_of, vertical_tables
+from typer.testing import CliRunner
+
+from cli.main import app
+from demo.local_deployment import LocalRatings, LocalTable
+from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
+from mpc.secagg.stage import Stage
+
+PARTIES = ("bank", "clinic", "hospital", "telco")
+HORIZONTAL = {"rank": 1, "rounds": 2}
+PAGE = Path(__file__).parents[2] / "docs" / "analyses" / "matrix-factorization.md"
+
+
+def write(folder, name, party, table, unit, n_items=None):
+    rows, schema = table.ratings, table.schema.ratings
+    path = folder / f"{party} {name}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["user", "item", "stars"])
+        users = [rows.user_names[place] for place in rows.users]
+        writer.writerows(zip(users, rows.items.tolist(), rows.values.tolist(), strict=True))
+    declared = LocalRatings("user", "item", "stars", n_items or schema.items, schema.users, PER_USER)
+    return LocalTable(name, path, {"stars": BOUNDS}, (1, 10_000), unit=unit, ratings=declared)
+
+
+class DyingDeployment(ForkedDeployment):
+    """A federation whose party `telco` dies where `dies_at` says."""
+
+    def start(self, name):
+        if name != "telco":
+            super().start(name)
+            return
+        self.launch(name, "dying_party", "party", "serve", "--config", str(self.config_path(name)))
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("federation")
+    (folder / "run").mkdir()
+    of_users, of_items = horizontal_tables(PARTIES), vertical_tables(PARTIES)
+    tables = {
+        party: [
+            write(folder, "ratings", party, of_users[party], PERSON_AT_PARTY_UNIT),
+            write(folder, "lists", party, of_users[party], PERSON_AT_PARTY_UNIT, 13 if party == "telco" else None),
+            write(folder, "items", party, of_items[party], RATING_UNIT),
+        ]
+        for party in PARTIES
+    }
+    dies_at = folder / "dies at"
+    dies_at.write_text("")
+    environment = {"PYTHONPATH": str(Path(dying_party.__file__).parent), dying_party.DIES_AT: str(dies_at)}
+    with DyingDeployment(folder / "run", tables, environment=environment) as running:
+        running.dies_at = dies_at
+        yield running
+
+
+def job_on(table, parameters, **changes):
+    inputs = [{"party": party, "table": table} for party in PARTIES]
+    changes = {"deadline_s": 240.0, "privacy": {"epsilon": 40.0, "delta": 1e-6}} | changes
+    return job_of(PARTIES, inputs=inputs, colluding=1, parameters=parameters, **changes)
+
+
+def told(deployment, party, *arguments):
+    return CliRunner().invoke(app, [*arguments, "--config", str(deployment.config_path(party))])
+
+
+def spent(deployment, party, table):
+    shown = json.loads(told(deployment, party, "budget", "show", "--format", "json").stdout)["budgets"]
+    return next(one["spent_epsilon"] for one in shown if one["dataset"] == table)
+
+
+@pytest.mark.parametrize(("table", "parameters"), [("ratings", HORIZONTAL), ("items", VERTICAL)])
+def test_a_job_is_paid_once_for_all_rounds_and_recommends_as_the_page_says(deployment, table, parameters):
+    before = spent(deployment, "bank", table)
+    view = Analyst(deployment).run(job_on(table, parameters))
+    result = result_of(view)
+    n_sums = len(result["rounds"])
+    assert n_sums == (2 if table == "items" else 3)
+    assert result["rounds_paid"] == result["rounds_opened"] == list(range(n_sums))
+    assert spent(deployment, "bank", table) > before
+    command = re.search(r"`moiety (party recommend --job J --user U --top 10)`", " ".join(PAGE.read_text().split()))[1]
+    arguments = command.replace(" J ", f" {view.job_id} ").replace(" U ", " 0 ").split()
+    deployment.report("bank", view.job_id)
+    shown = told(deployment, "bank", *arguments)
+    assert shown.exit_code == 0, shown.output
+    assert 1 <= len(shown.stdout.splitlines()) <= 10
+    assert "recommend" in CliRunner().invoke(app, ["party", "--help"]).stdout
+
+
+def test_a_party_whose_list_of_items_differs_is_refused_before_any_cost(deployment):
+    before = [spent(deployment, party, "lists") for party in PARTIES]
+    view = Analyst(deployment).run(job_on("lists", HORIZONTAL))
+    assert view.state == "FAILED"
+    assert "telco and bank have different lists of items" in view.reason
+    assert [spent(deployment, party, "lists") for party in PARTIES] == before
+
+
+STAGES = (Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE, Stage.UNMASK)
+QUICK = {("ratings", Stage.MASK, 1), ("items", Stage.ADVERTISE, 1)}
+
+
+@pytest.mark.parametrize(
+    ("table", "stage", "number"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
+        for case in product(("ratings", "items"), STAGES, (0, 1))
+    ],
+)
+def test_a_party_killed_within_a_round_or_between_rounds_does_not_stop_the_job(deployment, table, stage, number):
+    """It dies before it sends its message of a stage: of the first stage of round 1, between rounds."""
+    deployment.dies_at.write_text(f"{stage}, round {number}, attempt 0")
+    try:
+        view = Analyst(deployment).run(job_on(table, HORIZONTAL if table == "ratings" else VERTICAL))
+        assert deployment.processes["telco"].wait(60.0) == -signal.SIGKILL
+    finally:
+        deployment.dies_at.write_text("")
+        if deployment.processes["telco"].poll() is not None:
+            deployment.start("telco")
+            deployment.wait_until_ready("telco")
+    result = result_of(view)
+    assert result["rounds_opened"] == result["rounds_paid"]
+    for t, one in enumerate(result["rounds"]):
+        assert {"bank", "clinic", "hospital"} <= set(one["survivors"])
+        has_sent_its_vector = t < number or (t == number and stage in (Stage.AGREE, Stage.UNMASK))
+        assert ("telco" in one["survivors"]) == has_sent_its_vector
+    assert spent(deployment, "telco", table) > 0
