@@ -60,6 +60,7 @@ from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
 from dp.mechanism.response import RandomizedResponse
 from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.shared_laplace import MEAN_UNIT, SharedLaplace
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.secagg.config import Topology
 
@@ -82,7 +83,7 @@ def _gram(view: View) -> AdditiveTarget:
 
 
 def _cells(view: View) -> AdditiveTarget:
-    mechanism = SharedSkellam(6, CELL_SENSITIVITY, _N, _T, 5)
+    mechanism = SharedLaplace(6, CELL_SENSITIVITY, _N, _T, int(2 / MEAN_UNIT))
     moved = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
     return AdditiveTarget(PartiesRelease(mechanism, view, moved))
 
@@ -191,6 +192,13 @@ def _sum_noise() -> SumNoise:
         view: SumSensitivity(8 * (8 if view == "coordinator" else 16) ** 2, 128, ADJACENCY[view], "u") for view in VIEWS
     }
     return SumNoise(100, 8, (3, 4, 5), _T, moved)
+
+
+def _masked_counts(view: View, n_survivors: int) -> AdditiveTarget:
+    moved = {view: SumSensitivity(of.squared_l2, of.l1, ADJACENCY[view], "u") for view, of in CELL_SENSITIVITY.items()}
+    noise = SumNoise(0, 6, (3, 4, 5), _T, moved, int(2 / MEAN_UNIT))
+    difference = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
+    return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, difference))
 
 
 def _masked_sum(view: View, n_survivors: int) -> AdditiveTarget:
@@ -357,6 +365,12 @@ TARGETS: dict[str, Entry] = {
         for n in (3, 4, 5)
         for view in VIEWS
     },
+    **_both(
+        "masked-counts",
+        "masked counts with shares of Laplace noise, 4 of 5 members survive",
+        ("secure-histogram:noise",),
+        lambda view: _masked_counts(view, 4),
+    ),
     **_both(
         "factors",
         "two rounds of a factorization about one user, 3 of 4 members survive",

@@ -44,6 +44,7 @@ OF_ITS_OWN = {
         "asked",
         "noise",
         "records",
+        "quietest",
         "round",
         "row_vectors",
         "secure_sum",

@@ -61,7 +61,7 @@ class MaskedTree:
             JobError: no noise on offer meets it.
             EncodingOverflowError: no ring holds the sum.
         """
-        noise = calibrated(counts.sensitivities(ROW_UNIT), target, counts.n_entries, topology)
+        noise = calibrated(counts.sensitivities(ROW_UNIT), target, counts.n_entries, topology, of_any_kind=False)
         ring = ring_for(topology.n_members, counts.encoding, noise)
         return cls(counts, topology, noise.mu, ring.bits)
 
@@ -86,7 +86,7 @@ class MaskedTree:
 
     def variance(self, n_survivors: int) -> Fraction:
         """Return that of the noise on each number of the sum of so many survivors."""
-        return 2 * self.noise.kept_mu(n_survivors)
+        return self.noise.variance(n_survivors)
 
 
 def estimate_tree(counts: TreeCounts, noisy: NDArray[np.generic], variance: float) -> tuple[Floats, float]:

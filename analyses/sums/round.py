@@ -13,6 +13,7 @@ from pydantic import Field
 
 from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
+from analyses.sums.quietest import quietest
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -57,7 +58,12 @@ def levels_of(topology: Topology) -> tuple[int, ...]:
 
 
 def calibrated(
-    sensitivities: Mapping[View, SumSensitivity], target: PrivacyTarget, length: int, topology: Topology
+    sensitivities: Mapping[View, SumSensitivity],
+    target: PrivacyTarget,
+    length: int,
+    topology: Topology,
+    *,
+    of_any_kind: bool = True,
 ) -> SumNoise:
     """Return the least noise that meets a target, whoever drops out.
 
@@ -66,12 +72,14 @@ def calibrated(
         target: what the noise must give.
         length: elements of the sum.
         topology: of the round.
+        of_any_kind: whether shares of discrete Laplace noise may be chosen; else only Skellam noise.
 
     Raises:
         JobError: no noise on offer meets it.
     """
     try:
-        return SumNoise.calibrate(
+        calibrate = quietest if of_any_kind else SumNoise.calibrate
+        return calibrate(
             sensitivities,
             target.view,
             epsilon=target.epsilon,

@@ -24,12 +24,14 @@ from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
 )
+from dp.cost.losses import laplace_share
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 from dp.cost.losses.skellam import shift_divergence
 from dp.cost.losses.sketch import SketchCell
@@ -81,6 +83,8 @@ def _curve(event: PrivacyEvent, orders: NDArray[np.int64]) -> Floats:
             return skellam_shifts_rdp(event, orders)
         case DiscreteGaussianShiftsDpEvent():
             return discrete_gaussian_rdp(event.sums, orders)
+        case LaplaceSharesDpEvent():
+            return laplace_shares_rdp(event, orders)
         case BoundedSampledDpEvent():
             return bounded_sampled_rdp(event, orders)
     raise TypeError(f"the cost of an event of class {type(event).__name__} is unknown")
@@ -187,6 +191,14 @@ def skellam_shifts_rdp(event: SkellamShiftsDpEvent, orders: NDArray[np.int64] = 
     bound = skellam_rdp(event.sums, orders)
     exact = event.n_shifts * shift_divergence(event.shift, event.mu, orders) * (1 + 2.0**-52)
     return np.asarray(np.minimum(bound, exact), dtype=np.float64)
+
+
+def laplace_shares_rdp(event: LaplaceSharesDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
+    """Return the divergence itself where it is computed, elsewhere that of discrete Laplace noise of the same ratio."""
+    one = DiscreteLaplaceDpEvent(event.shift, laplace_share.scale_of(event.mean), event.adjacency)
+    bound = event.n_shifts * discrete_laplace_rdp(one, orders) * (1 + 2.0**-52)
+    exact = event.n_shifts * laplace_share.shift_divergence(event.shape, event.mean, event.shift, orders)
+    return np.asarray(np.minimum(bound, exact * (1 + 2.0**-52)), dtype=np.float64)
 
 
 def bounded_sampled_rdp(event: BoundedSampledDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:

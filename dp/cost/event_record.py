@@ -19,6 +19,7 @@ from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
@@ -36,6 +37,7 @@ _CLASSES: dict[str, type[Any]] = {
     "cardinality sketch": CardinalitySketchDpEvent,
     "skellam shifts": SkellamShiftsDpEvent,
     "discrete gaussian shifts": DiscreteGaussianShiftsDpEvent,
+    "laplace shares": LaplaceSharesDpEvent,
     "bounded sampled": BoundedSampledDpEvent,
 }
 _NEIGHBOURS = {adjacency.value: adjacency for adjacency in Adjacency}

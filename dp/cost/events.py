@@ -15,6 +15,7 @@ from dp.cost.accounting import (
     DpEvent,
     SkellamDpEvent,
 )
+from dp.cost.losses.laplace_share import scale_of
 
 
 @attr.frozen
@@ -117,6 +118,42 @@ class DiscreteGaussianShiftsDpEvent(DpEvent):
     def sums(self) -> DiscreteGaussianDpEvent:
         """The same release, described by the sum that a bound for vectors needs."""
         return DiscreteGaussianDpEvent(self.n_shifts * self.shift**2 / self.variance, self.adjacency)
+
+
+@attr.frozen
+class LaplaceSharesDpEvent(DpEvent):
+    """The release of integers plus a sum of shares of discrete Laplace noise, of which a neighbour moves few numbers.
+
+    Such sums: `dp.draw.laplace_share`. What they cost: `dp.cost.losses.laplace_share`. The product of the losses of
+    each number covers the release of all.
+
+    Attributes:
+        shift: bound of how far one number moves, at least 1.
+        n_shifts: bound of how many move, over all releases, at least 1.
+        shape: of all shares that are unknown together, at least 1: a whole discrete Laplace variable, or more.
+        mean: of a geometric variable of the shares' ratio; positive.
+        adjacency: the neighbouring relation.
+    """
+
+    shift: int
+    n_shifts: int
+    shape: Fraction
+    mean: Fraction
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        _check_shifts(self.shift, self.n_shifts, self.mean)
+        if self.shape < 1:
+            raise ValueError(f"what shares of a total shape of {self.shape} cost is not known: it must be at least 1")
+
+    def times(self, n_times: int) -> "LaplaceSharesDpEvent":
+        """Return what `n_times` such releases cost together, each with fresh noise."""
+        return attr.evolve(self, n_shifts=n_times * self.n_shifts)
+
+    @property
+    def whole(self) -> DiscreteLaplaceDpEvent:
+        """A release of the same 1-norm with discrete Laplace noise, which costs no less: see `scale_of`."""
+        return DiscreteLaplaceDpEvent(self.shift * self.n_shifts, scale_of(self.mean), self.adjacency)
 
 
 def _check_shifts(shift: int, n_shifts: int, parameter: Fraction) -> None:
@@ -243,5 +280,6 @@ PrivacyEvent = (
     | SkellamShiftsDpEvent
     | DiscreteGaussianShiftsDpEvent
     | BoundedSampledDpEvent
+    | LaplaceSharesDpEvent
 )
 """All events that can be composed."""

@@ -77,7 +77,7 @@ def test_opened_components_say_nothing_about_the_noise_that_stays():
     n, fewest = 40, 28
     sensitivities = {view: sensitivity(1000, 10, view, "user") for view in VIEWS}
     noise = SumNoise(4000, 1, survivor_levels(fewest, n), 0, sensitivities)
-    parts = [noise.base_mu, *noise.component_mus]
+    parts = [noise.mu * part for part in (noise.base_part, *noise.component_parts)]
     for survivors in (28, 33, 40):
         n_opened = survivors - fewest
         # Variables: the opened sum of each survivor's parts, then each opened component of each survivor.

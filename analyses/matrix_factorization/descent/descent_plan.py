@@ -42,10 +42,10 @@ from analyses.matrix_factorization.descent.projection import squared_sensitivity
 from analyses.matrix_factorization.plan import MIN_MEMBERS, Members, Setting, Unit
 from analyses.matrix_factorization.unit_vectors import sensitivity
 from analyses.sums.noise import SumNoise, survivor_levels
-from dp.cost.accounting import CalibrationError, EpsilonBound
+from dp.cost.accounting import CalibrationError, EpsilonBound, SkellamDpEvent
 from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent
+from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent
 from dp.cost.views import VIEWS, View, views_to_calibrate
 from dp.draw.skellam import MAX_MU
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -200,6 +200,7 @@ class DescentPlan:
 
     def _sampled(self, sampling: BoundedPoisson, step: SumNoise, view: View) -> tuple[PrivacyEvent, ...]:
         (release,) = step.events(view)
+        assert isinstance(release, SkellamDpEvent | SkellamShiftsDpEvent)  # no other noise is drawn in a step
         return (sampling.sampled_event(release) if view == "coordinator" else sampling.participation_event(release),)
 
     def epsilon(self, view: View, *, near: float | None = None) -> EpsilonBound:

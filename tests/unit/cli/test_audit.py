@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import audit.reports
+import dp.draw.laplace_share
 import dp.draw.noise
 import dp.draw.skellam
 from analyses.clustering.local_clustering import Method as LocalMethod
@@ -214,8 +215,9 @@ def test_sound_mechanisms_withstand_and_a_fifth_too_little_noise_is_caught(name)
 
 DRAWN_BY_THE_SAMPLERS = [
     "devices-coalition", "gram-coalition", "independent-coalition", "lloyd-coalition", "logistic-sums-coalition",
-    "memberships-coalition", "moments-laplace", "moments-large", "moments-sketch-coalition", "pattern-count-coalition",
-    "sketch-coalition", "sum-of-3-coalition", "tree-coalition", "factors-vertical-coalition",
+    "masked-counts-coalition", "memberships-coalition", "moments-laplace", "moments-large", "moments-sketch-coalition",
+    "pattern-count-coalition", "sketch-coalition", "sum-of-3-coalition", "tree-coalition",
+    "factors-vertical-coalition",
 ]  # fmt: skip
 
 
@@ -229,6 +231,7 @@ def test_samplers_that_draw_a_fifth_too_little_are_caught(name, monkeypatch):
     target, design = entry.make(), entry.design(n_runs=n_runs, false_alarm=1e-3, power=0.99, least_power=0.0)
     root = Fraction(round(math.sqrt(LESS) * 1000), 1000)
     monkeypatch.setattr(dp.draw.skellam, "Poisson", lambda rate: Poisson(rate * LESS))
+    monkeypatch.setattr(dp.draw.laplace_share, "Poisson", lambda rate: Poisson(rate * LESS))
     monkeypatch.setattr(dp.draw.noise, "DiscreteGaussian", lambda variance: DiscreteGaussian(variance * LESS))
     monkeypatch.setattr(dp.draw.noise, "DiscreteLaplace", lambda scale: DiscreteLaplace(scale * root))
     assert audit_exactly(target, design, InsecureTestEntropy(f"sampler, {name}")).is_beaten
@@ -253,7 +256,7 @@ def no_shared_phantoms(self, stream, axis):
         pytest.param("logistic-coalition", BoundedPoisson, "samples", unbounded_samples, marks=pytest.mark.slow),
         ("sampled-bits", audit.reports, "placement", always_in_the_sample),
         ("cardinality", PartitionSketch, "_shared_levels", no_shared_phantoms),
-        ("sum-of-3-coalition", SumNoise, "base_mu", property(lambda self: Fraction(self.mu, 5) * LESS)),
+        ("sum-of-3-coalition", SumNoise, "base_part", property(lambda self: Fraction(1, 5) * LESS)),
     ],
 )
 def test_other_faults_than_too_small_a_parameter_are_caught(name, where, attribute, faulty, monkeypatch):
