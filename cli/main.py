@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
     "pki": _Subcommand("cli.federation.requests", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
+    "doctor": _Subcommand("cli.diagnosis", "doctor", "Find out what is wrong with a member, and what to do."),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }
 
