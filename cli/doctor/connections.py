@@ -171,9 +171,10 @@ def _refused_by_us(error: ssl.SSLCertVerificationError, peer: Peer, member: Memb
 
 
 def _refused_by_it(error: OSError, peer: Peer) -> _RefusedError:
-    reason = getattr(error, "reason", None) or str(error)
+    alert = getattr(error, "reason", None) if _is_alert(error) else None
     return _RefusedError(
-        f"{peer.identity.name} at {peer.address} refuses our certificate: {reason}",
+        f"{peer.identity.name} at {peer.address} refuses our certificate: "
+        + (alert.replace("_", " ").lower() if alert else "it ends the connection after the handshake"),
         f"Ask {peer.identity.name} whether its ca.pem is ours, and check that our certificate is valid by its clock.",
     )
 
@@ -223,9 +224,9 @@ def _check_serves(channel: ssl.SSLSocket, peer: Peer, end_s: float) -> None:
         status = ask_health(channel, peer.identity.dns_name, end_s)
     except TimeoutError:
         raise
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and (_is_alert(error) or isinstance(error, ConnectionResetError)):
-            raise _refused_by_it(error, peer) from error
+    except OSError as error:  # since TLS 1.3 both sides have shaken hands when the certificate of the caller is refused
+        raise _refused_by_it(error, peer) from error
+    except ValueError as error:
         raise _RefusedError(
             f"{who} at {at} proves its identity, but does not answer as a service of Moiety: {error}",
             f"Look in the log of {who} for a refusal, and compare versions (`moiety --version`).",

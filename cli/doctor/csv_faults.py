@@ -17,10 +17,7 @@ _SAMPLE_BYTES = 1 << 20
 
 
 class Form(NamedTuple):
-    """What a file seems to be: encoding and separator, the names in its first line if it has any, and the fix if needed.
-
-    A file with names and a fix has bytes that are not UTF-8. They do no harm in columns that no job reads.
-    """
+    """What a file seems to be: its encoding and separator, the names in its first line, and the fix if one is needed."""
 
     found: str
     names: list[str]
@@ -97,7 +94,7 @@ def guess_form(path: Path) -> Form:
     if bad_line:
         return Form(
             f"line {bad_line} has bytes that are not UTF-8; it seems to be Latin-1 or Windows-1252",
-            names,
+            [],
             "Save it as UTF-8.",
         )
     return Form(f"{encoding} text, commas between {len(names)} columns", names)
@@ -171,7 +168,7 @@ def _fault_of(text: str, *, is_finite: bool) -> Kind | None:
 
 def _opened(path: Path) -> IO[str]:
     open_text = gzip.open if path.suffix == ".gz" else open
-    return open_text(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")  # type: ignore[return-value]
+    return open_text(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _encoding(path: Path) -> tuple[str, int]:

@@ -247,7 +247,7 @@ class _Connection:
             self.channel.settimeout(remaining_s(self._end_s))
             piece = self.channel.recv(n_bytes - len(data))
             if not piece:
-                raise ValueError("it closed the connection")
+                raise ConnectionAbortedError("it closed the connection")
             data += piece
         return data
 

@@ -6,14 +6,13 @@ theirs, from `party.tables.table.load_table`; where it is bad, the file is searc
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analyses.job.job import JobInput
-from cli.doctor.check import Check, Outcome, failed, passed, warning
+from cli.doctor.check import Check, failed, passed, warning
 from cli.doctor.csv_faults import Faults, Wanted, Wording, find_faults, guess_form, lines_of_rows
 from mpc.public_text import made_public
 from party.tables.csv_file import CsvFile
@@ -51,8 +50,7 @@ def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
         columns = () if isinstance(table, RatingsTableConfig) else tuple(table.bounds)
         loaded = load_table(config, JobInput(party=config.name, table=table.name, columns=columns))
     except UnusableTableError as error:
-        found = [replace(check, outcome=Outcome.FAILED) if check.fix else check for check in checks]
-        return [*found, *_faults(table, path, error.detail)]
+        return [*checks, *_faults(table, path, error.detail)]
     except TableError as error:
         return [*checks, failed(f"values of {table.name}", str(error), f"Correct the section of {table.name}.")]
     return [*checks, _values(table, path, loaded), _rows(table, loaded)]
@@ -79,8 +77,7 @@ def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, Path |
         return [failed(name, f"{source.path} cannot be read: {error}", fix)], None, None
     found = f"{source.path}: {form.found}"
     if form.fix:
-        judged = warning if form.names else failed
-        return [judged(name, found, form.fix)], form.names or None, source.path
+        return [failed(name, found, form.fix)], None, None
     return [passed(name, found)], form.names, source.path
 
 
@@ -117,9 +114,11 @@ def _faults(table: "TableConfig", path: Path | None, detail: str) -> list[Check]
     """Say what is wrong with a table that no job can use."""
     if path is None:
         return [failed(f"values of {table.name}", detail, f"Correct the table that {table.name} names.")]
-    ratings = isinstance(table, RatingsTableConfig)
-    texts = (table.user, table.item) if ratings else table.key_columns
-    faults = find_faults(path, Wanted(tuple(table.bounds), texts, None if ratings else table.id_column, ratings))
+    if isinstance(table, RatingsTableConfig):
+        wanted = Wanted(tuple(table.bounds), (table.user, table.item), None, True)
+    else:
+        wanted = Wanted(tuple(table.bounds), table.key_columns, table.id_column, False)
+    faults = find_faults(path, wanted)
     checks = _checks_of(table, faults)
     if table.rows is not None and not table.rows[0] <= faults.n_rows <= table.rows[1]:
         checks.append(_rows_outside(table, faults.n_rows))
