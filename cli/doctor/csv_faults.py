@@ -17,7 +17,7 @@ _SAMPLE_BYTES = 1 << 20
 
 
 class Form(NamedTuple):
-    """What a file seems to be: its encoding and separator, the names in its first line, and the fix if one is needed."""
+    """What a file seems to be: its encoding and separator, the names in its first line, the fix if one is needed."""
 
     found: str
     names: list[str]

@@ -1,9 +1,12 @@
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import structlog
 from deadlines import GENEROUS_S
 from doctor_peers import authority_of, now, write_pair
 from typer.testing import CliRunner
@@ -12,12 +15,15 @@ from analyses.job.job import JobInput
 from cli.doctor.check import Check, Outcome, failed
 from cli.doctor.member import role_of
 from cli.main import app
-from device.config import write_identity_key
+from device.config import DeviceConfig, write_identity_key
+from device.device import run_device
 from entropy import SystemEntropy
 from party.config import load_party_config
 from party.tables.table import UnusableTableError, load_table
 from service.identity import Role
 from service.pki import issue
+from service.settings_tree import SettingsError
+from service.signing_request import read_request
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 REPOSITORY = EXAMPLES.parent
@@ -66,6 +72,15 @@ def test_a_device_is_checked_with_its_signing_key_roster_and_records(device, doc
     assert {name: check["found"] for name, check in checks.items() if check["outcome"] != "ok"} == {}
     assert code == 0
     assert {"signing key", "roster", "record steps", "ledger", "reach coordinator"} <= set(checks)
+
+
+async def test_a_device_that_starts_warns_of_a_certificate_with_few_days_left(acme, device):
+    pki = device / "pki"
+    write_pair(issue(authority_of(acme), Role.DEVICE, "ann", days=12, now=now()), pki / "ann.pem", pki / "ann.key")
+    (device / "ann.identity").unlink()
+    with structlog.testing.capture_logs() as logs, pytest.raises(SettingsError):
+        await run_device(DeviceConfig.load(device / "device.toml"))
+    assert [line["event"] for line in logs] == ["the certificate expires in 11 days: renew it"]
 
 
 def test_faults_that_only_a_device_has_are_found(device, doctor):
@@ -121,6 +136,44 @@ def test_bytes_that_are_not_utf_8_keep_jobs_from_a_table_also_in_a_column_withou
         load_table(load_party_config(acme / "bank" / "party.toml"), JobInput(party="bank", table="people"))
     _, checks = doctor(acme / "bank" / "party.toml")
     assert "line 2 has bytes that are not UTF-8" in checks["file of people"]["found"]
+
+
+def command(*arguments: object) -> None:
+    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_certificate_is_renewed_as_the_operations_page_says(acme, doctor):
+    bank = acme / "bank"
+    command("pki", "request", "--federation", "acme", "--member", "party/bank", "--out", bank / "renewed")
+    fingerprint = read_request((bank / "renewed" / "bank.csr").read_bytes()).fingerprint
+    signed = acme / "certificates"
+    sign = ["pki", "sign", bank / "renewed" / "bank.csr", "--ca", acme / "authority", "--out", signed]
+    command(*sign, "--fingerprint", fingerprint)
+    before = (bank / "pki" / "bank.key").read_bytes()
+    (bank / "renewed" / "bank.key").replace(bank / "pki" / "bank.key")
+    (signed / "bank.pem").replace(bank / "pki" / "bank.pem")
+    assert (bank / "pki" / "bank.key").read_bytes() != before
+    code, checks = doctor(bank / "party.toml")
+    assert code == 0, checks
+
+
+def test_a_ledger_is_backed_up_and_restored_as_the_operations_page_says(acme, doctor, tmp_path):
+    bank = acme / "bank"
+    config = ["--config", bank / "party.toml"]
+    budget = ["budget", "set", "people", *config, "--delta", "1e-6", "--period", "first"]
+    command(*budget, "--epsilon", "1.0", "--reason", "first")
+    path = bank / "data" / "ledger.sqlite"
+    with closing(sqlite3.connect(path)) as used, closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        used.backup(copy)
+    command(*budget, "--epsilon", "2.0", "--reason", "after the copy")
+    (tmp_path / "copy").replace(path)
+    code, checks = doctor(bank / "party.toml")
+    assert code == 1
+    assert "restored from an old copy" in checks["ledger"]["found"]
+    command("budget", "adopt", *config, "--reason", "the disk failed")
+    code, checks = doctor(bank / "party.toml")
+    assert code == 0, checks
 
 
 @pytest.mark.parametrize(("file", "role"), [("party", "party"), ("coordinator", "coordinator"), ("device", "device")])

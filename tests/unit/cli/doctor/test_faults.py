@@ -492,3 +492,14 @@ def test_a_fault_is_found_and_its_fix_named(fault, acme, whole, doctor, monkeypa
 def test_forty_faults_or_more_are_planted():
     assert len(FAULTS) >= 40
     assert len({fault.label for fault in FAULTS}) == len(FAULTS)
+
+
+def test_the_operations_page_has_every_check_and_no_other(acme, doctor):
+    """Those of a device are seen in `test_doctor.py`."""
+    page = (Path(__file__).parents[4] / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall("`(.*?)`", row)}
+    made = {name for file in MEMBERS.values() for name in doctor(acme / file)[1]} | {fault.check for fault in FAULTS}
+    made |= {"signing key", "roster", "record NAME"}
+    assert told - {"ledger.sqlite"} == {
+        re.sub(" of people$", " of TABLE", re.sub("^reach .*", "reach NAME", name)) for name in made
+    }
