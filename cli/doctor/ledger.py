@@ -28,7 +28,7 @@ def check_ledger(config: "PartyConfig") -> list[Check]:
             found = f"the counter {counter} remembers a ledger, and {path} does not exist"
             fix = f"Put the newest copy of the ledger back to {path}; what it lacks is told by moiety budget verify."
             return [*checks, failed("ledger", found, fix)]
-        return [*checks, passed("ledger", f"{path} does not exist yet; it begins with the service"), *_first(config)]
+        return [*checks, *_no_ledger(config, f"{path} does not exist")]
     if not counter.exists():
         found = f"the ledger {where} exists, and its counter {counter} does not: is the ledger complete?"
         fix = f"Put the counter back to {counter}, or accept the ledger as it is with moiety budget adopt."
@@ -36,13 +36,15 @@ def check_ledger(config: "PartyConfig") -> list[Check]:
     try:
         ledger = open_ledger(config.name, path=path, url=url, counter=counter, holder="doctor")
         try:
-            head = ledger.verify()
+            head, is_new = ledger.verify(), ledger.is_new
             budgets = _budgets(config, ledger)
         finally:
             ledger.close()
     except LedgerError as error:
         fix = "Put the newest copy of the ledger back, or accept what is there with moiety budget adopt and a reason."
         return [*checks, failed("ledger", str(error), fix)]
+    if is_new:
+        return [*checks, *_no_ledger(config, f"{where} has no entry")]
     return [*checks, passed("ledger", f"{where} is whole: {head.sequence} entries"), *budgets]
 
 
@@ -65,6 +67,16 @@ def check_store(path: Path, what: str) -> Check:
     if verdict != "ok":
         return failed(name, f"{path} is damaged: {verdict}", fix)
     return passed(name, f"{path} is whole")
+
+
+def _no_ledger(config: "PartyConfig", found: str) -> list[Check]:
+    """Tell what a service does that finds no ledger, or one without entries."""
+    if not config.tables:
+        return [passed("ledger", f"{found}; a party without tables needs none")]
+    if config.ledger.may_begin:
+        return [passed("ledger", f"{found}; it begins with the service"), *_first(config)]
+    fix = "Put the ledger back if it was lost; only for a new party begin one with moiety budget init."
+    return [failed("ledger", f"{found}, so no job with noise may use a table", fix)]
 
 
 def _counter(counter: Path, beside: Path, is_file: bool) -> Check:

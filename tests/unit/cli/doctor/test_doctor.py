@@ -16,7 +16,7 @@ from cli.doctor.check import Check, Outcome, failed
 from cli.doctor.member import role_of
 from cli.main import app
 from device.config import DeviceConfig, write_identity_key
-from device.device import run_device
+from device.running import run_device
 from entropy import SystemEntropy
 from party.config import load_party_config
 from party.tables.table import UnusableTableError, load_table

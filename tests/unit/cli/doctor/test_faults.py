@@ -25,7 +25,7 @@ from doctor_peers import (
 from ledgers import budget
 
 from cli.doctor import files
-from party.ledger.ledger import open_ledger
+from party.ledger.ledger import Ledger, open_ledger
 from service.identity import Role
 from service.pki import issue
 
@@ -79,14 +79,14 @@ class Place:
         """Serve the shop at another port, too: two peers at one address are refused."""
         return self.stack.enter_context(serving(self.acme, ["shop"]))[0]
 
-    def ledger(self) -> None:
-        """Let the bank's ledger begin."""
-        data = self.bank / "data"
-        ledger = open_ledger(
-            "bank", path=data / "ledger.sqlite", url=None, counter=data / "ledger.counter", holder="test"
-        )
-        ledger.set_budget("people", budget(), "test")
-        ledger.close()
+    @property
+    def ledger_files(self) -> list[Path]:
+        """The bank's ledger, which `moiety new` has begun, and its counter."""
+        return [self.bank / "data" / "ledger.sqlite", self.bank / "data" / "ledger.counter"]
+
+    def open_ledger(self) -> AbstractContextManager[Ledger]:
+        path, counter = self.ledger_files
+        return contextlib.closing(open_ledger("bank", path=path, url=None, counter=counter, holder="test"))
 
 
 @dataclass(frozen=True)
@@ -204,45 +204,46 @@ def no_coordinator(place: Place) -> None:
     place.edit("analyst/client.toml", f":{place.ports['coordinator']}", f":{port}")
 
 
-def data_is_a_file(place: Place) -> None:
-    (place.bank / "data").rmdir()
-    (place.bank / "data").write_text("")
-
-
 def password_for_all(place: Place) -> None:
     with (place.bank / "party.toml").open("a") as file:
         file.write('\n[ledger]\nurl = "postgresql://bank:secret@127.0.0.1:1/ledger"\n')
 
 
 def old_ledger(place: Place) -> None:
-    place.ledger()
-    copy = (place.bank / "data" / "ledger.sqlite").read_bytes()
-    with contextlib.closing(
-        open_ledger(
-            "bank",
-            path=place.bank / "data" / "ledger.sqlite",
-            url=None,
-            counter=place.bank / "data" / "ledger.counter",
-            holder="test",
-        )
-    ) as ledger:
+    path, _ = place.ledger_files
+    copy = path.read_bytes()
+    with place.open_ledger() as ledger:
         ledger.set_budget("people", budget(2.0), "more")
-    (place.bank / "data" / "ledger.sqlite").write_bytes(copy)
+    path.write_bytes(copy)
 
 
 def lost_counter(place: Place) -> None:
-    place.ledger()
-    (place.bank / "data" / "ledger.counter").unlink()
+    place.ledger_files[1].unlink()
 
 
 def lost_ledger(place: Place) -> None:
-    place.ledger()
-    (place.bank / "data" / "ledger.sqlite").unlink()
+    place.ledger_files[0].unlink()
 
 
 def damaged_ledger(place: Place) -> None:
-    place.ledger()
-    (place.bank / "data" / "ledger.sqlite").write_bytes(b"no database at all" * 300)
+    place.ledger_files[0].write_bytes(b"no database at all" * 300)
+
+
+def without_ledger(place: Place) -> None:
+    for path in place.ledger_files:
+        path.unlink()
+
+
+def empty_ledger(place: Place) -> None:
+    without_ledger(place)
+    place.open_ledger().__exit__(None, None, None)
+
+
+def second_table(place: Place) -> None:
+    with (place.bank / "party.toml").open("a") as file:
+        file.write(
+            '\n[[tables]]\nname = "visits"\npath = "people.csv"\nrows = [1, 999]\nbounds = { visits = [0, 20] }\n'
+        )
 
 
 def full_disk(place: Place) -> None:
@@ -250,7 +251,6 @@ def full_disk(place: Place) -> None:
 
 
 CONFIG, TABLE = "bank/party.toml", "bank/people.csv"
-FIRST_BUDGET = '[tables.first_budget]\nperiod = "first"\nepsilon = 4.0             # may be reached by all jobs of the period together\ndelta = 1e-6\n'  # noqa: E501
 
 FAULTS = [
     # the configuration
@@ -270,7 +270,13 @@ FAULTS = [
         member="coordinator",
     ),
     # files
-    Fault("data folder is a file", data_is_a_file, "data folder", "is a file, not a folder", "Remove or rename"),
+    Fault(
+        "data folder is a file",
+        edit(CONFIG, 'data_dir = "data"', 'data_dir = "people.csv"'),
+        "data folder",
+        "is a file, not a folder",
+        "Remove or rename",
+    ),
     Fault(
         "data folder open to others",
         lambda place: (place.bank / "data").chmod(0o755),
@@ -441,9 +447,9 @@ FAULTS = [
         "warning",
     ),
     # what services keep
-    Fault(
-        "no budget", edit(CONFIG, FIRST_BUDGET, ""), "budget of people", "no budget is set", "moiety budget", "warning"
-    ),
+    Fault("no budget", second_table, "budget of visits", "no budget is set", "moiety budget", "warning"),
+    Fault("no ledger", without_ledger, "ledger", "no job with noise", "moiety budget init"),
+    Fault("an empty ledger", empty_ledger, "ledger", "has no entry", "moiety budget init"),
     Fault("counter beside the ledger", lambda place: None, "counter", "on the same disk", "another disk", "warning"),
     Fault("an old ledger", old_ledger, "ledger", "restored from an old copy", "newest copy"),
     Fault("a damaged ledger", damaged_ledger, "ledger", "is damaged", "newest copy"),
@@ -466,7 +472,7 @@ CONSEQUENCES = {
     **dict.fromkeys(("expired", "clock", "another authority", "another member's"), "port|reach"),
     **dict.fromkeys(("TCP dropped", "silence", "listens on loopback only"), "port|reach"),
     "an analyst with a party's certificate": "reach",
-    "password for all": "ledger",
+    **dict.fromkeys(("password for all", "data folder is a file"), "ledger"),
     "another machine's address": "inbound",
     "unknown name": "inbound",
 }
@@ -501,5 +507,5 @@ def test_the_operations_page_has_every_check_and_no_other(acme, doctor):
     made = {name for file in MEMBERS.values() for name in doctor(acme / file)[1]} | {fault.check for fault in FAULTS}
     made |= {"signing key", "roster", "record NAME"}
     assert told - {"ledger.sqlite"} == {
-        re.sub(" of people$", " of TABLE", re.sub("^reach .*", "reach NAME", name)) for name in made
+        re.sub(" of (people|visits)$", " of TABLE", re.sub("^reach .*", "reach NAME", name)) for name in made
     }
