@@ -272,7 +272,7 @@ FAULTS = [
     # files
     Fault(
         "data folder is a file",
-        edit(CONFIG, 'data_dir = "data"', 'data_dir = "people.csv"'),
+        edit(CONFIG, '"data"', '"people.csv"'),
         "data folder",
         "is a file, not a folder",
         "Remove or rename",
