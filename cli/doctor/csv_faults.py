@@ -66,9 +66,10 @@ class Wanted(NamedTuple):
 
 @dataclass
 class Faults:
-    """What was found, by kind, in the order of the file; and the number of rows."""
+    """What was found, by kind, in the order of the file; the number of rows; and what a place's number counts."""
 
     n_rows: int = 0
+    unit: str = "line"
     by_kind: dict[Kind, list[Place]] = field(default_factory=dict, repr=False)
 
     def add(self, kind: Kind, line: int, column: str, value: str) -> None:

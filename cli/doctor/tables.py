@@ -4,16 +4,18 @@ Services must not say so much: to them a table is usable or not, and their logs 
 theirs, from `party.tables.table.load_table`; where it is bad, the file is searched once more for all that is wrong.
 """
 
+import contextlib
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from analyses.job.job import JobInput
 from cli.doctor.check import Check, failed, passed, warning
-from cli.doctor.csv_faults import Faults, Wanted, Wording, find_faults, guess_form, lines_of_rows
+from cli.doctor.csv_faults import Faults, Kind, Wanted, Wording, find_faults, guess_form, lines_of_rows
 from mpc.public_text import made_public
 from party.tables.csv_file import CsvFile
 from party.tables.file import TableFile
@@ -112,26 +114,46 @@ def _what(table: "TableConfig", column: str) -> str:
 
 def _faults(table: "TableConfig", path: Path | None, detail: str) -> list[Check]:
     """Say what is wrong with a table that no job can use."""
-    if path is None:
-        return [failed(f"values of {table.name}", detail, f"Correct the table that {table.name} names.")]
     if isinstance(table, RatingsTableConfig):
         wanted = Wanted(tuple(table.bounds), (table.user, table.item), None, True)
     else:
         wanted = Wanted(tuple(table.bounds), table.key_columns, table.id_column, False)
-    faults = find_faults(path, wanted)
+    faults = find_faults(path, wanted) if path is not None else _faults_of_columns(table, wanted)
     checks = _checks_of(table, faults)
     if table.rows is not None and not table.rows[0] <= faults.n_rows <= table.rows[1]:
         checks.append(_rows_outside(table, faults.n_rows))
     if not checks:
-        checks.append(failed(f"values of {table.name}", detail, f"Correct {path}."))
+        checks.append(failed(f"values of {table.name}", detail, f"Correct the table that {table.name} names."))
     return checks
+
+
+def _faults_of_columns(table: "TableConfig", wanted: Wanted) -> Faults:
+    """Find in a source that has no lines the rows that no job can use, as far as its columns can be read."""
+    faults = Faults(unit="row")
+    with contextlib.suppress(SourceError):
+        for column in table.make_source().read(wanted.numbers, wanted.texts):
+            faults.n_rows = len(column)
+            is_text = column.name in wanted.texts
+            missing = column.is_null() | (column.cast(pl.String) == "") if is_text else column.is_null()
+            found = {Kind.NO_ID if is_text else Kind.EMPTY: missing}
+            if column.dtype.is_float() and not is_text:
+                found[Kind.NAN] = column.is_nan()
+            if column.name == wanted.id_column:
+                found[Kind.REPEATED] = column.is_not_null() & ~column.is_first_distinct()
+            for kind, rows in found.items():
+                for row in rows.arg_true():
+                    faults.add(kind, int(row) + 1, column.name, "" if column[row] is None else str(column[row]))
+    return faults
 
 
 def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
     checks = []
     for kind, places in faults.by_kind.items():
         what: Wording = kind.value
-        told = [f"line {one.line}" + (f", {one.column}: {_shown(one.value)}" if one.column else "") for one in places]
+        told = [
+            f"{faults.unit} {one.line}" + (f", {one.column}: {_shown(one.value)}" if one.column else "")
+            for one in places
+        ]
         more = f"; and {len(places) - MAX_SHOWN} more" if len(places) > MAX_SHOWN else ""
         found = f"{what.found}: {'; '.join(told[:MAX_SHOWN])}{more}"
         checks.append(failed(f"{what.name} of {table.name}", found, what.fix))

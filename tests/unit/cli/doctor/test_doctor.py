@@ -5,6 +5,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import polars as pl
 import pytest
 import structlog
 from deadlines import GENEROUS_S
@@ -113,6 +114,26 @@ def test_ids_and_values_of_a_table_are_told_with_their_lines_also_after_a_quoted
     path.write_text("\n".join(lines) + "\n")
     _, checks = doctor(acme / "bank" / "party.toml")
     assert "line 5, visits: 'many'" in checks["values of people"]["found"]
+
+
+def test_of_a_parquet_file_rows_are_told(acme, doctor):
+    bank = acme / "bank"
+    frame = pl.read_csv(bank / "people.csv")
+    (bank / "party.toml").write_text((bank / "party.toml").read_text().replace('"people.csv"', '"people.parquet"'))
+    frame.write_parquet(bank / "people.parquet")
+    code, checks = doctor(bank / "party.toml")
+    assert code == 0, checks
+    visits = [None, float("nan"), 99.0, *frame["visits"][3:]]
+    ids = ["person-002", *frame["id"][1:]]
+    frame.with_columns(visits=pl.Series(visits), id=pl.Series(ids)).write_parquet(bank / "people.parquet")
+    _, checks = doctor(bank / "party.toml")
+    assert "row 2, id: 'person-002'" in checks["ids of people"]["found"]
+    told = [check["found"] for name, check in checks.items() if name == "values of people"]
+    assert "row 2, visits: 'nan'" in told[0]
+    frame.with_columns(visits=pl.Series([21.0, *frame["visits"][1:]])).write_parquet(bank / "people.parquet")
+    code, checks = doctor(bank / "party.toml")
+    assert code == 0
+    assert "row 1, visits: 21" in checks["values of people"]["found"]
 
 
 def test_of_many_faults_five_are_told_and_the_others_counted_and_none_changes_the_terminal(acme, doctor):
