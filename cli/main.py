@@ -63,7 +63,7 @@ def load_subcommand(name: str) -> Any:
 
 def _add_exit_codes(command: Any) -> None:
     """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
-    command.epilog = command.epilog or EXIT_CODES
+    command.epilog = command.epilog or ("" if "Exit codes:" in (command.help or "") else EXIT_CODES)
     for below in getattr(command, "commands", {}).values():
         _add_exit_codes(below)
 

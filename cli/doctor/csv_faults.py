@@ -1,4 +1,4 @@
-"""Searches a CSV file for all that keeps jobs from it, with the lines. Only the standard library is needed."""
+"""Searches a CSV file for all that keeps jobs from it, with lines and values, which the reader of services never tells."""
 
 import codecs
 import csv
