@@ -1,4 +1,4 @@
-"""Searches a CSV file for all that keeps jobs from it, with lines and values, which the reader of services never tells."""
+"""Searches a CSV file for all that keeps jobs from it, with lines and values, which no service ever tells."""
 
 import codecs
 import csv
