@@ -15,7 +15,6 @@ rating is protected, the unit is all that the table says of one user and one ite
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from analyses.job.ratings import UNKNOWN, RatingRows
@@ -29,6 +28,8 @@ UNKNOWN_USER = "user, unknown and dropped"
 REPEATED = "user and item, repeated and dropped"
 RATING = "rating"
 """Keys of the owner's report."""
+
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -87,5 +88,11 @@ def own_ratings(
 
 def _numbers(names: tuple[str, ...], end: int) -> Integers:
     """Return the whole number that each name is, `UNKNOWN` where it is none in 0 .. end - 1."""
-    numbers = pl.Series(names, dtype=pl.String).cast(pl.Int64, strict=False).fill_null(UNKNOWN).to_numpy()
-    return np.where((numbers >= 0) & (numbers < end), numbers, UNKNOWN).astype(np.int64)
+    return np.array([_number(name, end) for name in names], dtype=np.int64)
+
+
+def _number(name: str, end: int) -> int:
+    # Python reads no number of thousands of digits, and takes those of other scripts for digits too.
+    if len(name) > _MAX_DIGITS or not (name.isascii() and name.isdecimal()):
+        return UNKNOWN
+    return number if (number := int(name)) < end else UNKNOWN
