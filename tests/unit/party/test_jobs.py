@@ -16,8 +16,8 @@ from mpc.errors import PeerViolationError, ShapeError
 from party import jobs as party_jobs
 from party.admission import RefusalError
 from party.events import FailedEvent, FinishedEvent, ProgressEvent
-from party.ledger.entry import LedgerError
 from party.job_run import LEFT_EARLY
+from party.ledger.entry import LedgerError
 from party.tables.table import UnusableTableError
 
 
