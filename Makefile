@@ -9,11 +9,15 @@ BIN    := $(VENV)/bin
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many processes: each would compile all of our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
 SOURCES     := analyses audit bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
 PYTEST      := $(BIN)/pytest
+# Three processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
+QUICK       := -n 3 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow coverage mutation check vectors bench bench-analyses bench-audit compose-test proto lock clean
@@ -25,19 +29,19 @@ demo: $(VENV)/demo.stamp ## Run a whole federation on this machine and plot what
 	$(BIN)/moiety demo pca
 
 test: $(VENV)/dev.stamp ## Run the quick tests
-	$(PYTEST) -n 2 --dist loadscope -m "not slow and not compose"
+	$(PYTEST) $(QUICK)
 
 test-slow: $(VENV)/dev.stamp ## Run the tests that take minutes (statistics of the noise, utility)
-	$(PYTEST) -n 2 -m "slow and not compose"
+	$(PYTEST) -n 3 --dist worksteal -m "slow and not compose"
 
 coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branches none of them takes
 	mkdir -p .coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --dist loadscope -m "not slow and not compose"; status=$$?; \
+	$(BIN)/coverage run -m pytest $(QUICK); status=$$?; \
 	    $(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet && $(BIN)/coverage report; exit $$status
 
-mutation: $(VENV)/dev.stamp ## Say which changes of some modules no test notices; one: MODULE=party/ledger/budget.py
-	$(BIN)/python tests/mutation/mutate.py $(MODULE)
+mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=party/ledger/budget.py
+	$(BIN)/python tests/mutation/mutate.py $(if $(MODULE),--module $(MODULE),--sample $(or $(SAMPLE),250) --seed $(or $(SEED),1))
 
 check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
 	$(BIN)/ruff format --check $(SOURCES)

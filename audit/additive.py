@@ -13,11 +13,12 @@ from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.sums.noise import SumNoise
 from audit.less_noise import with_noise
 from dp.audit.exact_audit import Part
-from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, skellam
+from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, laplace_shares, skellam
 from dp.cost.views import View
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
-from dp.mechanism.vector import SharedSkellam
+from dp.mechanism.shared_laplace import SharedLaplace
+from dp.mechanism.vector import SharedNoise, SharedSkellam
 from entropy import Entropy
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
@@ -94,13 +95,17 @@ class PartiesRelease:
         difference: see `Release`; no longer than the mechanism's sensitivity in the view.
     """
 
-    mechanism: SharedSkellam | NoisyGram
+    mechanism: SharedNoise | NoisyGram
     view: View
     difference: tuple[int, ...]
 
     def laws(self) -> Sequence[Law]:
         """See `Release`."""
-        mechanism, mu = self.mechanism, self.mechanism.unknown_mu(self.view)
+        mechanism = self.mechanism
+        if isinstance(mechanism, SharedLaplace):
+            return [laplace_shares(mechanism.unknown_shape(self.view), mechanism.mean)] * mechanism.length
+        assert isinstance(mechanism, SharedSkellam | NoisyGram), "the law of other noise is not known"
+        mu = mechanism.unknown_mu(self.view)
         if isinstance(mechanism, SharedSkellam):
             return [skellam(mu)] * mechanism.length
         n, on, off = mechanism.n_columns, skellam(mu), skellam(Fraction(mu, 2))
@@ -210,12 +215,14 @@ class MaskedSumRelease:
 
     def laws(self) -> Sequence[Law]:
         """See `Release`."""
-        return [skellam(self.mechanism.unknown_mu(self.n_survivors, self.view))] * self.mechanism.length
+        noise, part = self.mechanism, self.mechanism.unknown_part(self.n_survivors, self.view)
+        law = laplace_shares(part * noise.shape, noise.mean) if noise.mean_units else skellam(part * noise.mu)
+        return [law] * noise.length
 
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
         noise, survivors = self.mechanism, range(1, self.n_survivors + 1)
-        n_components, n_opened = len(noise.component_mus), n_opened_by(noise.levels, self.n_survivors)
+        n_components, n_opened = len(noise.component_parts), n_opened_by(noise.levels, self.n_survivors)
         corrupt = noise.n_corrupt if self.view == "coalition" else 0
         total, known = world * np.array(self.difference, dtype=np.int64), np.zeros(noise.length, dtype=np.int64)
         opened_seeds = {}

@@ -42,6 +42,7 @@ from dp.mechanism.projection import NoisySketch
 from dp.mechanism.response import RandomizedResponse
 from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.shared_laplace import MEAN_UNIT, SharedLaplace
 from dp.mechanism.vector import SharedSkellam
 
 M = TypeVar("M")
@@ -73,6 +74,17 @@ def _shared(mechanism: SharedSkellam, factor: Fraction) -> SharedSkellam:
     return replace(mechanism, party_mu=round(mechanism.party_mu * factor))
 
 
+def _shared_laplace(mechanism: SharedLaplace, factor: Fraction) -> SharedLaplace:
+    return replace(mechanism, mean_units=_scaled_mean(mechanism.mean_units, factor))
+
+
+def _scaled_mean(units: int, factor: Fraction) -> int:
+    """Return the mean m' of `factor` times the variance, which is proportional to m (1 + m)."""
+    mean = units * float(MEAN_UNIT)
+    scaled = 2 * float(factor) * mean * (1 + mean) / (1 + math.sqrt(1 + 4 * float(factor) * mean * (1 + mean)))
+    return round(scaled / float(MEAN_UNIT))
+
+
 def _of_a_round(mechanism: RoundNoise | OwnItemsNoise, factor: Fraction) -> RoundNoise | OwnItemsNoise:
     return replace(mechanism, noise=with_noise(mechanism.noise, factor))
 
@@ -102,6 +114,8 @@ def _laplace(mechanism: DiscreteLaplaceNoise, factor: Fraction) -> DiscreteLapla
 
 
 def _sum(mechanism: SumNoise, factor: Fraction) -> SumNoise:
+    if mechanism.mean_units:
+        return replace(mechanism, mean_units=_scaled_mean(mechanism.mean_units, factor))
     return replace(mechanism, mu=round(mechanism.mu * factor))
 
 
@@ -169,6 +183,7 @@ def _scaled_weight(weight: int, other: int, factor: Fraction) -> int:
 
 _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SharedSkellam: _shared,
+    SharedLaplace: _shared_laplace,
     NoisyGram: _gram,
     SampledSkellam: _sampled,
     SkellamNoise: _by_variance,

@@ -13,7 +13,10 @@ from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.job.job import PrivacyTarget
+from analyses.job.ratings import digest_of_items
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
+from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
+from analyses.matrix_factorization.job_plan import RULE
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.column_sums import NoisyColumnSums
@@ -57,6 +60,7 @@ from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
 from dp.mechanism.response import RandomizedResponse
 from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
+from dp.mechanism.shared_laplace import MEAN_UNIT, SharedLaplace
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.secagg.config import Topology
 
@@ -79,7 +83,7 @@ def _gram(view: View) -> AdditiveTarget:
 
 
 def _cells(view: View) -> AdditiveTarget:
-    mechanism = SharedSkellam(6, CELL_SENSITIVITY, _N, _T, 5)
+    mechanism = SharedLaplace(6, CELL_SENSITIVITY, _N, _T, int(2 / MEAN_UNIT))
     moved = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
     return AdditiveTarget(PartiesRelease(mechanism, view, moved))
 
@@ -190,6 +194,13 @@ def _sum_noise() -> SumNoise:
     return SumNoise(100, 8, (3, 4, 5), _T, moved)
 
 
+def _masked_counts(view: View, n_survivors: int) -> AdditiveTarget:
+    moved = {view: SumSensitivity(of.squared_l2, of.l1, ADJACENCY[view], "u") for view, of in CELL_SENSITIVITY.items()}
+    noise = SumNoise(0, 6, (3, 4, 5), _T, moved, int(2 / MEAN_UNIT))
+    difference = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
+    return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, difference))
+
+
 def _masked_sum(view: View, n_survivors: int) -> AdditiveTarget:
     return AdditiveTarget(MaskedSumRelease(_sum_noise(), view, n_survivors, (11,) * 8))
 
@@ -213,6 +224,31 @@ def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
     moved = 8 if view == "coordinator" else 16  # a device's vector is present, or all eights become minus eights
     noise = _device_noise(n_members)
     return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, (moved,) * noise.length))
+
+
+@lru_cache(maxsize=1)
+def _ratings_noise() -> SumNoise:
+    items = 2
+    question = FactorQuestion(
+        analysis="matrix-factorization",
+        record="films",
+        items=items,
+        items_digest=digest_of_items(items),
+        ratings_per_user=1,
+        lower=-3,
+        upper=3,
+        rank=0,
+        privacy=PrivacyTarget(epsilon=2, delta=1e-3, view="coordinator"),
+    )
+    return rounds_of(question, 4).noise(0)
+
+
+def _ratings(n_survivors: int) -> AdditiveTarget:
+    """One user's vector is present: one rating beyond the residual bound, whose norm is the largest that any has."""
+    noise, rule = _ratings_noise(), RULE
+    count, residual = rule.units * rule.count_weight, rule.units * rule.residual_bound
+    moved = (int(count), int(residual), *[0] * (noise.length - 2))
+    return AdditiveTarget(MaskedSumRelease(noise, "coordinator", n_survivors, moved))
 
 
 def _both(
@@ -330,6 +366,12 @@ TARGETS: dict[str, Entry] = {
         for view in VIEWS
     },
     **_both(
+        "masked-counts",
+        "masked counts with shares of Laplace noise, 4 of 5 members survive",
+        ("secure-histogram:noise",),
+        lambda view: _masked_counts(view, 4),
+    ),
+    **_both(
         "factors",
         "two rounds of a factorization about one user, 3 of 4 members survive",
         ("matrix-factorization:horizontal",),
@@ -342,6 +384,12 @@ TARGETS: dict[str, Entry] = {
         vertical_factors,
     ),
     **_both("devices", "sum over 5 of 6 devices", _ways(_SUMS, "devices"), lambda view: _devices(view, 6, 5)),
+    "devices-ratings": Entry(
+        "counts and residuals of items over 4 devices, excess removed, seen by the coordinator",
+        ("matrix-factorization:devices",),
+        lambda: _ratings(4),
+        1000,
+    ),
     **_both(
         "devices-ring",
         "sum over 147 of 160 devices on a ring",

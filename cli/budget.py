@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.party_config import Config, opened_ledger, read_config
+from cli.configuration.party_config import Config, begin_ledger, opened_ledger, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
@@ -77,6 +77,26 @@ def verify(
             print_json({"entries": head.sequence, "head": str(head)})
         else:
             print_text(f"the ledger is whole: {head.sequence} entries\nhead {head}")
+
+
+@budget_app.command()
+def init(config: Config, output: OutputFormat = Format.TEXT) -> None:
+    """Begin the ledger of a new party, with the first budgets of party.toml.
+
+    Never begin one in the place of a ledger that was lost: it would forget what was spent. Restore that one instead.
+    """
+    with exit_codes():
+        loaded = read_config(config)
+        if all(table.first_budget is None for table in loaded.tables):
+            fail(f"{config}: no table has a first_budget; set one with moiety budget set", ExitCode.USAGE)
+        if not begin_ledger(loaded):
+            fail(f"the ledger of {loaded.name} has begun already; nothing was changed", ExitCode.FAILED)
+        with opened_ledger(loaded) as ledger:
+            balances = ledger.balances()
+        if output is Format.JSON:
+            print_json([balance.as_dict() for balance in balances])
+        else:
+            say("\n".join(line for balance in balances for line in _lines_of(balance.as_dict())))
 
 
 @budget_app.command("set")

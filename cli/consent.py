@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.party_config import Config, read_config
+from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 

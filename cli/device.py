@@ -25,7 +25,7 @@ def run(
     """Wait for sums and take part in those that the configuration allows, until SIGTERM or Ctrl-C."""
     with exit_codes():
         from device.config import DeviceConfig
-        from device.device import run_device
+        from device.running import run_device
         from mpc.protocol.concurrency import run_together
         from service.logs import configure_logs
         from service.secrecy import forbid_core_files
@@ -134,7 +134,8 @@ def check(
     with exit_codes():
         from device.config import DeviceConfig
 
-        found = {name: kept.why_unusable() or None for name, kept in DeviceConfig.load(config).kept_records().items()}
+        loaded = DeviceConfig.load(config)
+        found = {record.name: record.as_kept().why_unusable() or None for record in loaded.records}
         if output is Format.JSON:
             print_json(found)
         else:
@@ -144,6 +145,33 @@ def check(
                 )
         if any(found.values()):
             raise typer.Exit(ExitCode.FAILED)
+
+
+@device_app.command()
+def recommend(
+    config: Annotated[Path, typer.Option(help="The member's configuration, device.toml.")],
+    record: Annotated[str, typer.Option(help="Which ratings; needed where there are several.")] = "",
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Answer of a matrix factorization, as JSON. Default: the newest that this device was in."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
+    output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
+) -> None:
+    """Recommend items to this member's user, from its own ratings and a public model. Nothing is sent."""
+    with exit_codes():
+        from device.config import DeviceConfig
+        from device.models import NoModelError
+        from device.recommend import recommend_own
+
+        try:
+            found = recommend_own(DeviceConfig.load(config), record, top=top, model_path=model)
+        except NoModelError as error:
+            fail(str(error), ExitCode.NOT_FOUND)
+        if output is Format.JSON:
+            print_json([{"item": one.item, "rating": one.rating} for one in found])
+        else:
+            print_text("\n".join(f"{one.rating:7.3f}  {one.item}" for one in found))
 
 
 def _lines_of(found: dict[str, Any]) -> list[str]:

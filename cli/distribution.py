@@ -29,13 +29,13 @@ def ask(
 ) -> None:
     """Open a survey and wait for its end. It goes on without you; `moiety distribution show` has its result."""
     with exit_codes():
-        from analyses.distribution.survey import SurveyQuestion
+        from analyses.distribution.questions import question_from_toml
         from analyses.job.job import JobError
         from cli.client import ClientConfig
         from service.files.text_file import TextFileError, read_text
 
         try:
-            asked = SurveyQuestion.from_toml(read_text(question))
+            asked = question_from_toml(read_text(question))
         except TextFileError as error:
             fail(str(error), ExitCode.USAGE)
         except JobError as error:

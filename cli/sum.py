@@ -1,4 +1,4 @@
-"""`moiety sum`: ask a coordinator for a sum, mean or histogram over the members of its masked sums."""
+"""`moiety sum`: put a question to the members of a coordinator's masked sums."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
-    from analyses.sums.secure_sum import SumParams
+    from analyses.device_questions import DeviceQuestion
     from cli.client import ClientConfig
     from transport.sum_codec import StageReport
 
@@ -22,10 +22,10 @@ def ask(
     client: Client = DEFAULT_CLIENT,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask for a secure-sum, secure-mean or secure-histogram; nobody learns what one member contributed."""
+    """Ask for a secure-sum, secure-mean, secure-histogram or matrix-factorization over many members, and hide each."""
     with exit_codes():
+        from analyses.device_questions import question_from_toml
         from analyses.job.job import JobError
-        from analyses.sums.secure_sum import SumParams
         from cli.client import ClientConfig
         from service.files.text_file import TextFileError, read_text
 
@@ -34,7 +34,7 @@ def ask(
         except TextFileError as error:
             fail(str(error), ExitCode.USAGE)
         try:
-            params = SumParams.from_toml(text)
+            params = question_from_toml(text)
         except JobError as error:
             hint = "; this is a job: `moiety job submit`" if "[[inputs]]" in text else ""
             fail("\n".join(f"{question}: {line}" for line in str(error).splitlines()) + hint, ExitCode.USAGE)
@@ -46,7 +46,7 @@ def ask(
 
 
 async def run_sum(
-    config: "ClientConfig", params: "SumParams", on_stage: "Callable[[StageReport], None] | None" = None
+    config: "ClientConfig", params: "DeviceQuestion", on_stage: "Callable[[StageReport], None] | None" = None
 ) -> dict[str, Any]:
     """Send a question, print how each stage went, and return the answer; a failure ends the command with its reason.
 
@@ -82,13 +82,18 @@ async def run_sum(
 def line_of(report: "StageReport") -> str:
     """Return one line on how a stage went."""
     missing = f"; no answer from {', '.join(report.missing)}" if report.missing else ""
-    return f"  {report.stage:<16} {report.seconds:6.2f} s  {report.n_answers} answered{missing}"
+    width = 26 if ", round " in report.stage else 16
+    return f"  {report.stage:<{width}} {report.seconds:6.2f} s  {report.n_answers} answered{missing}"
 
 
 def text_of(answer: dict[str, Any]) -> str:
     """Return an answer for people, with what it costs whom."""
     from dp.cost.report import describe
 
+    if "offsets" in answer:
+        from analyses.matrix_factorization.devices.text import lines as lines_of
+
+        return "\n".join(lines_of(answer))
     key = next(key for key in ("sum", "mean", "counts") if key in answer)
     value = answer[key]
     shown = "none: the weights add up to 0" if value is None else ", ".join(f"{entry:.12g}" for entry in value)

@@ -166,7 +166,6 @@ class CoordinatorProcess:
         except BaseException:
             self._store.close()
             raise
-        self._surveys = Surveys(self._survey_store, credentials.identity, SystemEntropy())
         self._journal = Journal(self._store)
         self._mailboxes = Mailboxes()
         self._parties = {name: self._roster_party(name, address) for name, address in config.roster.items()}
@@ -181,6 +180,13 @@ class CoordinatorProcess:
         allowed = {f"/moiety.v1.Coordinator/{method}": frozenset({Role.ANALYST}) for method in ANALYST_METHODS}
         allowed[DELIVER] = frozenset({Role.PARTY})
         self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
+        self._surveys = Surveys(
+            self._survey_store,
+            credentials.identity,
+            SystemEntropy(),
+            self._sums.run,
+            tuple(identity.name for identity in config.sum_identities),
+        )
         allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
         allowed[SUM] = frozenset({Role.ANALYST})
         allowed |= dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE}))

@@ -25,6 +25,10 @@ Rows = Annotated[int | None, typer.Option(min=100, help="Rows of the data set to
 Keep = Annotated[
     Path | None, typer.Option(help="New folder for tables, certificates, configurations and logs; kept afterwards.")
 ]
+KeepDevices = Annotated[
+    Path | None, typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards.")
+]
+Seed = Annotated[int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")]
 Output = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
 
 
@@ -130,17 +134,16 @@ for _demo in DEMOS:
     _add(_demo)
 
 
+def _seed_or_random(seed: int | None) -> int:
+    return time.time_ns() % (1 << 32) if seed is None else seed
+
+
 @demo_app.command("sum")
 def masked_sum(
     devices: Annotated[int, typer.Option(min=5, max=60, help="How many, each a process of its own.")] = 20,
     killed: Annotated[int, typer.Option(min=0, help="So many are killed, at random moments.")] = 6,
-    seed: Annotated[
-        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
-    ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
-    ] = None,
+    seed: Seed = None,
+    keep: KeepDevices = None,
     output: Output = Format.TEXT,
 ) -> None:
     """The exact sum of many devices' numbers, of which nobody learns any, while some devices are killed."""
@@ -150,7 +153,7 @@ def masked_sum(
 
         if 2 * killed >= devices:
             fail("--killed: more than half of the devices must live, or their sum is not opened", ExitCode.USAGE)
-        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
         if output is Format.JSON:
             print_json(asdict(outcome) | {"seed": drawn})
@@ -164,13 +167,8 @@ def masked_sum(
 def survey(
     devices: Annotated[int, typer.Option(min=2, max=60, help="How many, each a process of its own.")] = 40,
     killed: Annotated[int, typer.Option(min=0, help="So many are killed and started again.")] = 10,
-    seed: Annotated[
-        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
-    ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
-    ] = None,
+    seed: Seed = None,
+    keep: KeepDevices = None,
     output: Output = Format.TEXT,
 ) -> None:
     """How a number is distributed over devices that trust nobody, while some are killed and started again."""
@@ -180,11 +178,41 @@ def survey(
 
         if killed > devices:
             fail("--killed: there are not so many devices", ExitCode.USAGE)
-        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
         if output is Format.JSON:
             print_json(asdict(outcome) | {"seed": drawn})
         else:
             print_text(text_of(outcome))
         if not outcome.is_one_each:
+            raise typer.Exit(ExitCode.FAILED)
+
+
+@demo_app.command("factor-devices")
+def factor_devices(
+    devices: Annotated[int, typer.Option(min=5, max=60, help="How many, each a process of its own.")] = 8,
+    killed: Annotated[int, typer.Option(min=0, help="So many are killed, within rounds or between them.")] = 2,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
+    ] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """What people like, from the ratings on their own devices in several masked sums, while some devices are killed."""
+    with exit_codes(), ExitStack() as stack:
+        from demo.devices.factors import run_demo, text_of
+        from demo.job import working_folder
+
+        if 2 * killed >= devices:
+            fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
+        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
+        if output is Format.JSON:
+            print_json(asdict(outcome) | {"seed": drawn})
+        else:
+            print_text(text_of(outcome))
+        if not outcome.is_consistent:
             raise typer.Exit(ExitCode.FAILED)

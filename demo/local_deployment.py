@@ -256,6 +256,7 @@ class LocalDeployment:
                 "tls": tls_files(name),
                 "coordinator": {"name": COORDINATOR_NAME, "address": self.addresses[COORDINATOR_NAME]},
                 "peers": {peer: self.addresses[peer] for peer in self.tables if peer != name},
+                "ledger": {"may_begin": True},
                 "policy.automatic": {"max_epsilon_per_job": self.budget[0], "analysts": [ANALYST_NAME]},
                 **self.policy.get(name, {}),
             }

@@ -3,13 +3,17 @@
 A device is one person: one budget covers all its records. A response to a survey is charged before it is drawn. The
 cost of a round is that of its worst view with as few survivors as the round allows. It is reserved before the device
 enters and committed before its record is read and its masked vector leaves; a round that it leaves before costs
-nothing, and has shown nothing of the record. Each attempt of a round is charged by itself once its masked vector is
-out, though at most one is meant to be opened: the device cannot see what became of the others' shares.
+nothing, and has shown nothing of the record. Of a series of rounds all that are still to come are held before the
+device enters one, and each is committed by itself. Each attempt of a round is charged by itself once its masked vector
+is out, though at most one is meant to be opened: the device cannot see what became of the others' shares.
 """
 
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.sums.noise import SumNoise
 from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
@@ -79,7 +83,7 @@ class DeviceBudget:
         """Close the ledger."""
         self._ledger.close()
 
-    def check_delta(self, params: SumParams) -> float:
+    def check_delta(self, params: SumParams | FactorQuestion) -> float:
         """Refuse a question about a larger delta than the budget's; return the budget's, which the owner chose.
 
         At a larger delta any noise has a small epsilon: the owner's limits would mean nothing.
@@ -120,6 +124,64 @@ class DeviceBudget:
         self._ledger.record_exact(
             charge_id(round_id), dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
         )
+
+    def hold_rounds(self, session: str, costs: Mapping[int, JobCost], analysis: str) -> None:
+        """Hold the cost of each of several rounds of a series, or of none; what is held already stays.
+
+        A round whose earlier charge was committed or given back gets another one: a masked vector of another attempt
+        costs again.
+
+        Args:
+            session: of the series.
+            costs: number of the round to its cost.
+            analysis: what is asked.
+
+        Raises:
+            BudgetExhaustedError: what is left does not cover all of them.
+            ChargeError: there is no budget.
+            LedgerError: it cannot be written.
+        """
+        made = []
+        try:
+            for number, cost in costs.items():
+                name, is_held = self._charge_of_round(session, number)
+                if not is_held:
+                    self._reserve(name, analysis, cost)
+                    made.append(name)
+        except BaseException:
+            for name in made:
+                self._ledger.release(name, "the later rounds could not be held")
+            raise
+
+    def commit_round(self, session: str, number: int) -> None:
+        """Make the cost of a round of a series spent; only then its masked vector may leave.
+
+        Raises:
+            ChargeError: nothing is held for it.
+            LedgerError: it cannot be written.
+        """
+        name, is_held = self._charge_of_round(session, number)
+        if not is_held:
+            raise ChargeError(f"nothing is held for round {number} of {session}: nothing may leave")
+        self._ledger.commit(name)
+
+    def release_rounds(self, session: str, reason: str) -> None:
+        """Give back what is held for rounds of a series and was not committed.
+
+        Raises:
+            LedgerError: it cannot be written.
+        """
+        for name in self._ledger.reserved(series_charge_id(session, "")):
+            self._ledger.release(name, reason)
+
+    def _charge_of_round(self, session: str, number: int) -> tuple[str, bool]:
+        """Return the charge of a round that is held, or the next that is not used; and whether it is held."""
+        for place in count():
+            name = series_charge_id(session, f"{number}-{place}")
+            charge = self._ledger.charge(name)
+            if charge is None or charge.state is JobState.RESERVED:
+                return name, charge is not None
+        raise AssertionError("there is always another name")
 
     def charge_survey(self, key: bytes, analysis: str, cost: JobCost) -> None:
         """Make the cost of one response to a survey spent. Only when this has returned, it may be drawn.
@@ -195,3 +257,8 @@ def charge_id(round_id: RoundId) -> str:
 def survey_charge_id(key: bytes) -> str:
     """Return the name of a response to a survey in the ledger."""
     return f"survey-{key[:CHARGE_BYTES].hex()}"
+
+
+def series_charge_id(session: str, which: str) -> str:
+    """Return the name in the ledger of a charge in a series; which: the number of the round, and the charge's."""
+    return f"series-{session}-{which}"

@@ -6,17 +6,16 @@ Everything here is the owner's decision. Nothing that the coordinator sends chan
 import os
 import stat
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictFloat, model_validator
 
 from analyses.job.job import Epsilon, Finite, Name
-from analyses.sums.records import DeclaredRecord
-from analyses.sums.secure_sum import MAX_LENGTH, MAX_WEIGHT
 from device.budget import DeviceBudget, read_device_ledger
-from device.records import KeptRecord, read_record
+from device.ratings import KeptRatings
+from device.record_config import AnyRecordConfig, RatingsRecordConfig, RecordConfig
+from device.records import KeptRecord
 from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
@@ -38,43 +37,6 @@ class CoordinatorPin(Settings):
 
     name: Name
     address: Address
-
-
-class RecordConfig(Settings):
-    """Section `[[records]]`: what this member contributes where a sum asks for it by name.
-
-    Name, length and largest weight are public: they decide whether a question is answered, so analysts can find them
-        out. They are declared from what the record is about, and nothing that the file holds decides about an
-    answer: a file that is not what is declared contributes zeros.
-
-    Attributes:
-        name: as questions call it.
-        path: a JSON file: `{"values": [numbers], "weight": 3}`; the weight, a whole number, is for means, and 1 where
-            it is left out. It is read anew for each sum.
-        length: so many numbers are in it. Sums and means need it, and answer questions of this length only; a record
-            whose number of values varies has none, and is in histograms only.
-        largest_weight: of its weight, which is 0 or more. Means need it, and answer questions that allow for at least
-            as much.
-        fixed: whether surveys get one response per mechanism for ever, even if the value changes: then nobody can tell
-            from several responses that it has changed, and no more is ever told of it than by the first one.
-    """
-
-    name: Name
-    path: FilePath
-    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] | None = None
-    largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
-    fixed: bool = False
-
-    @model_validator(mode="after")
-    def _a_mean_has_a_length(self) -> Self:
-        if self.largest_weight is not None and self.length is None:
-            raise ValueError("largest_weight: means need a length too")
-        return self
-
-    def as_kept(self) -> KeptRecord:
-        """Return the record as the member uses it."""
-        declared = DeclaredRecord(self.length, self.largest_weight)
-        return KeptRecord(declared, partial(read_record, self.path, declared))
 
 
 class SumBudgetConfig(Settings):
@@ -211,7 +173,7 @@ class DeviceConfig(Settings):
     coordinator: CoordinatorPin
     tls: TlsFiles
     policy: SumPolicy = SumPolicy()
-    records: Annotated[tuple[RecordConfig, ...], Field(min_length=1)]
+    records: Annotated[tuple[AnyRecordConfig, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _record_names_differ(self) -> Self:
@@ -281,7 +243,7 @@ class DeviceConfig(Settings):
     @property
     def fixed_records(self) -> frozenset[str]:
         """Names of the records with one response for ever."""
-        return frozenset(record.name for record in self.records if record.fixed)
+        return frozenset(record.name for record in self._of_numbers if record.fixed)
 
     @property
     def response_path(self) -> Path:
@@ -289,8 +251,16 @@ class DeviceConfig(Settings):
         return self.data_dir / "responses.sqlite"
 
     def kept_records(self) -> dict[str, KeptRecord]:
-        """Return what this member keeps, by name. Nothing is read yet."""
-        return {record.name: record.as_kept() for record in self.records}
+        """Return the records of numbers that this member keeps, by name. Nothing is read yet."""
+        return {record.name: record.as_kept() for record in self._of_numbers}
+
+    def kept_ratings(self) -> dict[str, KeptRatings]:
+        """Return the ratings that this member keeps, by name of the record. Nothing is read yet."""
+        return {record.name: record.as_kept() for record in self.records if isinstance(record, RatingsRecordConfig)}
+
+    @property
+    def _of_numbers(self) -> tuple[RecordConfig, ...]:
+        return tuple(record for record in self.records if isinstance(record, RecordConfig))
 
 
 def read_identity_key(path: Path) -> IdentityKey:

@@ -8,7 +8,6 @@ whatever they hold, one masked vector of the round's size leaves afterwards.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -20,16 +19,13 @@ from numpy.typing import NDArray
 from analyses.job.job import JobError
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, round_config
+from device.answered_round import AnsweredRound
 from device.budget import DeviceBudget, cost_of
-from device.config import DeviceConfig, read_identity_key
-from device.journal import SqliteSumJournal
+from device.factors import FactorDevice
 from device.records import KeptRecord
 from device.report import write_sum_report
-from device.response_store import ResponseStore
-from device.survey import SurveyDevice
-from entropy import Entropy, SystemEntropy
+from entropy import Entropy
 from mpc.errors import PeerViolationError, ProtocolError
-from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
@@ -42,18 +38,12 @@ from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
 from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
-from party.installation import Installation
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from service.errors import ServiceError
-from service.identity import Identity, Role
-from service.settings import SettingsError
-from service.tls import load_credentials
 from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
-from transport.calls.channel import open_channel
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
-from transport.survey_client import SurveyClient
 
 PAUSE_S = 2.0
 """Seconds to wait before the next attempt if the coordinator cannot be reached or repeats an invitation."""
@@ -71,7 +61,15 @@ _log = structlog.get_logger(__name__)
 
 
 class RoundEndedError(Exception):
-    """The coordinator reports that the round has ended or continues without us; the text is its reason."""
+    """The coordinator reports that the round has ended or continues without us; the text is its reason.
+
+    Attributes:
+        outcome: what a series of rounds has come to, where it is over; public.
+    """
+
+    def __init__(self, reason: str, outcome: bytes = b"") -> None:
+        super().__init__(reason)
+        self.outcome = outcome
 
 
 @dataclass(frozen=True)
@@ -90,6 +88,7 @@ class Device:
         data_dir: where the private report of each round is kept; None for none.
         largest_epsilon: of one round, in its worst view, at the budget's delta; None for no limit but the budget's.
         exact_sums: whether it answers sums without noise.
+        factors: its part in matrix factorizations; None where it keeps no ratings.
 
     Raises:
         ValueError: the entropy is reproducible: whoever knew its seed would know all masks and noise.
@@ -106,6 +105,7 @@ class Device:
     data_dir: Path | None = None
     largest_epsilon: float | None = None
     exact_sums: bool = False
+    factors: FactorDevice | None = None
 
     def __post_init__(self) -> None:
         if not self.entropy.is_secure:
@@ -175,21 +175,37 @@ class Device:
             ServiceError: the coordinator cannot be reached, or does not know the round any more.
             RoundEndedError: it was ended, or goes on without us.
         """
-        config, client = invitation.config, self.client
+        config, client, outcome = invitation.config, self.client, b""
         await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
-        params = await asyncio.to_thread(SumParams.from_json, invitation.public_input)
-        await asyncio.to_thread(self._admit, params, config)
-        member = await asyncio.to_thread(self._enter, invitation)
+        answered = await asyncio.to_thread(self._answered, invitation)
+        await asyncio.to_thread(answered.admit)
+        try:
+            member = await asyncio.to_thread(self._enter, invitation)
 
-        async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
-            if self.budget is not None:
-                await asyncio.to_thread(self.budget.commit, config.round_id, params)
-            return await asyncio.to_thread(self._contribute, seeds, params, config)
+            async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+                await asyncio.to_thread(answered.commit)
+                return await asyncio.to_thread(answered.contribute, seeds)
 
-        await take_part(member, _Link(client, config.round_id), contribute)
-        end = await client.fetch(RoundStep.END, config.round_id)
-        if not isinstance(end, Ended) or end.reason:
-            raise RoundEndedError(end.reason if isinstance(end, Ended) else "the coordinator did not end the round")
+            await take_part(member, _Link(client, config.round_id), contribute)
+            end = await client.fetch(RoundStep.END, config.round_id)
+            outcome = end.outcome if isinstance(end, Ended) else b""
+            if not isinstance(end, Ended) or end.reason:
+                raise RoundEndedError(end.reason if isinstance(end, Ended) else "the coordinator did not end the round")
+        except RoundEndedError as error:
+            outcome = outcome or error.outcome
+            raise
+        finally:
+            await asyncio.to_thread(answered.leave, outcome)
+
+    def _answered(self, invitation: Invitation) -> AnsweredRound:
+        """Return the round, by the kind of its question.
+
+        Raises:
+            JobError: the question cannot be read, or is none that this device answers.
+        """
+        if self.factors is not None and (found := self.factors.entered(invitation)) is not None:
+            return found
+        return _SumRound(self, SumParams.from_json(invitation.public_input), invitation.config)
 
     def _number_in(self, config: RoundConfig) -> int:
         """Return our number in the roster; 0, which no policy accepts, where it does not list us."""
@@ -257,6 +273,28 @@ class Device:
         )
 
 
+@dataclass(frozen=True)
+class _SumRound:
+    """The one round of a sum; see `device.answered_round.AnsweredRound`."""
+
+    device: Device
+    params: SumParams
+    config: RoundConfig
+
+    def admit(self) -> None:
+        self.device._admit(self.params, self.config)
+
+    def commit(self) -> None:
+        if self.device.budget is not None:
+            self.device.budget.commit(self.config.round_id, self.params)
+
+    def contribute(self, seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+        return self.device._contribute(seeds, self.params, self.config)
+
+    def leave(self, outcome: bytes) -> None:
+        """Do nothing: `Device.answer` gives back what the round holds."""
+
+
 class _Link:
     """A device's link (`mpc.secagg.drive`): it asks the coordinator for what is due, and calls it to answer."""
 
@@ -277,7 +315,7 @@ class _Link:
         """
         message = await self._client.fetch(STEP_OF[stage], self._round_id)
         if isinstance(message, Ended):
-            raise RoundEndedError(message.reason or "its sum was opened without us")
+            raise RoundEndedError(message.reason or "its sum was opened without us", message.outcome)
         if not isinstance(message, kind):
             what = f"the coordinator did not send a {kind.__name__}"
             raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
@@ -298,73 +336,3 @@ def describe_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
         "spent_epsilon": round(standing["spent_epsilon"], 4),
         "remaining_epsilon": round(standing["remaining_epsilon"], 4),
     }
-
-
-async def run_device(config: DeviceConfig) -> None:
-    """Be a member until cancelled.
-
-    Raises:
-        SettingsError: the key, the roster or the certificate cannot be used, or states another identity; or the data
-            folder cannot be made.
-        CredentialsError: the certificate files cannot be used.
-        InstallationError: another process is this member already.
-        LedgerError: the privacy ledger cannot be used, or was tampered with.
-        ResponseStoreError: the store of responses cannot be used.
-    """
-    tls = config.tls
-    credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
-    allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
-    if credentials.identity not in allowed:
-        raise SettingsError(
-            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
-        )
-    if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
-        raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
-    identity, policy = read_identity_key(config.identity_file), config.member_policy()
-    if policy.pinned.get(config.name) != identity.public_bytes:
-        raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
-    Installation.make_folder(config.data_dir)
-    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-    async with AsyncExitStack() as stack:
-        installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
-        journal = SqliteSumJournal(config.data_dir / "sums.sqlite")
-        stack.callback(journal.close)
-        budget = config.open_budget(installation.name)
-        stack.callback(budget.close)
-        channel = await stack.enter_async_context(open_channel(config.coordinator.address, coordinator, credentials))
-        at = f"{coordinator.name} ({config.coordinator.address})"
-        client = AggregationClient(at, channel, policy=policy)
-        told = describe_standing(budget.standing())
-        _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
-        records = config.kept_records()
-        device = Device(
-            name=config.name,
-            client=client,
-            identity=identity,
-            policy=policy,
-            journal=journal,
-            records=records,
-            entropy=SystemEntropy(),
-            budget=budget,
-            data_dir=config.data_dir,
-            largest_epsilon=config.policy.largest_epsilon,
-            exact_sums=config.policy.exact_sums,
-        )
-        if config.policy.surveys is None:
-            await device.run()
-            return
-        store = ResponseStore(config.response_path)
-        stack.callback(store.close)
-        surveys = SurveyDevice(
-            name=config.name,
-            coordinator=coordinator.uri,
-            client=SurveyClient(at, channel),
-            store=store,
-            records=records,
-            fixed=config.fixed_records,
-            budget=budget,
-            max_epsilon=config.policy.surveys.max_epsilon,
-            entropy=SystemEntropy(),
-            data_dir=config.data_dir,
-        )
-        await run_together(device.run(), surveys.run())

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -79,8 +80,6 @@ def largest_file_bytes(declared: DeclaredRecord) -> int:
 def read_record(path: Path, declared: DeclaredRecord) -> Record:
     """Read a record from a JSON file.
 
-    Only a regular file is read: opening a pipe, for instance, would wait for whoever writes to it.
-
     Args:
         path: of the file.
         declared: bounds how much of it is read.
@@ -88,7 +87,29 @@ def read_record(path: Path, declared: DeclaredRecord) -> Record:
     Raises:
         UnusableRecordError: the file cannot be used. The text shows nothing of what it holds.
     """
-    most_bytes = largest_file_bytes(declared)
+    tree = read_tree(path, largest_file_bytes(declared), NOT_A_RECORD)
+    try:
+        values, weight = tree["values"], tree.get("weight", 1)
+        if type(values) is not list or not {type(value) for value in values} <= {int, float} or type(weight) is not int:
+            raise UnusableRecordError(f"{path}: {NOT_A_RECORD}")
+        return Record(np.array(values, dtype=np.float64), weight)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise UnusableRecordError(f"{path}: {NOT_A_RECORD}") from None
+
+
+def read_tree(path: Path, most_bytes: int, otherwise: str) -> Any:
+    """Return what a JSON file holds.
+
+    Only a regular file is read: opening a pipe, for instance, would wait for whoever writes to it.
+
+    Args:
+        path: of the file.
+        most_bytes: a longer one is not read.
+        otherwise: what to say of a file that holds no JSON.
+
+    Raises:
+        UnusableRecordError: the file cannot be used. The text shows nothing of what it holds.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -100,10 +121,6 @@ def read_record(path: Path, declared: DeclaredRecord) -> Record:
     if len(data) > most_bytes:
         raise UnusableRecordError(f"{path}: the file is longer than {most_bytes} bytes")
     try:
-        tree = json.loads(data.decode("utf-8"))
-        values, weight = tree["values"], tree.get("weight", 1)
-        if type(values) is not list or not {type(value) for value in values} <= {int, float} or type(weight) is not int:
-            raise UnusableRecordError(f"{path}: {NOT_A_RECORD}")
-        return Record(np.array(values, dtype=np.float64), weight)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        raise UnusableRecordError(f"{path}: {NOT_A_RECORD}") from None
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise UnusableRecordError(f"{path}: {otherwise}") from None

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from analyses.distribution.survey import AskedQuestion, Input
+from analyses.matrix_factorization.devices.question import DeviceRounds
+from analyses.matrix_factorization.devices.record import UsedRatings
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id
@@ -66,6 +68,42 @@ def write_sum_report(
     )
 
 
+def write_factor_report(
+    data_dir: Path, rounds: DeviceRounds, config: RoundConfig, used: UsedRatings, budget: Mapping[str, Any] | None
+) -> Path:
+    """Write the report of a round of a matrix factorization that this device is about to contribute to.
+
+    Args:
+        data_dir: the device's own folder.
+        rounds: of the question.
+        config: of the attempt.
+        used: the ratings that count.
+        budget: how the device's budget stands once the round is paid.
+
+    Returns:
+        The path, as `write_sum_report`.
+
+    Raises:
+        ValueError, OSError: as `write_sum_report`.
+    """
+    report = {
+        "round": charge_id(config.round_id),
+        "analysis": rounds.question.analysis,
+        "record": rounds.question.record,
+        "number_of_round": config.round_id.number,
+        "rounds_planned": rounds.n_rounds,
+        "record_was_used": not used.not_used_because,
+        "not_used_because": used.not_used_because or None,
+        "ratings_used": len(used.places),
+        "ratings_clipped": used.n_outside,
+        "ratings_of_unknown_items": used.n_unknown,
+        "ratings_left_out": used.n_left_out,
+        "privacy": rounds.privacy_report(),
+        "budget": None if budget is None else dict(budget),
+    }
+    return keep_report(data_dir, charge_id(config.round_id), report)
+
+
 def write_survey_report(
     data_dir: Path, name: str, asked: AskedQuestion, answers: Input, budget: Mapping[str, Any] | None
 ) -> Path:
@@ -92,7 +130,7 @@ def write_survey_report(
         "record_was_used": not answers.not_used_because,
         "not_used_because": answers.not_used_because or None,
         "value_was_clipped": answers.was_clipped,
-        "privacy": question.plan.privacy_report(),
+        "privacy": question.privacy_report(),
         "budget": None if budget is None else dict(budget),
     }
     return keep_report(data_dir, name, report)
@@ -121,6 +159,8 @@ def describe_sum_report(report: Mapping[str, Any]) -> list[str]:
     """Return the lines in which the owner of a device reads a report, of a sum or of a survey."""
     if "survey" in report:
         return _describe_survey_report(report)
+    if "rounds_planned" in report:
+        return _describe_factor_report(report)
     shortened = "; the whole vector was shortened" if report["norm_was_clipped"] else ""
     lines = [f"round {report['round']}: {report['analysis']} of {report['record']}"]
     if not report["record_was_used"]:
@@ -145,6 +185,19 @@ def _describe_survey_report(report: Mapping[str, Any]) -> list[str]:
     if report["value_was_clipped"]:
         lower, upper = report["range"]
         lines.append(f"The value lies outside {lower:g} .. {upper:g}, and counted as the nearer end.")
+    return [*lines, *describe(report["privacy"], "members"), *_lines_of_budget(report["budget"])]
+
+
+def _describe_factor_report(report: Mapping[str, Any]) -> list[str]:
+    place = f"round {report['number_of_round'] + 1} of {report['rounds_planned']}"
+    lines = [f"round {report['round']}: {report['analysis']} of {report['record']}, {place}"]
+    if not report["record_was_used"]:
+        lines.append(f"The record was not used, zeros were contributed instead: {report['not_used_because']}")
+    lines.append(
+        f"ratings that count: {report['ratings_used']}, of which {report['ratings_clipped']} were outside the bounds; "
+        f"not counted: {report['ratings_of_unknown_items']} of unknown items, {report['ratings_left_out']} beyond the "
+        "declared number"
+    )
     return [*lines, *describe(report["privacy"], "members"), *_lines_of_budget(report["budget"])]
 
 

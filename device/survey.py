@@ -166,7 +166,7 @@ class SurveyDevice:
             if state is not None:
                 raise SitsOutError("the ledger knows the response and the store does not: the store was lost")
             self.store.begin(key)
-            self.budget.charge_survey(key, asked.question.analysis, asked.question.plan.cost())
+            self.budget.charge_survey(key, asked.question.analysis, asked.question.cost())
         elif state is not JobState.COMMITTED:
             raise SitsOutError("the device was stopped before the response was paid for")
         answers = self._read(asked)
@@ -184,7 +184,7 @@ class SurveyDevice:
             raise JobError(f"record: {self.name} declares none called {question.record}")
         if self.records[question.record].declared.length not in (None, 1):
             raise JobError(f"record: {question.record} is declared with several values; a survey asks for one")
-        epsilon = question.plan.odds.pure_epsilon
+        epsilon = question.inquiry.odds.pure_epsilon
         if epsilon > self.max_epsilon:
             raise SitsOutError(f"a response costs epsilon {epsilon:.3g}; at most {self.max_epsilon:g} here")
         if question.rounds > 1:
@@ -199,13 +199,13 @@ class SurveyDevice:
 
     def _read(self, asked: AskedQuestion) -> Input:
         """Read the record. Every error is caught: one that left here would tell others about the record."""
-        plan = asked.question.plan
+        question = asked.question
         try:
-            return plan.input_of(self.records[asked.question.record].read().values)
+            return question.input_of(self.records[question.record].read().values)
         except UnusableRecordError as error:
-            return Input(plan.empty, not_used_because=str(error))
+            return Input(question.inquiry.empty, not_used_because=str(error))
         except Exception as error:
-            return Input(plan.empty, not_used_because=f"reading it failed: {type(error).__name__}")
+            return Input(question.inquiry.empty, not_used_because=f"reading it failed: {type(error).__name__}")
 
     def _report(self, asked: AskedQuestion, key: bytes, answers: Input) -> None:
         """Keep the private report. A response does not fail for want of it, which would tell others of this device."""

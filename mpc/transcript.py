@@ -22,6 +22,28 @@ def encode_fields(*fields: bytes | str | int) -> bytes:
     return b"".join(parts)
 
 
+def decode_fields(data: bytes, n_fields: int) -> tuple[bytes, ...]:
+    """Return the fields that `encode_fields` has put together.
+
+    Args:
+        data: of exactly `n_fields` fields.
+        n_fields: at least 1.
+
+    Raises:
+        ValueError: there are more or fewer, or one is cut off.
+    """
+    fields, place = [], 0
+    for _ in range(n_fields):
+        start = place + 8
+        place = start + int.from_bytes(data[place:start], "big")
+        if len(data) < start or len(data) < place:
+            raise ValueError("a field is cut off")
+        fields.append(data[start:place])
+    if place != len(data):
+        raise ValueError(f"there are more than {n_fields} fields")
+    return tuple(fields)
+
+
 def digest(label: str, *fields: bytes | str | int) -> bytes:
     """Return SHA-256 of a label and fields, 32 bytes."""
     return hashlib.sha256(encode_fields("moiety secagg " + label, *fields)).digest()

@@ -18,7 +18,8 @@ from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
 from party.config import PartyConfig
 from party.consent import ConsentBox
-from party.ledger.books import ChargeError, Quote
+from party.ledger.balance import Quote
+from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.ledger.ledger import Ledger
 from party.ledger.spending import Cover, Spending, cover_of, spending_of_one

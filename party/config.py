@@ -41,11 +41,14 @@ class LedgerConfig(Settings):
             (`MOIETY_PARTY__LEDGER__URL`).
         counter: the file with the position of the ledger; default `ledger.counter` in `data_dir`. If it is on another
             disk and not in the ledger's backup, it reveals a ledger that was restored from an old copy.
+        may_begin: whether the service begins a ledger by itself where there is none. Only for trials: a folder that was
+            lost would renew all budgets. Otherwise `moiety budget init` begins it.
     """
 
     path: FilePath | None = None
     url: SecretStr | None = None
     counter: FilePath | None = None
+    may_begin: bool = False
 
     @model_validator(mode="after")
     def _lies_in_one_place(self) -> Self:

@@ -89,8 +89,17 @@ def keep_report(data_dir: Path, job_id: str, report: Mapping[str, Any]) -> Path:
     Raises:
         ValueError, OSError: as `write_report`.
     """
-    path = report_path(data_dir, job_id)
-    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+    return keep_private(report_path(data_dir, job_id), report)
+
+
+def keep_private(path: Path, tree: Mapping[str, Any]) -> Path:
+    """Write JSON data to a file that only its owner may read; it is there completely or not at all.
+
+    Raises:
+        ValueError: a number is not finite.
+        OSError: it cannot be written.
+    """
+    text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")  # mode 0600
     try:

@@ -32,7 +32,7 @@ from party.consent import ConsentBox
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.installation import Installation
 from party.jobs import PartyJobs
-from party.ledger.ledger import Ledger, open_ledger
+from party.ledger.ledger import FIRST_BUDGET, Ledger, open_ledger
 from party.report import StageTraffic, report_path, write_report
 from party.tables.table import TableReader, is_there
 from service.authorization import Permissions
@@ -312,9 +312,12 @@ def _start_ledger(config: PartyConfig, holder: str) -> Ledger:
     ledger = open_ledger(config.name, path=config.ledger_path, url=url, counter=config.counter_path, holder=holder)
     for job_id in ledger.release_leftovers("the service was stopped before anything was opened"):
         log.warning("reservation released", job=job_id)
+    if ledger.is_new and not config.ledger.may_begin:
+        log.error("there is no privacy ledger: restore it if it was lost; `moiety budget init` begins a new party's")
+        return ledger
     for table in config.tables:
         first = table.first_budget
-        if first is not None and ledger.set_first_budget(table.name, first.as_budget(), "first budget of party.toml"):
+        if first is not None and ledger.set_first_budget(table.name, first.as_budget(), FIRST_BUDGET):
             log.info("first budget set", table=table.name, epsilon=first.epsilon, delta=first.delta)
     without = sorted({t.name for t in config.tables} - {b.dataset for b in ledger.balances()})
     if without:

@@ -1,6 +1,7 @@
 """A gRPC server of this federation: mutual TLS, permissions, error table, health, graceful end."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -105,6 +106,8 @@ class Server:
 
         for number in signals:
             loop.add_signal_handler(number, signalled)
+        gc.collect()
+        gc.freeze()  # what was imported lives as long as the process: no collection need look at it again
         try:
             await first.wait()
             stopping = asyncio.create_task(self._end(end_work, grace_s))

@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
 import own_processes
 import pytest
@@ -18,6 +20,10 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # before NumPy is imported; children
 
 REAL_SOCKETS = (TESTS / "services", TESTS / "compose")
 """Where asynchronous tests need the machine's clock. Elsewhere time stands still while anybody can go on."""
+
+LONG_FILES = ("services/", "unit/cli/test_audit.py", "protocols/", "accounting/", "security/")
+"""What the files begin with that take longest. They are begun first, so that no process of `make test` ends long before
+the others."""
 
 RUN = own_processes.mark_this_run()
 
@@ -38,7 +44,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before any are deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note the names in `slow_cases.toml` that fit no case, where all cases of their file were collected."""
+    """Put long files first; note the names in `slow_cases.toml` that fit no case of a file that was collected whole."""
+    if not any("::" in argument for argument in config.args):
+        items.sort(key=_place)  # keeps the order within a file
     misfits = config.stash[MISFITS] = []
     if any("::" in argument for argument in config.args):
         return
@@ -54,9 +62,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             misfits += [test] * (test not in found)
 
 
+@cache
+def _name_of(file: Path) -> str:
+    return file.relative_to(TESTS).as_posix()
+
+
+def _place(item: pytest.Item) -> int:
+    starts = (place for place, start in enumerate(LONG_FILES) if _name_of(item.path).startswith(start))
+    return next(starts, len(LONG_FILES))
+
+
 def _case_of(item: pytest.Item) -> tuple[str, str]:
     test, _, parameters = item.name.partition("[")
-    return f"{item.path.relative_to(TESTS).as_posix()}::{test}", parameters.removesuffix("]")
+    return f"{_name_of(item.path)}::{test}", parameters.removesuffix("]")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -22,7 +22,7 @@ OFFERED_BESIDE = {"baseline", "text"}
 
 OF_ITS_OWN = {
     "clustering": {"grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
-    "distribution": {"masked", "shuffled", "survey"},
+    "distribution": {"cohorts", "inquiry", "masked", "questions", "shuffled", "survey"},
     "least_squares": {"line"},
     "logistic_regression": {"descent", "labelled_rows", "taylor_gradient", "weights"},
     "matrix_factorization": {
@@ -41,14 +41,17 @@ OF_ITS_OWN = {
     "pattern_count": {"products", "reports"},
     "power_moments": {"column_sums", "reports", "sketch"},
     "sums": {
+        "asked",
         "noise",
         "records",
+        "quietest",
         "round",
         "row_vectors",
         "secure_sum",
         "session_link",
         "session_series",
         "session_sum",
+        "tree_counts",
         "vector_bound",
     },
 }

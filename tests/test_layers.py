@@ -5,6 +5,7 @@ The rule is read from the source text, so an import inside a function counts too
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -62,7 +63,7 @@ SUB_ROOMS = {
     "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set(), "surveys": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
-    "cli": {"terminal": set(), "federation": {"terminal"}},
+    "cli": {"terminal": set(), "configuration": {"terminal"}, "federation": {"configuration", "terminal"}},
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
 
@@ -91,13 +92,19 @@ EXEMPT = {("entropy/source.py", "os")}
 """The one place where the operating system's randomness comes in."""
 
 
+@cache
+def imports_in(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """All statements of a source text that import something, wherever in it. Most texts are asked for many times."""
+    return tuple(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def modules_imported(source: str) -> list[str]:
     """Full names of the modules that a source text imports, wherever in it."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in imports_in(source):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             names.append("." * node.level + (node.module or ""))
     return names
 
@@ -166,10 +173,10 @@ def import_graph(*rooms: str) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for name, source in sources.items():
         imported: set[str] = set()
-        for node in ast.walk(ast.parse(source)):
+        for node in imports_in(source):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
+            elif node.module:
                 of_package = {f"{node.module}.{alias.name}" for alias in node.names}
                 imported |= of_package & set(sources) or {node.module}
         graph[name] = (imported & set(sources)) - {name}
@@ -325,7 +332,7 @@ def comparison_violations(path: str, source: str) -> list[str]:
     if room in COMPARING_ROOMS or is_for_comparison(Path(path).stem, BASELINES):
         return []
     names = set(modules_imported(source))
-    for node in ast.walk(ast.parse(source)):
+    for node in imports_in(source):
         if isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     kinds = COMPARISONS if room in SERVICE_ROOMS else BASELINES
@@ -337,6 +344,7 @@ def comparison_violations(path: str, source: str) -> list[str]:
     ]
 
 
+@cache
 def is_module(name: str) -> bool:
     """Tell whether a full name is that of a module of this repository."""
     return (REPOSITORY / name.replace(".", "/")).with_suffix(".py").exists()
@@ -344,6 +352,8 @@ def is_module(name: str) -> bool:
 
 def randomness_not_from_entropy(source: str) -> list[str]:
     """Uses of generators that are not cryptographic: numpy.random and the `Random` of a galois field."""
+    if "random" not in source and "Random" not in source:
+        return []
     return [
         ast.unparse(node)
         for node in ast.walk(ast.parse(source))

@@ -32,6 +32,15 @@ def test_children_are_forked_from_a_process_with_one_thread():
     assert {"ledger_children", "mesh_processes"} <= set(modules)  # imported by the fork server, once
 
 
+def test_a_service_starts_without_the_libraries_that_take_longest_to_import():
+    pipe, childs_end = PROCESSES.Pipe(duplex=False)
+    with pipe, child_process(tell_about_the_parent, childs_end) as child:
+        *_, modules = pipe.recv()
+        assert end_of(child) == 0
+    assert "coordinator.server" in modules  # of `forked_services`
+    assert not {"dp_accounting", "matplotlib", "scipy.optimize", "scipy.signal", "scipy.stats"} & set(modules)
+
+
 def test_a_child_is_killed_and_gone_when_the_test_fails():
     pids = []
 

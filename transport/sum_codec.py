@@ -51,9 +51,15 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Ended:
-    """Coordinator to members: how a round ended. `reason` is empty where its sum was opened."""
+    """Coordinator to members: how a round ended.
+
+    Attributes:
+        reason: empty where its sum was opened.
+        outcome: what a series of rounds has come to, where it is over; public.
+    """
 
     reason: str
+    outcome: bytes = field(default=b"", repr=False)
 
 
 class RefusedInvitationError(InvalidRequestError):
@@ -237,7 +243,8 @@ def encode_to_member(message: ToMembers) -> pb.ToMember:
         case Invitation():
             wire.invitation.CopyFrom(_encode_invitation(message))
         case Ended():
-            wire.ended.CopyFrom(pb.Ended(opened=not message.reason, reason=message.reason))
+            ended = pb.Ended(opened=not message.reason, reason=message.reason, outcome=message.outcome)
+            wire.ended.CopyFrom(ended)
         case _:
             name = _TO_MEMBER[type(message)]
             getattr(wire, name).CopyFrom(_encode(message))
@@ -266,7 +273,8 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
                 reason = f"the coordinator proposes what cannot be a round here: {error}"
                 raise RefusedInvitationError(decode_round_id(wire.invitation.round_id), reason) from error
         case "ended":
-            return Ended("" if wire.ended.opened else public(wire.ended.reason) or "no reason was given")
+            reason = "" if wire.ended.opened else public(wire.ended.reason) or "no reason was given"
+            return Ended(reason, wire.ended.outcome)
     for kind, its_name in _TO_MEMBER.items():
         if name == its_name:
             part = getattr(wire, name)

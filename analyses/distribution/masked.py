@@ -4,10 +4,8 @@ The levels of a 4-ary tree, from below the root down to the buckets, are one vec
 vectors are added under masks, with noise of which exactly the intended amount stays (`analyses.sums.noise`). All levels
 are released at once, so one calibration pays for all of them, and the estimate makes them agree.
 
-**Sensitivity.** A row of whatever value is one in exactly one node of each of the L levels and zero elsewhere. Adding
-or removing it moves the sum by a vector h of L ones: |h|^2 = |h|_1 = L. Replacing it by another moves the sum by
-h - h', which is not zero only where the two differ: |h - h'|^2 = |h - h'|_1 <= 2 L. No count is ever clipped: a table
-has at most as many rows as its owner declares.
+`analyses.sums.tree_counts` says how far a row moves the sum. No count is ever clipped: a table has at most as many rows
+as its owner declares.
 
 What a party adds is its own word: unlike a response, a lie can move the result without bound.
 """
@@ -24,77 +22,19 @@ from analyses.distribution.estimates.frequencies import Floats, Level
 from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.tree_estimate import least_squares, total_of
 from analyses.job.job import PrivacyTarget
-from analyses.sums.noise import SumNoise, SumSensitivity
+from analyses.sums.noise import SumNoise
 from analyses.sums.round import calibrated, configure, levels_of, ring_for
-from analyses.sums.vector_bound import VectorBound
-from dp.cost.views import ROW_UNIT, VIEWS, View
-from dp.local_mechanism.hierarchy import level_sizes
+from analyses.sums.tree_counts import BRANCHING, TreeCounts
+from dp.cost.views import ROW_UNIT
 from mpc.protocol.session import Session
 from mpc.secagg.config import RoundConfig, Topology
-from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
 Integers = NDArray[np.int64]
 
-BRANCHING = 4
-
 VECTOR_NAME = "distribution"
 """Of what is summed, in the configuration of a round."""
-
-
-@dataclass(frozen=True)
-class TreeCounts:
-    """What a party contributes: its rows counted at every node of every level. Public.
-
-    Attributes:
-        n_buckets: d, the number of nodes of the last level.
-        most_rows: the largest number of rows that any party declares.
-    """
-
-    n_buckets: int
-    most_rows: int
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers of nodes of the levels, from below the root down to the buckets."""
-        return level_sizes(self.n_buckets, BRANCHING)
-
-    @property
-    def n_entries(self) -> int:
-        """Numbers in the vector of a party: the nodes of all levels."""
-        return sum(self.sizes)
-
-    @property
-    def encoding(self) -> VectorEncoding:
-        """The encoding of a party's contribution in the round."""
-        return VectorEncoding(self.n_entries, float(self.most_rows))
-
-    @property
-    def sensitivities(self) -> dict[View, SumSensitivity]:
-        """How far one row moves the sum; see the head of the module."""
-        n_levels = len(self.sizes)
-        bound = VectorBound((1,) * self.n_entries, n_levels, is_non_negative=True, sizes=n_levels)
-        return {view: bound.sensitivity(view, ROW_UNIT) for view in VIEWS}
-
-    def counted(self, inputs: Integers) -> Integers:
-        """Return the counts of all nodes, shape (n_entries,). Private.
-
-        Args:
-            inputs: the bucket of each row.
-        """
-        return np.concatenate(self.levels_above(np.bincount(inputs, minlength=self.n_buckets)))
-
-    def levels_above(self, leaves: NDArray[np.generic]) -> list[NDArray[np.generic]]:
-        """Return the sums at the nodes of each level, the leaves last, of what lies at the leaves."""
-        levels = [leaves]
-        for size in self.sizes[-2::-1]:
-            levels.insert(0, np.add.reduceat(levels[0], np.arange(size) * BRANCHING))
-        return levels
-
-    def split(self, entries: NDArray[np.generic]) -> list[NDArray[np.generic]]:
-        """Return the levels of a vector of all nodes."""
-        return np.split(entries, np.cumsum(self.sizes)[:-1])
 
 
 @dataclass(frozen=True)
@@ -121,7 +61,7 @@ class MaskedTree:
             JobError: no noise on offer meets it.
             EncodingOverflowError: no ring holds the sum.
         """
-        noise = calibrated(counts.sensitivities, target, counts.n_entries, topology)
+        noise = calibrated(counts.sensitivities(ROW_UNIT), target, counts.n_entries, topology, of_any_kind=False)
         ring = ring_for(topology.n_members, counts.encoding, noise)
         return cls(counts, topology, noise.mu, ring.bits)
 
@@ -129,7 +69,8 @@ class MaskedTree:
     def noise(self) -> SumNoise:
         """The one release."""
         counts, topology = self.counts, self.topology
-        return SumNoise(self.mu, counts.n_entries, levels_of(topology), topology.n_corrupt, counts.sensitivities)
+        moved = counts.sensitivities(ROW_UNIT)
+        return SumNoise(self.mu, counts.n_entries, levels_of(topology), topology.n_corrupt, moved)
 
     def config_of(self, session: Session, attempt: int, identities: Mapping[int, bytes]) -> RoundConfig:
         """Return the configuration of an attempt, the same for all participants."""
@@ -145,7 +86,7 @@ class MaskedTree:
 
     def variance(self, n_survivors: int) -> Fraction:
         """Return that of the noise on each number of the sum of so many survivors."""
-        return 2 * self.noise.kept_mu(n_survivors)
+        return self.noise.variance(n_survivors)
 
 
 def estimate_tree(counts: TreeCounts, noisy: NDArray[np.generic], variance: float) -> tuple[Floats, float]:

@@ -2,77 +2,35 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from analyses.distribution.masked import MaskedTree, TreeCounts
-from analyses.job.job import Finite, Job, JobError, PrivacyTarget, PublicModel, explain
+from analyses.distribution.inquiry import MASKED, DistributionParams, Inquiry, Mechanism, mechanism_of
+from analyses.distribution.masked import MaskedTree
+from analyses.distribution.shuffled import analyst_view
+from analyses.job.job import Job, JobError, PrivacyTarget, explain
 from analyses.job.plan import Plan, check_roster
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.sums import session_sum
+from analyses.sums.tree_counts import TreeCounts
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import ROW_UNIT, VIEWS
-from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
-from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
-from dp.local_mechanism.wave import Wave
+from dp.local_mechanism.odds import Odds
 from mpc.errors import ProtocolError
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
 
 Integers = NDArray[np.int64]
 
-Mechanism = Wave | DirectResponse | HashedResponse | HierarchicalResponse | HaarResponse
-
 SLOTS_PER_MESSAGE = 1 << 16
 
 MAX_SLOTS = 1 << 25
 """Of one party: placing rows takes 16 bytes each."""
-
-MAX_RANGES = 64
-
-Range = tuple[Finite, Finite]
-
-MASKED = "masked"
-"""The method in which no row answers."""
-
-WAVES = ("wave", "trapezoid", "triangle")
-"""The methods whose responses lie near the truth, of which there is a finer grid."""
-
-
-class DistributionParams(PublicModel):
-    """Parameters of the analysis.
-
-    Attributes:
-        range: of the number; values outside it count as its nearer end. By default the bounds of the columns, which
-            then have to agree.
-        buckets: into how many parts of equal length the range is divided.
-        method: how a row answers: by a wave, by a frequency oracle about bins, about a level of a tree, or about a Haar
-            coefficient; or `masked`: rows do not answer, the parties' counts are added up under masks.
-        bins: of method `bins`; it divides the buckets.
-        fine: of waves: rows are randomized on a grid of so many inputs, a multiple of `buckets`, which are estimated.
-            By default the grid is that of the buckets.
-        smoothing: passes per map of the estimate from a wave; `auto` chooses by prediction.
-        queries: ranges (lower end, upper end) whose probability the result states.
-    """
-
-    range: Range | None = None
-    buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
-    method: Literal["wave", "trapezoid", "triangle", "bins", "tree", "haar", "masked"] = "wave"
-    bins: Literal[16, 32, 64] = 32
-    fine: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
-    smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
-    queries: Annotated[tuple[Range, ...], Field(max_length=MAX_RANGES)] = ()
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of parts of the range that rows are told apart by, before they are randomized or counted."""
-        return self.bins if self.method == "bins" else self.fine or self.buckets
 
 
 class DistributionPlan(Plan):
@@ -90,27 +48,15 @@ class DistributionPlan(Plan):
     mu: int | None = None
     ring_bits: int | None = None
 
-    @property
-    def odds(self) -> Odds:
-        """A and B."""
-        assert self.favoured is not None
-        return Odds(self.favoured)
-
     @cached_property
+    def inquiry(self) -> Inquiry:
+        """What is asked, and how a slot answers."""
+        return Inquiry(self.params, self.favoured)
+
+    @property
     def mechanism(self) -> Mechanism | None:
         """How a slot answers; None where the parties' counts are added up under masks."""
-        return None if self.favoured is None else _mechanism(self.params, self.odds)
-
-    @property
-    def response(self) -> Mechanism:
-        """How a slot or a device answers.
-
-        Raises:
-            ValueError: nothing answers, because the parties' counts are added up under masks.
-        """
-        if self.mechanism is None:
-            raise ValueError("nothing answers: the parties' counts are added up under masks")
-        return self.mechanism
+        return self.inquiry.mechanism
 
     @cached_property
     def tree(self) -> MaskedTree:
@@ -119,50 +65,11 @@ class DistributionPlan(Plan):
         assert self.ring_bits is not None
         return MaskedTree(_counts(self.params, self.schemas), _topology(self.job), self.mu, self.ring_bits)
 
-    @property
-    def empty(self) -> int:
-        """The input of a slot that holds no row."""
-        return self.params.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        """Every response is below it."""
-        mechanism = self.response
-        match mechanism:
-            case Wave():
-                return mechanism.n_outputs
-            case DirectResponse() | HashedResponse():
-                return _outputs_of(mechanism)
-            case HierarchicalResponse():
-                return max(_outputs_of(oracle) for oracle in mechanism.oracles)
-        return 2
-
-    @property
-    def edges(self) -> NDArray[np.float64]:
-        """Of the buckets, shape (buckets + 1,)."""
-        assert self.params.range is not None
-        return np.linspace(*self.params.range, self.params.buckets + 1)
-
     def n_slots(self, member: int) -> int:
         """Return how many responses a member sends: the most rows that its owner declares."""
         rows = self.schema_of(member).rows
         assert rows is not None
         return rows[1]
-
-    def inputs_of(self, values: NDArray[np.float64]) -> tuple[Integers, int]:
-        """Return the input of each value, and how many values lay outside the range. Private.
-
-        Args:
-            values: shape (rows,).
-        """
-        assert self.params.range is not None
-        lower, upper = self.params.range
-        clipped = np.clip(values, lower, upper)
-        grid = np.linspace(lower, upper, max(self.params.n_inputs, self.params.buckets) + 1)
-        places = np.searchsorted(grid[1:-1], clipped, side="right")
-        if self.params.method == "bins":
-            places = places * self.params.bins // self.params.buckets
-        return places.astype(np.int64), int(np.count_nonzero(clipped != values))
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -203,31 +110,24 @@ class DistributionPlan(Plan):
             delta=self.job.privacy.delta,
             events={view: self.privacy_events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its owner's alone"),
-            parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
+            parameters={"favoured": self.favoured, "other": self.inquiry.odds.other, "buckets": self.params.buckets},
             unit=ROW_UNIT,
         )
+
+    def report_of_result(self) -> dict[str, Any]:
+        """Return the cost in both views, and as `analyst` in the third one (`analyst_view`) where it is proven.
+
+        That one leaves out the responses of the t parties with the most of them, who may tell an onlooker theirs.
+        """
+        slots = sorted(self.n_slots(member) for member in self.owners)
+        n_unknown = sum(slots[: len(slots) - self.job.t])
+        third = analyst_view(self.mechanism, n_unknown - 1, self.job.privacy.delta)
+        return self.privacy_report() | ({} if third is None else {"analyst": third})
 
     @property
     def privacy_unit(self) -> str:
         """The privacy unit that the mechanism protects."""
         return ROW_UNIT
-
-
-def _outputs_of(oracle: DirectResponse | HashedResponse) -> int:
-    return oracle.response.n_options
-
-
-def _mechanism(params: DistributionParams, odds: Odds) -> Mechanism:
-    match params.method:
-        case "bins":
-            return frequency_oracle(params.bins + 1, odds)
-        case "tree":
-            return HierarchicalResponse(params.n_inputs + 1, odds)
-        case "haar":
-            return HaarResponse(params.n_inputs + 1, odds)
-        case "trapezoid" | "triangle":
-            return Wave.of_shape(params.method, params.n_inputs, odds, has_empty=True)
-    return Wave.square(params.n_inputs, odds, has_empty=True)
 
 
 def _odds(target: PrivacyTarget) -> Odds:
@@ -264,10 +164,10 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
         if len(bounds) > 1:
             raise JobError("parameters.range: the columns have different bounds, so say which range is asked about")
         params = params.model_copy(update={"range": bounds.pop()})
-    assert params.range is not None
-    if not params.range[0] < params.range[1] or not np.isfinite(params.range[1] - params.range[0]):
-        raise JobError("parameters.range: the lower end must be below the upper one, and not too far from it")
-    _check_grid(params)
+    try:
+        params.check_grid()
+    except ValueError as error:
+        raise JobError(f"parameters.{error}") from error
     fixed: dict[str, int] = {}
     if params.method == MASKED:
         try:
@@ -278,27 +178,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
     else:
         try:
             odds = _odds(job.privacy)
-            _mechanism(params, odds)
+            mechanism_of(params, odds)
         except CalibrationError as error:
             raise JobError(f"privacy, parameters: {error}") from error
         fixed = {"favoured": odds.favoured}
     return DistributionPlan(job=job, schemas=tuple(schemas), n_primes=1, params=params, **fixed)
-
-
-def _check_grid(params: DistributionParams) -> None:
-    assert params.range is not None
-    if params.method == "bins" and params.buckets % params.bins:
-        raise JobError(f"parameters.bins: {params.bins} bins do not divide {params.buckets} buckets")
-    if params.fine is not None:
-        if params.method not in WAVES:
-            raise JobError("parameters.fine: only waves are drawn on a finer grid than that of the buckets")
-        if params.fine % params.buckets:
-            raise JobError(f"parameters.fine: {params.fine} is no multiple of {params.buckets} buckets")
-    if not np.all(np.diff(np.linspace(*params.range, max(params.buckets, params.n_inputs) + 1)) > 0):
-        raise JobError("parameters.range, parameters.buckets: the buckets are too narrow for floating-point numbers")
-    for lower, upper in params.queries:
-        if not params.range[0] <= lower < upper <= params.range[1]:
-            raise JobError(f"parameters.queries: {lower:g} to {upper:g} is no range within the one asked about")
 
 
 def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:

@@ -6,7 +6,7 @@ error, but what a party adds is its own word then. The coordinator and everybody
 party each came from; what a response hides is the row's value, whoever looks.
 
     step                                                    function
-    the range in parts; values outside count as its end     `DistributionPlan.inputs_of`
+    the range in parts; values outside count as its end     `Inquiry.inputs_of`
     all members run the same plan                           `agree_pairwise_secrets`, `confirm_pairwise_secrets`
     rows into slots in secret random order, the others      `placed`
     empty
@@ -30,7 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.estimate import counted, estimated
-from analyses.distribution.plan import MASKED, SLOTS_PER_MESSAGE, DistributionParams, DistributionPlan, plan
+from analyses.distribution.estimates.tally import Tally, tally_of
+from analyses.distribution.inquiry import MASKED, DistributionParams, takes_choices
+from analyses.distribution.plan import SLOTS_PER_MESSAGE, DistributionPlan, plan
 from analyses.distribution.reference import reference
 from analyses.distribution.text import lines_of_distribution
 from analyses.job.analysis import Analysis
@@ -60,6 +62,8 @@ ATTEMPTS = 2
 
 Integers = NDArray[np.int64]
 
+_ALL = slice(None)
+
 
 async def party(session: Session, plan: DistributionPlan, table: Table | None) -> LocalReport:
     """Run a party's part: randomize my rows and send the responses, or take part in the masked sum of counts.
@@ -79,7 +83,7 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
     session.progress("keys", 0, 1)
     secrets = await agree_pairwise_secrets(session, range(1, plan.n_parties + 1), plan.n_parties)
     await confirm_pairwise_secrets(session, secrets)
-    inputs, n_clipped = await session.compute(plan.inputs_of, table.values[:, 0])
+    inputs, n_clipped = await session.compute(plan.inquiry.inputs_of, table.values[:, 0])
     slots = await session.compute(placed, plan, inputs, session)
     await session.commit()  # a response is paid for before it is drawn
     responses = await responses_of(plan, slots, session)
@@ -92,7 +96,7 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
 async def _add_counts(session: Session, plan: DistributionPlan, table: Table) -> LocalReport:
     tree = plan.tree
     session.progress("rows", 0, 1)
-    inputs, n_clipped = await session.compute(plan.inputs_of, table.values[:, 0])
+    inputs, n_clipped = await session.compute(plan.inquiry.inputs_of, table.values[:, 0])
     counts = await session.compute(tree.counts.counted, inputs)
 
     async def noise_of(seeds: Sequence[bytes]) -> Integers:
@@ -117,7 +121,7 @@ def placed(plan: DistributionPlan, inputs: Integers, session: Session) -> Intege
     """
     n_slots = plan.n_slots(session.me)
     rows = placement(KeyStream(session.entropy.read(KEY_BYTES)), len(inputs), n_slots, n_slots)
-    found: Integers = np.where(rows == EMPTY, plan.empty, np.append(inputs, plan.empty)[rows])
+    found: Integers = np.where(rows == EMPTY, plan.inquiry.empty, np.append(inputs, plan.inquiry.empty)[rows])
     return found
 
 
@@ -137,10 +141,17 @@ async def responses_of(plan: DistributionPlan, slots: Integers, session: Session
     return await session.compute(mechanism.outputs_of, slots, choices, await session.draw(mechanism, choices))
 
 
-def choices_of(plan: DistributionPlan, session: Session, member: int) -> PublicChoices:
-    """Return the public choices of a member's slots: they follow from the job, as all its members know it."""
+def choices_of(plan: DistributionPlan, session: Session, member: int, part: slice = _ALL) -> PublicChoices:
+    """Return the public choices of a member's slots: they follow from the job, as all its members know it.
+
+    Args:
+        plan: of the job.
+        session: any member's end.
+        member: whose slots.
+        part: of these slots.
+    """
     question = hashlib.sha256(session.binding).digest()
-    return PublicChoices(question, (f"{member}/{slot}" for slot in range(plan.n_slots(member))))
+    return PublicChoices(question, (f"{member}/{slot}" for slot in range(plan.n_slots(member))[part]))
 
 
 async def coordinator(session: Session, plan: DistributionPlan) -> dict[str, Any]:
@@ -156,17 +167,23 @@ async def coordinator(session: Session, plan: DistributionPlan) -> dict[str, Any
     """
     if plan.mechanism is None:
         return await _open_counts(session, plan)
-    responses: dict[int, Integers] = {}
+    tally = tally_of(plan.inquiry.response)
     for member in plan.owners:
-        parts, n_slots = [], plan.n_slots(member)
+        n_slots = plan.n_slots(member)
         for start in range(0, n_slots, SLOTS_PER_MESSAGE):
-            shape = (min(SLOTS_PER_MESSAGE, n_slots - start), _response_bytes(plan))
-            parts.append(_unpacked(await session.receive(member, RESPONSES_STAGE, shape, np.uint8)))
-        responses[member] = np.concatenate(parts)
-        if responses[member].max() >= plan.n_outputs:
-            raise PeerViolationError(member, RESPONSES_STAGE, "a response is no output of the mechanism")
-    choices = {} if isinstance(plan.mechanism, Wave) else {m: choices_of(plan, session, m) for m in responses}
-    return await session.compute(estimated, plan, responses, choices)
+            part = slice(start, min(start + SLOTS_PER_MESSAGE, n_slots))
+            shape = (part.stop - start, plan.inquiry.response_bytes)
+            responses = _unpacked(await session.receive(member, RESPONSES_STAGE, shape, np.uint8))
+            if responses.max() >= plan.inquiry.n_outputs:
+                raise PeerViolationError(member, RESPONSES_STAGE, "a response is no output of the mechanism")
+            await session.compute(_add, tally, responses, plan, session, member, part)
+    found = await session.compute(estimated, plan.inquiry, tally)
+    return found | {"privacy": await session.compute(plan.report_of_result)}
+
+
+def _add(tally: Tally, responses: Integers, plan: DistributionPlan, session: Session, member: int, part: slice) -> None:
+    needs_choices = takes_choices(plan.inquiry.response)
+    tally.add(responses, choices_of(plan, session, member, part) if needs_choices else None)
 
 
 async def _open_counts(session: Session, plan: DistributionPlan) -> dict[str, Any]:
@@ -180,16 +197,13 @@ async def _open_counts(session: Session, plan: DistributionPlan) -> dict[str, An
         attempts=ATTEMPTS,
     )
     opened = await session.compute(tree.noise.remove_surplus, opened)
-    result = await session.compute(counted, plan, opened.integers(), len(opened.survivors))
-    return result | participation(opened, config)
-
-
-def _response_bytes(plan: DistributionPlan) -> int:
-    return 1 if plan.n_outputs <= 256 else 2
+    variance = float(tree.variance(len(opened.survivors)))
+    result = await session.compute(counted, plan.inquiry, tree.counts, opened.integers(), variance)
+    return result | {"privacy": plan.privacy_report()} | participation(opened, config)
 
 
 def _packed(plan: DistributionPlan, responses: Integers) -> NDArray[np.uint8]:
-    if _response_bytes(plan) == 1:
+    if plan.inquiry.response_bytes == 1:
         return responses.astype(np.uint8)[:, None]
     return np.ascontiguousarray(responses, dtype="<u2").view(np.uint8).reshape(-1, 2)
 

@@ -16,7 +16,6 @@ def reference(tables: Sequence[Table], plan: DistributionPlan) -> NDArray[np.flo
         tables: of all parties.
         plan: as for the job.
     """
-    assert plan.params.range is not None
-    values = np.clip(np.concatenate([table.values[:, 0] for table in tables]), *plan.params.range)
-    found: NDArray[np.float64] = np.histogram(values, plan.edges)[0] / max(1, len(values))
+    values = np.clip(np.concatenate([table.values[:, 0] for table in tables]), *plan.params.known_range)
+    found: NDArray[np.float64] = np.histogram(values, plan.inquiry.edges)[0] / max(1, len(values))
     return found

@@ -1,9 +1,9 @@
-"""The third view of a job of square waves: what its responses cost whom who sees only how often each output came up."""
+"""The third view of square waves: what responses cost whom who sees only how often each output came up."""
 
 from functools import lru_cache
 from typing import Any
 
-from analyses.distribution.plan import DistributionPlan
+from analyses.distribution.inquiry import Mechanism
 from dp.cost.accounting import CalibrationError
 from dp.cost.shuffle import farthest_rows, shuffled_epsilon
 from dp.local_mechanism.wave import Wave
@@ -15,22 +15,24 @@ WHOM = "somebody who sees how often each output came up and nothing else, where 
 NEVER = "never against the coordinator or anybody who sees names with responses"
 
 
-def analyst_view(plan: DistributionPlan) -> dict[str, Any] | None:
+def analyst_view(mechanism: Mechanism | None, n_others: int, delta: float) -> dict[str, Any] | None:
     """Return the view, JSON-able; None where no bound is proven: for other methods than the square wave.
 
     A slot that holds nobody answers too, and its window overlaps no other: its row and that of any input are farther
-    apart than those of two inputs. So the bound is that of two windows without a common output, for whichever of a
-    table's rows is replaced, there or not there. It counts the responses of all slots but those of the `colluding`
-    parties with the most of them, who may tell the onlooker theirs, and but the one that it is about.
+    apart than those of two inputs. So the bound is that of two windows without a common output, for whichever row or
+    record is replaced, there or not there.
+
+    Args:
+        mechanism: by which each respondent answers.
+        n_others: responses beside the one that the view is about, without those of respondents who may tell the
+            onlooker theirs.
+        delta: at which the view is stated.
     """
-    mechanism = plan.mechanism
     if not isinstance(mechanism, Wave) or not mechanism.is_square:
         return None
-    slots = sorted(plan.n_slots(member) for member in plan.owners)
-    n = min(MAX_RESPONSES, sum(slots[: len(slots) - plan.job.t]) - 1)
-    delta = plan.job.privacy.delta
+    n = max(1, min(MAX_RESPONSES, n_others))
     try:
-        epsilon = _epsilon(mechanism, max(1, n), delta)
+        epsilon = _epsilon(mechanism, n, delta)
     except CalibrationError:
         return None
     return {"whom": WHOM, "never": NEVER, "epsilon": epsilon, "delta": delta, "responses": n}

@@ -7,8 +7,7 @@ protects is everything about the record, also whether there is one.
 
 import hashlib
 import json
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -18,28 +17,18 @@ from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from analyses.distribution.estimates.estimate import estimated
-from analyses.distribution.plan import DistributionParams, DistributionPlan, Mechanism
-from analyses.job.job import (
-    Delta,
-    Epsilon,
-    Finite,
-    Job,
-    JobError,
-    Name,
-    PublicModel,
-    explain,
-)
+from analyses.distribution.estimates.tally import Tally
+from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, takes_choices
+from analyses.distribution.shuffled import analyst_view
+from analyses.job.job import Delta, Epsilon, JobError, Name, PublicModel, explain
 from dp.cost.accounting import CalibrationError
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
 from dp.cost.views import MEMBER_UNIT, VIEWS
-from dp.local_mechanism.hashed_response import DirectResponse
-from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
 from entropy import Entropy
-
-Integers = NDArray[np.int64]
 
 ID_BYTES = 16
 """Length of a question's identifier on the wire: the beginning of its digest."""
@@ -56,18 +45,30 @@ MAX_ROUNDS = 1024
 RECORDS_UNIT = "member's records (that it answered is public)"
 """What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
 
-_ONE_BYTE = 256
-_ALL_DEVICES = "devices"
+
+@dataclass(frozen=True)
+class Input:
+    """What a device's record says. Secret.
+
+    Attributes:
+        value: an input, or the empty one.
+        was_clipped: whether the number lies outside the range.
+        not_used_because: why the record answers as the empty input; empty where it does not.
+    """
+
+    value: int
+    was_clipped: bool = False
+    not_used_because: str = ""
 
 
-class SurveyQuestion(PublicModel):
+class SurveyQuestion(DistributionParams):
     """What an analyst asks of devices.
 
     Attributes:
         analysis: the name of the analysis.
         record: each device's `[[records]]` says where it keeps this.
         range: of the number; values outside it count as its nearer end.
-        buckets, method, bins, smoothing: see `DistributionParams`.
+        buckets, method, bins, fine, smoothing, queries, quantiles: see `DistributionParams`.
         epsilon: of one response, at delta 0.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
         until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
@@ -79,11 +80,8 @@ class SurveyQuestion(PublicModel):
 
     analysis: Literal["distribution"] = "distribution"
     record: Name
-    range: tuple[Finite, Finite]
-    buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
-    method: Literal["wave", "trapezoid", "triangle", "bins", "tree", "haar"] = "wave"
-    bins: Literal[16, 32, 64] = 32
-    smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
+    range: Range
+    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar"] = "wave"
     epsilon: Epsilon
     delta: Delta = 1e-6
     until: AwareDatetime
@@ -94,13 +92,7 @@ class SurveyQuestion(PublicModel):
 
     @model_validator(mode="after")
     def _can_be_answered(self) -> Self:
-        lower, upper = self.range
-        if not lower < upper or not np.isfinite(upper - lower):
-            raise ValueError("range: the lower end must be below the upper one, and not too far from it")
-        if not np.all(np.diff(np.linspace(lower, upper, self.buckets + 1)) > 0):
-            raise ValueError("range, buckets: the buckets are too narrow for floating-point numbers")
-        if self.method == "bins" and self.buckets % self.bins:
-            raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
+        self.check_grid()
         if self.round >= self.rounds:
             raise ValueError(f"round: must be below {self.rounds}, the number of rounds")
         if (self.rounds > 1) != bool(self.series):
@@ -108,49 +100,64 @@ class SurveyQuestion(PublicModel):
         return self
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_tree(cls, tree: Any) -> Self:
         """Read a question.
 
         Raises:
-            JobError: not JSON, or not such a question; the text names each wrong field.
+            JobError: not such a question; the text names each wrong field.
         """
-        if len(text) > MAX_QUESTION_BYTES:
-            raise JobError(f"the question is longer than {MAX_QUESTION_BYTES} bytes")
-        try:
-            return cls._checked(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, JobError):
-                raise
-            raise JobError("the question is not JSON") from error
-
-    @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Read a question's file.
-
-        Raises:
-            JobError: not TOML, or as `from_json`.
-        """
-        try:
-            return cls._checked(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from error
-
-    @classmethod
-    def _checked(cls, tree: Any) -> Self:
         try:
             question = cls.model_validate(tree)
         except ValidationError as error:
             raise JobError(explain(error)) from error
         try:
-            question.plan.response  # noqa: B018  # checks that there is one
+            question.inquiry.response  # noqa: B018  # checks that there is one
         except CalibrationError as error:
             raise JobError(f"epsilon, buckets: {error}") from error
         return question
 
     @cached_property
-    def plan(self) -> "SurveyPlan":
-        """How a response is made, and what it costs."""
-        return SurveyPlan.of(self)
+    def inquiry(self) -> Inquiry:
+        """What is asked, and how a device answers.
+
+        Raises:
+            CalibrationError: there is no such mechanism.
+        """
+        return Inquiry(self, Odds.of_epsilon(self.epsilon).favoured)
+
+    def cost(self) -> JobCost:
+        """Return what one response costs, for a device's ledger; it withstands all other devices together."""
+        return JobCost.of(self.inquiry.response.events, MEMBER_UNIT, MAX_RESPONSES)
+
+    def input_of(self, values: NDArray[np.float64]) -> Input:
+        """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
+        if values.shape != (1,):
+            return Input(self.inquiry.empty, not_used_because=f"it has {values.size} values; a survey asks for one")
+        if not np.isfinite(values[0]):
+            return Input(self.inquiry.empty, not_used_because="its value is not a finite number")
+        places, n_clipped = self.inquiry.inputs_of(values)
+        return Input(int(places[0]), n_clipped > 0)
+
+    def privacy_report(self, n_responses: int = 0) -> dict[str, Any]:
+        """Return the cost of a response in both views, which are equal: its noise is the device's alone.
+
+        Args:
+            n_responses: so many devices have answered; 0 where that is not known yet. Then there is no third view.
+        """
+        inquiry = self.inquiry
+        report = privacy_report(
+            mechanism=f"one randomized response per device, method {self.method}",
+            sensitivity="one member's records are the input of one response",
+            n_parties=n_responses,
+            colluding=max(0, n_responses - 1),
+            delta=self.delta,
+            events={view: inquiry.response.events(view) for view in VIEWS},
+            noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
+            parameters={"favoured": inquiry.favoured, "other": inquiry.odds.other, "buckets": self.buckets},
+            unit=RECORDS_UNIT,
+        )
+        third = analyst_view(inquiry.mechanism, n_responses - 1, self.delta) if n_responses else None
+        return report | ({} if third is None else {"analyst": third})
 
     @cached_property
     def series_digest(self) -> bytes:
@@ -185,7 +192,7 @@ class AskedQuestion(PublicModel):
             asked = cls.model_validate_json(text)
         except ValidationError as error:
             raise JobError(explain(error)) from error
-        SurveyQuestion._checked(asked.question.model_dump())
+        SurveyQuestion.from_tree(asked.question.model_dump())
         if asked.canonical_json() != text:
             raise JobError("the question is not in its canonical form: do both run the same version?")
         return asked
@@ -200,7 +207,7 @@ class AskedQuestion(PublicModel):
         """The identifier on the wire."""
         return self.digest[:ID_BYTES]
 
-    def choices(self, respondents: "list[str]") -> PublicChoices:
+    def choices(self, respondents: Sequence[str]) -> PublicChoices:
         """Return the public choices of respondents, in their order."""
         return PublicChoices(self.digest, respondents)
 
@@ -210,10 +217,10 @@ class AskedQuestion(PublicModel):
         Raises:
             JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
         """
-        if not isinstance(self.question.plan.response, Wave | DirectResponse):
+        if takes_choices(self.question.inquiry.response):
             raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
-        names = {"record", "range", "buckets", "method", "bins", "epsilon"}
-        tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.plan.favoured}
+        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon"}
+        tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.inquiry.favoured}
         return hashlib.sha256(b"moiety survey fixed response:" + _canonical(tree)).digest()
 
     def respond(self, value: int, respondent: str, entropy: Entropy) -> int:
@@ -224,14 +231,14 @@ class AskedQuestion(PublicModel):
             respondent: the name in its certificate.
             entropy: that of the respondent.
         """
-        mechanism, values = self.question.plan.response, np.array([value], dtype=np.int64)
+        mechanism, values = self.question.inquiry.response, np.array([value], dtype=np.int64)
         if isinstance(mechanism, Wave):
             return int(mechanism.respond(values, entropy)[0])
         return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
 
     def body_of(self, response: int) -> bytes:
         """Return a response as it travels."""
-        return response.to_bytes(self.question.plan.body_bytes, "little")
+        return response.to_bytes(self.question.inquiry.response_bytes, "little")
 
     def response_of(self, body: bytes) -> int:
         """Return the response in a body.
@@ -239,12 +246,12 @@ class AskedQuestion(PublicModel):
         Raises:
             JobError: it has another length, or is no output of the mechanism.
         """
-        plan = self.question.plan
-        if len(body) != plan.body_bytes:
-            raise JobError(f"a response to this question has {plan.body_bytes} bytes, not {len(body)}")
+        inquiry = self.question.inquiry
+        if len(body) != inquiry.response_bytes:
+            raise JobError(f"a response to this question has {inquiry.response_bytes} bytes, not {len(body)}")
         response = int.from_bytes(body, "little")
-        if response >= plan.n_outputs:
-            raise JobError(f"a response to this question is below {plan.n_outputs}")
+        if response >= inquiry.n_outputs:
+            raise JobError(f"a response to this question is below {inquiry.n_outputs}")
         return response
 
 
@@ -252,109 +259,13 @@ def _canonical(tree: Mapping[str, Any]) -> bytes:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-@dataclass(frozen=True)
-class Input:
-    """What a device's record says. Secret.
-
-    Attributes:
-        value: an input, or the empty one.
-        was_clipped: whether the number lies outside the range.
-        not_used_because: why the record answers as the empty input; empty where it does not.
-    """
-
-    value: int
-    was_clipped: bool = False
-    not_used_because: str = ""
-
-
-class SurveyPlan(DistributionPlan):
-    """What all agree on, with a device's response in the place of a row's.
-
-    It is made by `of`. Its job is a stand-in that is never run: all devices together bring one column, and nobody
-    declares how many they are.
-
-    Attributes:
-        n_responses: how many have answered; 0 where that is not known yet.
-    """
-
-    n_responses: int = 0
-
-    @classmethod
-    def of(cls, question: SurveyQuestion, n_responses: int = 0) -> "SurveyPlan":
-        """Return the plan of a question.
-
-        Raises:
-            CalibrationError: there is no such mechanism.
-        """
-        names = {"range", "buckets", "method", "bins", "smoothing"}
-        job = Job.model_validate(
-            {
-                "analysis": question.analysis,
-                "inputs": [{"party": _ALL_DEVICES, "table": question.record}],
-                "privacy": {"epsilon": question.epsilon, "delta": question.delta},
-            }
-        )
-        fields: dict[str, Any] = {
-            "job": job,
-            "schemas": (),
-            "n_primes": 1,
-            "params": DistributionParams(**question.model_dump(include=names)),
-            "favoured": Odds.of_epsilon(question.epsilon).favoured,
-            "n_responses": n_responses,
-        }
-        return cls.model_construct(**fields)
-
-    def n_slots(self, member: int) -> int:
-        """Return how many have answered."""
-        return self.n_responses
-
-    @property
-    def body_bytes(self) -> int:
-        """Length of a response."""
-        return 1 if self.n_outputs <= _ONE_BYTE else 2
-
-    def cost(self) -> JobCost:
-        """Return what one response costs, for a device's ledger; it withstands all other devices together."""
-        return JobCost.of(self.response.events, MEMBER_UNIT, MAX_RESPONSES)
-
-    def input_of(self, values: NDArray[np.float64]) -> Input:
-        """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
-        if values.shape != (1,):
-            return Input(self.empty, not_used_because=f"it has {values.size} values; a survey asks for one")
-        if not np.isfinite(values[0]):
-            return Input(self.empty, not_used_because="its value is not a finite number")
-        places, n_clipped = self.inputs_of(values)
-        return Input(int(places[0]), n_clipped > 0)
-
-    def privacy_report(self) -> dict[str, Any]:
-        """Return the cost of a response in both views, which are equal: its noise is the device's alone."""
-        return privacy_report(
-            mechanism=f"one randomized response per device, method {self.params.method}",
-            sensitivity="one member's records are the input of one response",
-            n_parties=self.n_responses,
-            colluding=max(0, self.n_responses - 1),
-            delta=self.job.privacy.delta,
-            events={view: self.response.events(view) for view in VIEWS},
-            noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
-            parameters={"favoured": self.favoured, "other": self.odds.other, "buckets": self.params.buckets},
-            unit=RECORDS_UNIT,
-        )
-
-
-def result_of(asked: AskedQuestion, responses: Integers, respondents: "list[str] | None" = None) -> dict[str, Any]:
-    """Return what the responses of devices say; see `analyses.distribution.estimates.estimate.estimated`.
+def result_of(asked: AskedQuestion, tally: Tally) -> dict[str, Any]:
+    """Return what the responses of devices say; see `analyses.distribution.estimates.estimate.described`.
 
     Args:
         asked: the question.
-        responses: shape (n,), n at least 1.
-        respondents: their names, in this order; needed unless the mechanism is a wave or a direct response.
+        tally: of the responses, at least one.
     """
-    plan = SurveyPlan.of(asked.question, len(responses))
-    choices = {} if isinstance(plan.response, Wave) else {1: asked.choices(respondents or [])}
-    found = estimated(plan, {1: responses}, choices)
-    return {**found, "record": asked.question.record, "responses": len(responses)}
-
-
-def takes_choices(mechanism: Mechanism) -> bool:
-    """Say whether an estimate needs to know whose each response is."""
-    return not isinstance(mechanism, Wave | DirectResponse)
+    question, n = asked.question, tally.n_responses
+    found = estimated(question.inquiry, tally)
+    return {**found, "record": question.record, "responses": n, "privacy": question.privacy_report(n)}

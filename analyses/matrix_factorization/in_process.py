@@ -69,11 +69,11 @@ class LocalMembers:
         self.survivors.append(len(present))
         if self.together:
             return total + sample_skellam(self.entropy, noise.kept_mu(len(present)), noise.length)
-        return _with_noise(noise, total, present, self.entropy)
+        return with_noise(noise, total, present, self.entropy)
 
 
-def _with_noise(noise: SumNoise, total: Integers, present: Sequence[int], entropy: Entropy) -> Integers:
-    """Add each survivor's noise, and take away the components in excess."""
+def with_noise(noise: SumNoise, total: Integers, present: Sequence[int], entropy: Entropy) -> Integers:
+    """Return a sum with each survivor's noise, the components in excess taken away."""
     n_opened = n_opened_by(noise.levels, len(present))
     opened_seeds = {}
     for i in present:
@@ -93,6 +93,6 @@ def add_user_vectors(plan: FactorPlan, entropy: Entropy) -> Callable[[int, Seque
         if len(vectors) != noise.levels[-1]:
             raise TooFewSurvivorsError(f"sweep {sweep}: {len(vectors)} owners of {noise.levels[-1]} take part")
         total = np.asarray(np.sum(vectors, axis=0, dtype=np.int64))
-        return _with_noise(noise, total, range(len(vectors)), entropy)
+        return with_noise(noise, total, range(len(vectors)), entropy)
 
     return noisy_sum

@@ -55,11 +55,14 @@ class Members:
         n_members: N.
         n_corrupt: t, that may join with the coordinator.
         fewest: survivors with whom a round still counts.
+        largest_excess: of the noise that stays, relative to the intended one; with 0 it is exact for every number of
+            survivors. A large roster saves shares by allowing some (`SumNoise`).
     """
 
     n_members: int
     n_corrupt: int
     fewest: int
+    largest_excess: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -314,7 +317,7 @@ def _release(
     return SumNoise(
         mu=max(1, mu),
         length=length,
-        levels=survivor_levels(members.fewest, members.n_members),
+        levels=survivor_levels(members.fewest, members.n_members, members.largest_excess),
         n_corrupt=members.n_corrupt,
         sensitivities={view: sensitivity(squared_bound, n_nonzeros, view, params.unit) for view in VIEWS},
     )

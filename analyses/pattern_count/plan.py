@@ -21,6 +21,7 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.shared_laplace import SharedLaplace, noise_fields, quietest_noise, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
@@ -74,12 +75,13 @@ class PatternCountPlan(Plan):
 
     Attributes:
         params: validated parameters.
-        party_mu: Skellam parameter of each party's noise; 0 but for `mpc`.
+        party_mu, mean_units: noise parameter of `mpc`: one of both is 0 (`dp.mechanism.shared_laplace.shared_noise`).
         bias_units: of randomized response, in `dp.mechanism.bits.BIAS_UNIT`; 0 for `mpc`.
     """
 
     params: PatternCountParams
     party_mu: int = 0
+    mean_units: int = 0
     bias_units: int = 0
 
     @property
@@ -93,10 +95,16 @@ class PatternCountPlan(Plan):
         return tuple(column.n_values for column in self.columns)
 
     @cached_property
-    def noise(self) -> SharedSkellam:
+    def noise(self) -> SharedSkellam | SharedLaplace:
         """The mechanism of method `mpc`."""
-        return SharedSkellam(
-            prod(self.shape), CELL_SENSITIVITY, self.n_parties, self.job.t, self.party_mu, protected=self.protected
+        return shared_noise(
+            prod(self.shape),
+            CELL_SENSITIVITY,
+            self.n_parties,
+            self.job.t,
+            party_mu=self.party_mu,
+            mean_units=self.mean_units,
+            protected=self.protected,
         )
 
     @cached_property
@@ -209,7 +217,7 @@ def _calibrated(
     target, protected = job.privacy, protected_of(job, schemas)
     if params.method == "mpc":
         n_parties = len(job.compute_parties)
-        noise = SharedSkellam.calibrate(
+        noise = quietest_noise(
             length=prod(shape),
             sensitivities=CELL_SENSITIVITY,
             n_parties=n_parties,
@@ -221,7 +229,7 @@ def _calibrated(
         )
         bound = params.max_rows + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
         n_primes = len(ResidueField.for_bound(bound).primes)
-        return PatternCountPlan(job=job, schemas=schemas, n_primes=n_primes, params=params, party_mu=noise.party_mu)
+        return PatternCountPlan(job=job, schemas=schemas, n_primes=n_primes, params=params, **noise_fields(noise))
     if params.max_rows > MAX_SLOTS:
         raise JobError(f"parameters.max_rows: method {params.method!r} supports at most {MAX_SLOTS} rows")
     if 2 * len(shape) * protected.most_rows > MAX_REPORTED_BITS:

@@ -25,6 +25,7 @@ from dp.cost.report import privacy_report
 from dp.cost.views import EVENT_UNIT, VIEWS, Protected, View
 from dp.draw.noise import MAX_SCALE
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.shared_laplace import SharedLaplace, noise_fields, quietest_noise, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
@@ -79,12 +80,15 @@ class MomentsPlan(Plan):
 
     Attributes:
         params: validated parameters.
-        noise: of the method: Skellam parameter of each party (`mpc`); scale in SCALE_UNIT (`laplace`); variance per
-            unit of a party's largest value (`sketch`); bias of bits in `dp.mechanism.bits.BIAS_UNIT` (`threshold`).
+        noise: of the method: Skellam parameter of each party (`mpc`, where `mean_units` is 0); scale in SCALE_UNIT
+            (`laplace`); variance per unit of a party's largest value (`sketch`); bias of bits in
+            `dp.mechanism.bits.BIAS_UNIT` (`threshold`).
+        mean_units: parameter of shares of discrete Laplace noise, with `mpc` (`dp.mechanism.shared_laplace`); else 0.
     """
 
     params: MomentsParams
     noise: int
+    mean_units: int = 0
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:
@@ -97,14 +101,15 @@ class MomentsPlan(Plan):
         return _largest(self.job, self.params, self.columns)
 
     @cached_property
-    def shared_noise(self) -> SharedSkellam:
+    def shared_noise(self) -> SharedSkellam | SharedLaplace:
         """The mechanism of method `mpc`."""
-        return SharedSkellam(
+        return shared_noise(
             1,
             _power_sensitivity(self.largest, self.params.order),
             self.n_parties,
             self.job.t,
-            self.noise,
+            party_mu=self.noise,
+            mean_units=self.mean_units,
             protected=self.protected,
         )
 
@@ -309,7 +314,7 @@ def _calibrated(
 
     match params.method:
         case "mpc":
-            release = SharedSkellam.calibrate(
+            release = quietest_noise(
                 length=1,
                 sensitivities=_power_sensitivity(largest, params.order),
                 n_parties=len(job.compute_parties),
@@ -319,13 +324,14 @@ def _calibrated(
                 view=view,
                 protected=protected,
             )
-            noise, bound = release.party_mu, bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+            fields, bound = noise_fields(release), bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
             return MomentsPlan(
                 job=job,
                 schemas=schemas,
                 n_primes=len(ResidueField.for_bound(bound).primes),
                 params=params,
-                noise=noise,
+                noise=fields["party_mu"],
+                mean_units=fields["mean_units"],
             )
         case "laplace":
             noise = least_noise(spends, Ladder(int(MAX_SCALE / SCALE_UNIT)), epsilon=epsilon, delta=delta)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.events import DiscreteGaussianDpEvent
-from dp.cost.group import for_rows
+from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy, KeyStream
@@ -45,7 +45,7 @@ class MomentSketch:
         """Variance of the noise of each party."""
         return tuple(self.quotient * most for most in self.largest)
 
-    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent]:
+    def events(self, view: View) -> tuple[GaussianEvent]:
         """Return what the parties' sketches cost together.
 
         A record moves party j's sketch by a column of signs times at most X_j, of squared length s X_j^2; divided by

@@ -21,13 +21,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import (
+    Adjacency,
+    EpsilonBound,
+    SkellamDpEvent,
+)
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import SkellamShiftsDpEvent
+from dp.cost.events import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent, SkellamShiftsDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.draw.laplace_share import sample_laplace_share
 from dp.draw.skellam import MAX_MU, sample_skellam
+from dp.mechanism.shared_laplace import (
+    MEAN_UNIT,
+    laplace_event,
+    laplace_tail_bound,
+)
 from dp.mechanism.skellam_parameters import tail_bound
 from dp.mechanism.vector import skellam_event
 from entropy import Entropy, KeyStream, derive_key
@@ -36,6 +46,8 @@ from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.secret.surplus import n_opened_by
 
 Integers = NDArray[np.int64]
+
+AdditiveEvent = SkellamDpEvent | SkellamShiftsDpEvent | LaplaceSharesDpEvent | DiscreteLaplaceDpEvent
 
 
 def survivor_levels(fewest: int, n_members: int, largest_excess: Fraction = Fraction(0)) -> tuple[int, ...]:
@@ -90,19 +102,26 @@ class SumSensitivity:
 
 @dataclass(frozen=True)
 class SumNoise:
-    """Skellam noise Sk(mu) on each coordinate of a masked sum.
+    """Skellam noise Sk(mu), or shares of discrete Laplace noise, on each coordinate of a masked sum.
 
-    With levels m = L_0 < L_1 < ... < L_r, a member's noise is Sk(mu / L_0) in all: a base Sk(mu / L_r), and components
-    i = 0 .. r - 1 of Sk(mu / L_i - mu / L_(i + 1)). With s survivors, L_i the largest level <= s, components 0 .. i - 1
-    are opened and taken away, and each survivor's Sk(mu / L_i) stays: Sk(mu s / L_i) in the sum. That is exactly Sk(mu)
-    where s is a level, and never less. (Skellam variables add up: Sk(a) + Sk(b) = Sk(a + b).)
+    With levels m = L_0 < L_1 < ... < L_r, a member's noise is the part 1 / L_0 of the intended noise in all: a base of
+    1 / L_r, and components i = 0 .. r - 1 of 1 / L_i - 1 / L_(i + 1). With s survivors, L_i the largest level <= s,
+    components 0 .. i - 1 are opened and taken away, and each survivor's 1 / L_i stays: s / L_i in the sum. That is
+    exactly the intended noise where s is a level, and never less.
+
+    Both kinds of noise are divisible into independent parts that add up. The part a of Sk(mu) is Sk(a mu). That of
+    shares of total shape k is a share of shape a k (`dp.draw.laplace_share`). Here k = m / (m - c), c the corrupt
+    members: with s survivors, those that are not corrupt hold shares of a total shape of k (s - c) / L_i >= 1, as
+    s >= L_i >= m, so in either view there is at least a whole discrete Laplace variable.
 
     Attributes:
-        mu: the intended parameter; variance 2 mu.
+        mu: the intended Skellam parameter, variance 2 mu; 0 where the noise is of the other kind.
         length: coordinates.
         levels: ascending numbers of survivors, from the fewest allowed to all; as `RoundConfig.surplus_levels`.
         n_corrupt: members that may tell the coordinator their own noise.
         sensitivities: per view, of the sum, for the neighbours of `dp.cost.views.ADJACENCY`. Both are about one unit.
+        mean_units: of a geometric variable of the ratio of the shares, in `dp.mechanism.shared_laplace.MEAN_UNIT`; 0
+            for Skellam noise.
 
     Raises:
         LocalFaultError: the numbers do not fit each other.
@@ -113,10 +132,17 @@ class SumNoise:
     levels: tuple[int, ...]
     n_corrupt: int
     sensitivities: Mapping[View, SumSensitivity]
+    mean_units: int = 0
 
     def __post_init__(self) -> None:
         ascending = all(low < high for low, high in pairwise(self.levels))
-        if self.mu < 1 or self.length < 1 or not self.levels or not ascending:
+        if (
+            min(self.mu, self.mean_units) != 0
+            or max(self.mu, self.mean_units) < 1
+            or self.length < 1
+            or not self.levels
+            or not ascending
+        ):
             raise LocalFaultError(
                 "the parameter and the length of the noise must be positive, and the levels of survivors must ascend"
             )
@@ -128,15 +154,30 @@ class SumNoise:
             raise LocalFaultError("the sensitivities of both views must be for the same protected unit")
 
     @property
-    def base_mu(self) -> Fraction:
-        """The parameter of the part that is never taken away."""
-        return Fraction(self.mu, self.levels[-1])
+    def base_part(self) -> Fraction:
+        """The part of the intended noise that a member adds and that is never taken away."""
+        return Fraction(1, self.levels[-1])
 
     @property
-    def component_mus(self) -> tuple[Fraction, ...]:
-        """The parameters of the removable components, the first to be opened first."""
-        parts = [Fraction(self.mu, level) for level in self.levels]
-        return tuple(more - less for more, less in pairwise(parts))
+    def component_parts(self) -> tuple[Fraction, ...]:
+        """The parts of it that the removable components are, the first to be opened first."""
+        return tuple(Fraction(1, low) - Fraction(1, high) for low, high in pairwise(self.levels))
+
+    @property
+    def shape(self) -> Fraction:
+        """The total shape of the shares of the intended noise, where it is no Skellam noise."""
+        return Fraction(self.levels[0], self.levels[0] - self.n_corrupt)
+
+    @property
+    def mean(self) -> Fraction:
+        """The mean of a geometric variable of their ratio."""
+        return self.mean_units * MEAN_UNIT
+
+    def sample_part(self, entropy: Entropy, part: Fraction) -> Integers:
+        """Draw a part of the intended noise, independent on each coordinate."""
+        if self.mean_units:
+            return sample_laplace_share(entropy, part * self.shape, self.mean, self.length)
+        return sample_skellam(entropy, part * self.mu, self.length)
 
     def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
         """Return what one member adds to its vector.
@@ -145,12 +186,12 @@ class SumNoise:
             entropy: for the base, which nobody else can ever draw.
             seeds: the member's surplus seeds, one per component.
         """
-        if len(seeds) != len(self.component_mus):
+        if len(seeds) != len(self.component_parts):
             raise LocalFaultError(
-                f"there must be one seed for each of the {len(self.component_mus)} removable components, not "
+                f"there must be one seed for each of the {len(self.component_parts)} removable components, not "
                 f"{len(seeds)}"
             )
-        return sample_skellam(entropy, self.base_mu, self.length) + self._components(seeds)
+        return self.sample_part(entropy, self.base_part) + self._components(seeds)
 
     def remove_surplus(self, opened: OpenedSum) -> OpenedSum:
         """Return the sum without the excess components; the coordinator calls it at the end of a round.
@@ -173,8 +214,8 @@ class SumNoise:
 
     def _components(self, seeds: Sequence[bytes]) -> Integers:
         total = np.zeros(self.length, dtype=np.int64)
-        for seed, mu in zip(seeds, self.component_mus, strict=False):
-            total += sample_skellam(_SeededEntropy(seed), mu, self.length)
+        for seed, part in zip(seeds, self.component_parts, strict=False):
+            total += self.sample_part(_SeededEntropy(seed), part)
         return total
 
     @classmethod
@@ -189,7 +230,7 @@ class SumNoise:
         levels: tuple[int, ...],
         n_corrupt: int,
     ) -> Self:
-        """Return the noise whose epsilon at `delta` in `view` is at most `epsilon`, however many survive.
+        """Return the Skellam noise whose epsilon at `delta` in `view` is at most `epsilon`, however many survive.
 
         The least there is, or at most 2^-20 more.
 
@@ -207,25 +248,46 @@ class SumNoise:
 
     # -- what is left, and what it costs ---------------------------------------------------------------------------
 
-    def kept_mu(self, n_survivors: int) -> Fraction:
-        """Return the parameter of the noise in the sum of so many survivors: mu at a level, else a little more."""
+    def kept_part(self, n_survivors: int) -> Fraction:
+        """Return how much of the intended noise is in the sum of so many survivors: 1 at a level, else more."""
         level = max(level for level in self.levels if level <= n_survivors)
-        return Fraction(self.mu * n_survivors, level)
+        return Fraction(n_survivors, level)
+
+    def unknown_part(self, n_survivors: int, view: View) -> Fraction:
+        """Return how much of it is unknown in a view: the corrupt survivors know their own."""
+        n_unknown = n_survivors - (self.n_corrupt if view == "coalition" else 0)
+        return self.kept_part(n_survivors) * n_unknown / n_survivors
+
+    def least_unknown_part(self, view: View) -> Fraction:
+        """Return the least part that is unknown in a view, over all allowed numbers of survivors."""
+        return min(self.unknown_part(level, view) for level in self.levels)
+
+    def kept_mu(self, n_survivors: int) -> Fraction:
+        """Return the Skellam parameter of the noise in the sum of so many survivors."""
+        return self.mu * self.kept_part(n_survivors)
 
     def unknown_mu(self, n_survivors: int, view: View) -> Fraction:
-        """Return the part of it that is unknown in a view: the corrupt survivors know their own."""
-        n_unknown = n_survivors - (self.n_corrupt if view == "coalition" else 0)
-        return self.kept_mu(n_survivors) * n_unknown / n_survivors
+        """Return the Skellam parameter of what is unknown of it in a view."""
+        return self.mu * self.unknown_part(n_survivors, view)
 
     def least_unknown_mu(self, view: View) -> Fraction:
-        """Return the smallest noise parameter that is unknown in a view, over all allowed numbers of survivors."""
-        return min(self.unknown_mu(level, view) for level in self.levels)
+        """Return the smallest one, over all allowed numbers of survivors."""
+        return self.mu * self.least_unknown_part(view)
 
-    def events(self, view: View, n_survivors: int | None = None) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
+    def variance(self, n_survivors: int) -> Fraction:
+        """Return that of the noise on each coordinate of the sum of so many survivors."""
+        return self._variance_of(self.kept_part(n_survivors))
+
+    def _variance_of(self, part: Fraction) -> Fraction:
+        return 2 * part * (self.shape * self.mean * (1 + self.mean) if self.mean_units else self.mu)
+
+    def events(self, view: View, n_survivors: int | None = None) -> tuple[AdditiveEvent]:
         """Return what the release costs in a view: with so many survivors, or, before the round, at most."""
-        mu = self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
+        part = self.least_unknown_part(view) if n_survivors is None else self.unknown_part(n_survivors, view)
         of = self.sensitivities[view]
-        return (skellam_event(of.squared_l2, of.l1, self.length, mu, of.adjacency),)
+        if self.mean_units:
+            return (laplace_event(of.squared_l2, of.l1, self.length, part * self.shape, self.mean, of.adjacency),)
+        return (skellam_event(of.squared_l2, of.l1, self.length, part * self.mu, of.adjacency),)
 
     def epsilon(
         self, view: View, delta: float, n_survivors: int | None = None, *, near: float | None = None
@@ -245,15 +307,21 @@ class SumNoise:
             CalibrationError: delta is out of range.
         """
         least = {
-            view: self.least_unknown_mu(view) if n_survivors is None else self.unknown_mu(n_survivors, view)
+            view: self.least_unknown_part(view) if n_survivors is None else self.unknown_part(n_survivors, view)
             for view in VIEWS
         }
-        parameters: dict[str, Any] = {"mu": self.mu, "fewest_survivors": self.levels[0], "entries": self.length}
+        parameters: dict[str, Any] = {"mean_units": self.mean_units} if self.mean_units else {"mu": self.mu}
+        parameters |= {"fewest_survivors": self.levels[0], "entries": self.length}
         if n_survivors is not None:
-            parameters |= {"survivors": n_survivors, "kept_mu": float(self.kept_mu(n_survivors))}
+            kept = float(self.kept_part(n_survivors))
+            parameters |= {"survivors": n_survivors}
+            parameters |= {"kept_part": kept} if self.mean_units else {"kept_mu": float(self.kept_mu(n_survivors))}
+        kept_by = self.levels[0] if n_survivors is None else n_survivors
+        parameters |= {"standard_deviation": math.sqrt(self.variance(kept_by))}
+        name = "shares of discrete Laplace noise" if self.mean_units else "Skellam noise"
         moved = [self.sensitivities[view] for view in VIEWS]
         return privacy_report(
-            mechanism=f"{what}: a masked sum plus Skellam noise, components in excess removed",
+            mechanism=f"{what}: a masked sum plus {name}, components in excess removed",
             sensitivity="in integer units, "
             + "; ".join(f"{m.adjacency.value}: L2 {math.sqrt(m.squared_l2):.6g}, L1 {m.l1}" for m in moved),
             n_parties=self.levels[-1],
@@ -261,8 +329,9 @@ class SumNoise:
             delta=delta,
             events={view: self.events(view, n_survivors) for view in VIEWS},
             noise={
-                view: f"unknown noise of standard deviation at least {math.sqrt(2 * mu):.4g} units on each number"
-                for view, mu in least.items()
+                view: f"unknown noise of standard deviation at least {math.sqrt(self._variance_of(part)):.4g} units on "
+                "each number"
+                for view, part in least.items()
             },
             parameters=parameters,
             unit=moved[0].unit,
@@ -274,8 +343,10 @@ class SumNoise:
         Args:
             log2_probability: negative; -40 for a probability of at most 2^-40 over all coordinates together.
         """
-        most = max(self.kept_mu(n) for n in (self.levels[0], *(level - 1 for level in self.levels[1:])))
-        return tail_bound(most, self.length, log2_probability)
+        most = max(self.kept_part(n) for n in (self.levels[0], *(level - 1 for level in self.levels[1:])))
+        if self.mean_units:
+            return laplace_tail_bound(most * self.shape, self.mean, self.length, log2_probability)
+        return tail_bound(most * self.mu, self.length, log2_probability)
 
 
 class _SeededEntropy:

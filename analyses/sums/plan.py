@@ -70,6 +70,11 @@ UNITS: Mapping[str, str] = {
 """The privacy units that a job may choose, and their names in budgets and reports."""
 
 
+MAX_UNITS = 1 << 24
+
+_UNITS_TO_MEASURE = 1 << 10
+
+
 class TableSumParams(SumFields):
     """Parameters of the three analyses.
 
@@ -77,7 +82,8 @@ class TableSumParams(SumFields):
         max_rows: public bound of the rows of each party, which sizes the ring. A party with more clips its totals to
             what so many rows can come to; its own report says so.
         units: integer units per 1 of a scaled value, for sums and means: values are divided by the largest size that
-            the public bounds of their column allow, and rounded toward zero to whole units.
+            the public bounds of their column allow, and rounded to whole units. Default, where there is a privacy
+            target: so many that rounding errs little beside the noise (`planned_units`).
         row_norm: for sums and means, public bound of the Euclidean norm of a scaled row; longer rows are shortened.
             Default: none is.
         weight: for means, index (from 0) of the column of each row's weight, a whole number; absent: each row weighs 1.
@@ -88,7 +94,7 @@ class TableSumParams(SumFields):
     """
 
     max_rows: Annotated[int, Field(ge=1, le=1 << 40)]
-    units: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    units: Annotated[int, Field(ge=1, le=MAX_UNITS)] | None = None
     row_norm: Annotated[Finite, Field(gt=0)] | None = None
     weight: Annotated[int, Field(ge=0)] | None = None
     edges: Annotated[tuple[Finite, ...], Field(max_length=1 << 16)] = ()
@@ -109,13 +115,16 @@ class TableSumPlan(Plan):
 
     Attributes:
         params: validated parameters.
-        mu: Skellam parameter of the noise that stays in the sum; None for an exact answer.
+        mu: Skellam parameter of the noise that stays in the sum, 0 where it is of another kind; None for an exact
+            answer.
         ring_bits: size of the ring that holds the sum.
+        mean_units: parameter of shares of discrete Laplace noise (`analyses.sums.noise.SumNoise`), else 0.
     """
 
     params: TableSumParams
     mu: int | None
     ring_bits: int
+    mean_units: int = 0
 
     @property
     def is_exact(self) -> bool:
@@ -147,13 +156,25 @@ class TableSumPlan(Plan):
         """The sensitivity of the sum to one protected unit."""
         return _sensitivities(self.rows, self.params, self.n_parties, self.most_rows_of)
 
+    @property
+    def worst_rounding(self) -> float:
+        """Bound of how far rounding moves an entry of the sum of all rows, whatever they hold, in units."""
+        return _worst_rounding(self.params, self.rows, self.n_parties)
+
     @cached_property
     def noise(self) -> SumNoise | None:
         """The noise, None for an exact answer."""
         if self.mu is None:
             return None
         topology = self.topology
-        return SumNoise(self.mu, self.rows.n_entries, levels_of(topology), topology.n_corrupt, self.sensitivities)
+        return SumNoise(
+            self.mu,
+            self.rows.n_entries,
+            levels_of(topology),
+            topology.n_corrupt,
+            self.sensitivities,
+            self.mean_units,
+        )
 
     @property
     def privacy_unit(self) -> str:
@@ -213,9 +234,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
         params = TableSumParams.model_validate(job.parameters)
     except ValidationError as error:
         raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
-    _check_params(job.analysis, params, schemas)
+    _check_params(job.analysis, params, schemas, is_noisy=job.target is not None)
     n = len(job.compute_parties)
     try:
+        if params.units is None and not params.edges:
+            params = params.model_copy(update={"units": planned_units(job, params, tuple(schemas))})
         topology = Topology.complete(n, job.t)
         rows = _row_vectors(job.analysis, params, schemas)
         encoding = _encoding(rows, params)
@@ -233,7 +256,42 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
         params=params,
         mu=None if noise is None else noise.mu,
         ring_bits=ring.bits,
+        mean_units=0 if noise is None else noise.mean_units,
     )
+
+
+def _worst_rounding(params: TableSumParams, rows: RowVectors, n_parties: int) -> float:
+    if params.units is None:
+        return 0.0
+    each = 0.5 if params.row_norm is None else 1.0  # rows near their norm are rounded toward zero
+    return n_parties * params.max_rows * (rows.largest_entry // params.units) * each
+
+
+def planned_units(job: Job, params: TableSumParams, schemas: tuple[BlockSchema, ...]) -> int:
+    """Return the least power of two of units with which rounding errs by a tenth of the noise at most, or the largest.
+
+    Noise is in proportion to the units; it is measured at `_UNITS_TO_MEASURE`.
+
+    Raises:
+        JobError: no noise on offer meets the target.
+    """
+    assert job.target is not None, "units without noise are asked for"
+    measured = params.model_copy(update={"units": _UNITS_TO_MEASURE})
+    n, rows = len(job.compute_parties), _row_vectors(job.analysis, measured, schemas)
+    moved = _sensitivities(rows, measured, n, _rows_that_count(job, params, schemas))
+    topology = Topology.complete(n, job.t)
+    noise = calibrated(moved, job.target, rows.n_entries, topology)
+    deviation = math.sqrt(noise.variance(topology.fewest_survivors)) / _UNITS_TO_MEASURE
+    units, n_columns, weight = _UNITS_TO_MEASURE, len(schemas[0].columns), rows.largest_entry // _UNITS_TO_MEASURE
+    while (
+        _worst_rounding(measured, rows, n) > deviation * units / 10
+        and 2 * units <= MAX_UNITS
+        and n_columns * (2 * units) ** 2 < 1 << 62
+        and weight * 2 * units <= MAX_ENTRY
+        and params.max_rows * weight * 2 * units <= 1 << 53
+    ):
+        units *= 2
+    return units
 
 
 def _rows_that_count(job: Job, params: TableSumParams, schemas: tuple[BlockSchema, ...]) -> Mapping[str, int]:
@@ -259,7 +317,7 @@ def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
             )
 
 
-def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> None:
+def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema], *, is_noisy: bool) -> None:
     n_columns = len(schemas[0].columns)
     if (analysis == HISTOGRAM) != bool(params.edges):
         raise JobError("parameters.edges: must be given for a histogram and for no other analysis")
@@ -270,8 +328,8 @@ def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[Block
             raise JobError(
                 "parameters.units, parameters.row_norm: must not be given for a histogram, which counts rows"
             )
-    elif params.units is None:
-        raise JobError("parameters.units: must be given for sums and means")
+    elif params.units is None and not is_noisy:
+        raise JobError("parameters.units: must be given for sums and means without a privacy target")
     if params.weight is not None:
         if analysis != MEAN:
             raise JobError("parameters.weight: must be given for a mean only")
@@ -295,6 +353,8 @@ def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[Block
         raise JobError(
             "parameters.units: sums of rows with this many columns and units do not fit into 64-bit integers"
         )
+    if params.units is None and not params.edges:
+        return  # planned within the limit
     if _row_vectors(analysis, params, schemas).largest_entry > MAX_ENTRY:
         raise JobError("parameters.units, parameters.weight: units times the largest weight must not exceed 2^30")
 

@@ -17,6 +17,7 @@ their owner allows it explicitly.
     the answer and who is in it                             `answer`
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,7 @@ from analyses.sums import session_sum
 from analyses.sums.plan import TableSumParams, TableSumPlan, plan
 from analyses.sums.reference import reference, value_of
 from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation
+from analyses.sums.row_vectors import BinnedRows, ScaledRows
 from mpc.protocol.session import Session
 from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
@@ -123,10 +125,32 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
         opened: the outcome of the round, without the excess noise.
         config: of the round.
     """
-    return value_of(plan, opened.integers()) | {
-        "analysis": plan.job.analysis,
-        **participation(opened, config),
-        "privacy": plan.privacy_report(),
+    return (
+        value_of(plan, opened.integers())
+        | errors_of(plan, len(opened.survivors))
+        | {
+            "analysis": plan.job.analysis,
+            **participation(opened, config),
+            "privacy": plan.privacy_report(),
+        }
+    )
+
+
+def errors_of(plan: TableSumPlan, n_survivors: int) -> dict[str, Any]:
+    """Return the stated errors of sums and counts, none for means: of noise and, at worst, of rounding.
+
+    `standard_errors` are of the noise in each column's sum, or in the counts, 0 in an exact answer. `worst_rounding` is
+    how far rounding may have moved each column's sum, whatever the rows hold (`TableSumPlan.worst_rounding`).
+    """
+    deviation = 0.0 if plan.noise is None else math.sqrt(plan.noise.variance(n_survivors))
+    if isinstance(plan.rows, BinnedRows):
+        return {"standard_errors": [deviation] * plan.rows.n_entries}
+    if not isinstance(plan.rows, ScaledRows):
+        return {}
+    unit = np.array(plan.rows.scales) / plan.rows.units
+    return {
+        "standard_errors": (deviation * unit).tolist(),
+        "worst_rounding": (plan.worst_rounding * unit).tolist(),
     }
 
 

@@ -45,7 +45,7 @@ class DeclaredRecord:
     @classmethod
     def as_asked(cls, params: SumParams) -> Self:
         """Return the declaration that fits a question exactly."""
-        return cls(None if params.edges else params.length, params.largest_weight)
+        return cls(None if params.edges or params.tree else params.length, params.largest_weight)
 
     def check(self, params: SumParams) -> None:
         """Refuse a question that this declaration does not fit.
@@ -54,7 +54,10 @@ class DeclaredRecord:
             JobError: the text is made of the question and the declaration only.
         """
         name = params.record
-        if not params.edges:
+        if params.tree is not None:
+            if self.length not in (None, 1):
+                raise JobError(f"record: {name} is declared here with several values; a distribution asks for one")
+        elif not params.edges:
             if self.length is None:
                 raise JobError(f"record: {name} is declared here without a length, so only histograms may use it")
             if params.length != self.length:
@@ -114,7 +117,8 @@ def contribution(params: SumParams, declared: DeclaredRecord, record: Record) ->
     most W^2 (B + 1), B the bound of x. A vector of zeros has norm 0. Every record, whatever it holds, is thus mapped
     into the ball that `SumParams.sensitivities` is stated for, and one record's vector in the place of another's, zeros
     included, moves the sum by at most its diameter. Where a histogram counts `values` numbers of a member, its counts
-    are whole numbers 0 .. `largest` whose sum is at most `values` (`counts_within`).
+    are whole numbers 0 .. `largest` whose sum is at most `values` (`counts_within`). For a distribution, a record of
+    any other length than one contributes zeros, and one number counts at one node of each level.
 
     Raises:
         JobError: the declaration does not fit the question; the record was not looked at.
@@ -123,6 +127,11 @@ def contribution(params: SumParams, declared: DeclaredRecord, record: Record) ->
     if why := declared.why_unusable(record):
         return no_contribution(params, why)
     vector = record.values
+    if params.tree is not None:
+        if vector.shape != (1,):
+            return no_contribution(params, f"it has {vector.size} values; a distribution asks for one")
+        places, _ = params.grid.places(vector)
+        return Contribution(params.tree.counted(places).astype(np.float64), None)
     if params.values is not None:
         counts, n_left_out = counts_within(record.values, params.edges, int(params.largest), params.values)
         return Contribution(counts.astype(np.float64), None, n_left_out=n_left_out)

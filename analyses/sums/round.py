@@ -13,6 +13,7 @@ from pydantic import Field
 
 from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
+from analyses.sums.quietest import quietest
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -23,6 +24,7 @@ from mpc.secagg.vector.group import MAX_RING_BITS, MIN_RING_BITS, RingGroup
 from mpc.transcript import RoundId
 
 SUM, MEAN, HISTOGRAM = "secure-sum", "secure-mean", "secure-histogram"
+TREE = "secure-distribution"
 
 RING_EXCESS = Fraction(1, 20)
 """Largest excess of the noise, relative to the intended one, with more than 128 members; it saves shares."""
@@ -56,7 +58,12 @@ def levels_of(topology: Topology) -> tuple[int, ...]:
 
 
 def calibrated(
-    sensitivities: Mapping[View, SumSensitivity], target: PrivacyTarget, length: int, topology: Topology
+    sensitivities: Mapping[View, SumSensitivity],
+    target: PrivacyTarget,
+    length: int,
+    topology: Topology,
+    *,
+    of_any_kind: bool = True,
 ) -> SumNoise:
     """Return the least noise that meets a target, whoever drops out.
 
@@ -65,12 +72,14 @@ def calibrated(
         target: what the noise must give.
         length: elements of the sum.
         topology: of the round.
+        of_any_kind: whether shares of discrete Laplace noise may be chosen; else only Skellam noise.
 
     Raises:
         JobError: no noise on offer meets it.
     """
     try:
-        return SumNoise.calibrate(
+        calibrate = quietest if of_any_kind else SumNoise.calibrate
+        return calibrate(
             sensitivities,
             target.view,
             epsilon=target.epsilon,
@@ -141,6 +150,25 @@ def participation(opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
         "wrong_shares_from": [names[member] for member in opened.liars],
         "attempt": config.round_id.attempt,
     }
+
+
+def members_of(names: tuple[str, ...], identities: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those that are asked, name to Ed25519 key, in the order of their numbers.
+
+    Args:
+        names: of the question; empty for all.
+        identities: of all members that the coordinator knows.
+
+    Raises:
+        JobError: a name is unknown, or appears twice.
+    """
+    chosen = names or tuple(identities)
+    strangers = [name for name in chosen if name not in identities]
+    if strangers:
+        raise JobError(f"members: this coordinator does not know {strangers[0]!r}")
+    if len(set(chosen)) != len(chosen):
+        raise JobError("members: a name appears more than once")
+    return {name: identities[name] for name in chosen}
 
 
 def _noise_bound(noise: SumNoise | None) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import BlockSchema, LocalReport, Table
-from analyses.rows.quantise import rounded, shorten
+from analyses.rows.quantise import rounded_to_nearest, shorten
 from analyses.sums.vector_bound import VectorBound
 
 Integers = NDArray[np.int64]
@@ -102,7 +102,7 @@ class RowVectors(ABC):
 
 @dataclass(frozen=True)
 class ScaledRows(RowVectors):
-    """Each entry divided by the column's scale, the row shortened, in units, rounded toward zero: for sums.
+    """Each entry divided by the column's scale, the row shortened, in units, rounded to the nearest: for sums.
 
     Attributes:
         scales: per column, the largest size that any party's bounds allow.
@@ -118,7 +118,10 @@ class ScaledRows(RowVectors):
 
     @property
     def bound(self) -> VectorBound:
-        """See `RowVectors`. Rounding toward zero lengthens nothing, so rounding costs no noise."""
+        """See `RowVectors`. Rounding brings no row above it (`rounded_to_nearest`), so rounding costs no noise.
+
+        An entry lies within `units`, a whole number, before and so also after it is rounded.
+        """
         span = self.units if self.is_non_negative else 2 * self.units
         by_entries = len(self.scales) * self.units**2
         by_norm = by_entries if self.row_norm is None else math.floor((Fraction(self.row_norm) * self.units) ** 2)
@@ -130,10 +133,10 @@ class ScaledRows(RowVectors):
         return self.units
 
     def of_rows(self, rows: Floats) -> tuple[Integers, int]:
-        """See `RowVectors`; no vector is longer than `bound` says (`rounded`)."""
+        """See `RowVectors`; no vector is longer than `bound` says (`rounded_to_nearest`)."""
         scaled = rows / np.array(self.scales) * self.units
         n_shortened = shorten(scaled, self.bound.squared_norm)
-        return rounded(scaled, self.bound.squared_norm), n_shortened
+        return rounded_to_nearest(scaled, self.bound.squared_norm), n_shortened
 
 
 @dataclass(frozen=True)

@@ -14,26 +14,31 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain
+from analyses.rows.grid import Grid
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
     HISTOGRAM,
     MEAN,
+    TREE,
     SumFields,
     calibrated,
     configure,
+    members_of,
     participation,
     ring_for,
 )
+from analyses.sums.tree_counts import TreeCounts
 from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, VECTOR_UNIT, View
+from dp.local_mechanism.odds import MAX_INPUTS
 from mpc.errors import ProtocolError
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.transcript import RoundId
 
-Analysis = Literal["secure-sum", "secure-mean", "secure-histogram"]
+Analysis = Literal["secure-sum", "secure-mean", "secure-histogram", "secure-distribution"]
 
 MAX_LENGTH = 1 << 26
 MAX_WEIGHT = 1 << 52
@@ -47,6 +52,8 @@ class SumParams(SumFields):
     Attributes:
         analysis: `secure-sum`: of the members' vectors. `secure-mean`: the same, each times its member's weight, over
             the sum of the weights. `secure-histogram`: how many of the members' numbers lie in each bin.
+            `secure-distribution`: how many of the members' numbers, one each, lie at each node of a tree over buckets
+            (`analyses.sums.tree_counts`); `analyses.distribution.cohorts` makes a distribution of it.
         record: the name under which members keep what is summed.
         length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
         largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
@@ -56,6 +63,8 @@ class SumParams(SumFields):
             answer over many bins has far more noise.
         units: integer units per 1.0; entries are rounded toward zero to whole units. 1 for integers.
         edges: of the bins of a histogram, ascending; the last bin includes its upper edge.
+        range: of a distribution; a number outside counts as its nearer end.
+        buckets: of a distribution: parts of equal length into which the range is divided.
         largest_weight: of a member, for means; at least what members declare for the record.
         members: names of those to be asked; empty means all that the coordinator knows.
         colluding: members that may collude with the coordinator without learning more than the sum. By default devices
@@ -73,6 +82,8 @@ class SumParams(SumFields):
     largest: Annotated[Finite, Field(gt=0)]
     values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
+    range: tuple[Finite, Finite] | None = None
+    buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
     largest_weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
     members: tuple[Name, ...] = ()
     colluding: Annotated[int, Field(ge=0)] = 0
@@ -84,6 +95,12 @@ class SumParams(SumFields):
     def _fields_belong_to_the_analysis(self) -> Self:
         if (self.analysis == MEAN) != (self.largest_weight is not None):
             raise ValueError("largest_weight: must be given for a mean and for no other analysis")
+        if (self.analysis == TREE) != (self.range is not None) or (self.range is None) != (self.buckets is None):
+            raise ValueError("range, buckets: both must be given for a distribution and for no other analysis")
+        if self.analysis == TREE and (self.length != 1 or self.units != 1 or self.largest != 1):
+            raise ValueError("length, units, largest: must be 1 for a distribution, which counts one number per member")
+        if self.range is not None and self.buckets is not None:
+            Grid(*self.range, self.buckets)
         if self.analysis != HISTOGRAM:
             if self.edges:
                 raise ValueError("edges: must be given for a histogram only")
@@ -101,10 +118,11 @@ class SumParams(SumFields):
         return self
 
     def canonical_json(self) -> str:
-        """Return the one JSON text; without `values` where there are none, as before there was such a field."""
+        """Return the one JSON text; without `values`, `range`, `buckets` where there are none, as earlier versions."""
         tree = self.model_dump(mode="json", by_alias=True)
-        if self.values is None:
-            del tree["values"]
+        for name in ("values", "range", "buckets"):
+            if tree[name] is None:
+                del tree[name]
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -136,8 +154,22 @@ class SumParams(SumFields):
     @property
     def encoding(self) -> VectorEncoding:
         """The encoding of members' vectors as integers."""
+        if self.tree is not None:
+            return self.tree.encoding
         length = len(self.edges) - 1 if self.edges else self.length
         return VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
+
+    @property
+    def tree(self) -> TreeCounts | None:
+        """What is counted for a distribution; None for other analyses."""
+        return None if self.buckets is None else TreeCounts(self.buckets, 1)
+
+    @property
+    def grid(self) -> Grid:
+        """The buckets of a distribution."""
+        assert self.range is not None
+        assert self.buckets is not None
+        return Grid(*self.range, self.buckets)
 
     @property
     def sensitivities(self) -> dict[View, SumSensitivity]:
@@ -153,7 +185,11 @@ class SumParams(SumFields):
         0 .. L and |h|_1 <= K. Two such vectors h and h' have |h - h'|_1 <= 2 K and, as <h, h'> >= 0,
         |h - h'|^2 <= |h|^2 + |h'|^2 <= 2 max |h|^2 <= 2 K^2: see `VectorBound.of_counts` and `VectorBound.sensitivity`.
         Without `values` all n bins may be full, and the noise covers |h - h'|^2 <= 4 n L^2.
+
+        For a distribution one number of a member counts, at one node of each level: see `analyses.sums.tree_counts`.
         """
+        if self.tree is not None:
+            return self.tree.sensitivities(VECTOR_UNIT)
         if self.values is not None:
             counts = VectorBound.of_counts(self.encoding.length, int(self.largest), self.values)
             return {view: counts.sensitivity(view, VECTOR_UNIT) for view in ADJACENCY}
@@ -196,12 +232,8 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             f"attempts: this is attempt number {attempt}, counted from 0, but the question allows only "
             f"{params.attempts} attempts"
         )
-    names = params.members or tuple(identities)
-    strangers = [name for name in names if name not in identities]
-    if strangers:
-        raise JobError(f"members: this coordinator does not know {strangers[0]!r}")
-    if len(set(names)) != len(names):
-        raise JobError("members: a name appears more than once")
+    members = members_of(params.members, identities)
+    names = tuple(members)
     check_delta(params.privacy, len(names))
     try:
         encoding = params.encoding
@@ -211,9 +243,10 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
             else Topology.ring(len(names), params.colluding, params.vanishing)
         )
         noise = params.noise(topology)
-        members = [(name, identities[name]) for name in names]
         ring = ring_for(len(names), encoding, noise)
-        return configure(RoundId(session, 0, attempt), members, topology, ring, params.record, encoding, noise)
+        return configure(
+            RoundId(session, 0, attempt), tuple(members.items()), topology, ring, params.record, encoding, noise
+        )
     except ProtocolError as error:
         raise JobError(f"members, colluding, largest, units: {error}") from error
 
@@ -247,6 +280,9 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
         result |= {"mean": (total / weight).tolist() if weight > 0 else None, "total_weight": weight}
     elif params.analysis == HISTOGRAM:
         result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
+    elif params.tree is not None:
+        variance = 0.0 if noise is None else float(2 * noise.kept_mu(len(opened.survivors)))
+        result |= {"counts": [int(count) for count in integers], "noise_variance": variance}
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
     return result | {

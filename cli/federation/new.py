@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cli.configuration.party_config import begin_ledger, read_config
 from cli.federation.member_files import (
     ANALYST,
     COORDINATOR,
@@ -100,7 +101,7 @@ def layout_of(federation: str, parties: str, hosts: str, first_port: int) -> Lay
 
 
 def write_federation(folder: Path, layout: Layout) -> list[Path]:
-    """Write the folders of all members and of the authority.
+    """Write the folders of all members and of the authority, and begin the parties' ledgers.
 
     Returns:
         The files, in order.
@@ -136,6 +137,8 @@ def write_federation(folder: Path, layout: Layout) -> list[Path]:
         for file, (content, mode) in contents.items():
             write_file(own / file, content, mode, replace=False)
             written.append(own / file)
+        if role is Role.PARTY:
+            begin_ledger(read_config(own / "party.toml"))
     return written
 
 

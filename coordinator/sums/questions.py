@@ -1,18 +1,24 @@
-"""Analysts' questions to masked sums: one question, one answer; a round with too few answers is repeated."""
+"""Analysts' questions to masked sums: one question, one answer; a round with too few answers is repeated.
+
+A question may take a series of rounds, each of which starts from what those before it led to. Where too few answer in
+the last attempt of a round after the first one, the rounds opened before it are the answer.
+"""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
 import structlog
 
+from analyses.device_questions import ask, read_question
 from analyses.job.job import JobError
-from analyses.sums.secure_sum import SumParams, answer, round_config
+from analyses.sums.asked import AskedQuestion
 from coordinator.sums.rounds import HostedRound, HostedRounds
 from entropy import Entropy
-from mpc.errors import ProtocolError
-from mpc.secagg.config import RoundConfig
+from mpc.errors import ProtocolError, TooFewSharesError
 from mpc.secagg.errors import TooFewMembersError
 from service.errors import InvalidRequestError, NotAllowedError
 from service.identity import Identity
@@ -44,11 +50,11 @@ class Sums:
         self.rounds = HostedRounds(identities)
 
     async def run(self, analyst: str, sum_json: str) -> AsyncGenerator[SumHappening, None]:
-        """Run one sum; yields how each stage went and at last the result or the failure.
+        """Run one question; yields how each stage went and at last the result or the failure.
 
         Args:
             analyst: who asks.
-            sum_json: of a `SumParams`.
+            sum_json: of a question (`analyses.device_questions`).
 
         Raises:
             NotAllowedError: not an analyst of this coordinator.
@@ -57,51 +63,70 @@ class Sums:
         if analyst not in self._analysts:
             raise NotAllowedError(f"analyst {analyst} is not in the list of this coordinator (analysts.allowed)")
         try:
-            params = SumParams.from_json(sum_json)
+            question = read_question(sum_json)
             session = self._entropy.read(SESSION_BYTES).hex()
-            await asyncio.to_thread(round_config, params, session, self._identities)
+            asked = await asyncio.to_thread(ask, question, session, self._identities)
         except JobError as error:
             raise InvalidRequestError(str(error)) from error
-        for attempt in range(params.attempts):
-            config = await asyncio.to_thread(round_config, params, session, self._identities, attempt)
-            async with aclosing(self._attempt(analyst, params, config)) as happenings:
-                async for happening in happenings:
-                    if isinstance(happening, SumRetry) and attempt + 1 == params.attempts:
-                        happening = SumFailure(happening.reason)
-                    yield happening
-            if not isinstance(happening, SumRetry):
-                return
+        while not asked.is_over:
+            number = asked.n_opened
+            for attempt in range(asked.attempts):
+                async with aclosing(self._attempt(analyst, asked, number, attempt)) as happenings:
+                    async for happening in happenings:
+                        yield happening
+                        if isinstance(happening, SumFailure):
+                            return
+                if asked.is_over or asked.n_opened > number:
+                    break
+        yield SumResult(json.dumps(await asyncio.to_thread(asked.answer)))
 
     async def _attempt(
-        self, analyst: str, params: SumParams, config: RoundConfig
+        self, analyst: str, asked: AskedQuestion, number: int, attempt: int
     ) -> AsyncGenerator[SumHappening, None]:
-        """Run one round; yields how each stage went and at last the result, the failure, or that it may be retried.
+        """Run one round; yields how each stage went; at last, where its sum was not opened, why, and whether to retry.
 
         Only a round with too few answers may be repeated. No share has left any member in that case, because shares are
         requested after the last stage that can fail in this way. A new attempt number makes members draw fresh keys and
         noise.
         """
         reports: asyncio.Queue[StageReport | None] = asyncio.Queue()
-        hosted = HostedRound(config, params.canonical_json().encode(), params.stage_s, reports.put_nowait)
-        log = _log.bind(round=str(config.round_id), analysis=params.analysis, analyst=analyst)
+        config = await asyncio.to_thread(asked.config, number, attempt)
+
+        may_retry = attempt + 1 < asked.attempts
+
+        def give_up(error: ProtocolError) -> bytes:
+            too_few = isinstance(error, TooFewSharesError) or (isinstance(error, TooFewMembersError) and not may_retry)
+            return asked.end_early(str(error)) if too_few and number > 0 else b""
+
+        def report(ended: StageReport) -> None:
+            stage = ended.stage if asked.n_rounds == 1 else f"{ended.stage}, round {number}"
+            reports.put_nowait(replace(ended, stage=stage))
+
+        hosted = HostedRound(
+            config,
+            await asyncio.to_thread(asked.public_input, number),
+            asked.stage_s,
+            report,
+            partial(asked.take, config),
+            give_up,
+        )
+        log = _log.bind(round=str(config.round_id), analysis=asked.analysis, analyst=analyst)
         log.info("masked sum begins", n_members=config.n_members)
         running = asyncio.create_task(self.rounds.run(hosted))
         running.add_done_callback(lambda _: reports.put_nowait(None))
         try:
-            while (report := await reports.get()) is not None:
-                yield report
+            while (ended := await reports.get()) is not None:
+                yield ended
             try:
                 opened = await running
-            except TooFewMembersError as error:
-                log.warning("too few members answered", reason=str(error))
-                yield SumRetry(str(error))
-                return
             except ProtocolError as error:
                 log.warning("masked sum failed", reason=str(error))
-                yield SumFailure(str(error))
+                if isinstance(error, TooFewMembersError) and may_retry:
+                    yield SumRetry(str(error))
+                elif not asked.is_over:
+                    yield SumFailure(str(error))
                 return
             log.info("masked sum is open", n_survivors=len(opened.survivors))
-            yield SumResult(json.dumps(await asyncio.to_thread(answer, params, opened, config)))
         finally:  # also when the analyst went away
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

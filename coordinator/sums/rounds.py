@@ -52,12 +52,16 @@ class HostedRound:
         public_input: what all members start from.
         stage_s: the deadline of each stage.
         on_stage: called for each stage that is over.
+        take: called with the opened sum, in a thread, before members hear of the end; returns what they are told then.
+        give_up: called where the round cannot be brought to an end; returns what members are told beside the reason.
     """
 
     config: RoundConfig
     public_input: bytes = field(repr=False)
     stage_s: float
     on_stage: Callable[[StageReport], None] = lambda report: None
+    take: Callable[[OpenedSum], bytes] = lambda opened: b""
+    give_up: Callable[[ProtocolError], bytes] = lambda error: b""
 
     def __post_init__(self) -> None:
         self._coordinator = SumCoordinator(self.config, self.public_input)
@@ -83,19 +87,20 @@ class HostedRound:
         """
         try:
             opened = await host(self._coordinator, self)
+            outcome = await self.compute(self.take, opened)
         except ProtocolError as error:
-            self.end(str(error))
+            self.end(str(error), self.give_up(error))
             raise
         except BaseException:
             self.end("the coordinator gave up the round")
             raise
-        self.end("")
+        self.end("", outcome)
         return opened
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, outcome: bytes = b"") -> None:
         """End the round for its members; an empty reason says that the sum was opened. Only the first end counts."""
         if self._ended is None:
-            self._ended = Ended(reason)
+            self._ended = Ended(reason, outcome)
             if reason:
                 self._coordinator.abort(reason)
             self._notify()

@@ -7,17 +7,19 @@ before a survey is over.
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
-from analyses.distribution.survey import AskedQuestion, SurveyQuestion, result_of, takes_choices
+from analyses.distribution.cohorts import MaskedQuestion
+from analyses.distribution.estimates.tally import CountedTally, tally_of
+from analyses.distribution.questions import is_masked, question_from_json
+from analyses.distribution.survey import ID_BYTES, AskedQuestion, SurveyQuestion, result_of
 from analyses.job.job import JobError
 from coordinator.surveys.intake import Intake
+from coordinator.surveys.masked import MaskedSurvey, RunSum
 from coordinator.surveys.store import Given, Outcome, StoredQuestion, SurveyStore
 from entropy import Entropy
 from service.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, TooMuchError, WrongStateError
@@ -32,8 +34,6 @@ MAX_OPEN = 64
 LOOK_S = 1.0
 """How often, in seconds, an analyst hears how many responses there are, and surveys whose time has come are closed."""
 
-Integers = NDArray[np.int64]
-
 _log = structlog.get_logger(__name__)
 
 
@@ -44,19 +44,15 @@ class _Open:
     Attributes:
         stored: its question as it lies in the store.
         asked: the same, read.
-        counts: how often each output was given, shape (n_outputs,).
+        n_responses: so many were taken.
         is_over: set once there is a result, or a reason why there is none.
     """
 
     stored: StoredQuestion
     asked: AskedQuestion
-    counts: Integers = field(repr=False)
+    n_responses: int
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     ending: "asyncio.Task[None] | None" = None
-
-    @property
-    def n_responses(self) -> int:
-        return int(self.counts.sum())
 
 
 class Surveys:
@@ -67,13 +63,21 @@ class Surveys:
         identity: the coordinator's, as its certificate states it.
         entropy: the sessions of questions are drawn from it.
         clock: Unix time in seconds; surveys end by it.
+        run_sum: runs the masked sum of a cohort.
+        members: those of masked sums here, by name.
 
     Raises:
         ValueError: the entropy is reproducible: devices must never meet the digest of a question again.
     """
 
     def __init__(
-        self, store: SurveyStore, identity: Identity, entropy: Entropy, clock: Callable[[], float] = time.time
+        self,
+        store: SurveyStore,
+        identity: Identity,
+        entropy: Entropy,
+        run_sum: RunSum,
+        members: Sequence[str],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         if not entropy.is_secure:
             raise ValueError("a service needs secure randomness")
@@ -83,6 +87,10 @@ class Surveys:
         self._clock = clock
         self._intake = Intake(store, self._count)
         self._open: dict[bytes, _Open] = {}
+        self._run_sum = run_sum
+        self._members = members
+        self._masked: dict[bytes, MaskedSurvey] = {}
+        self._running: set[asyncio.Task[None]] = set()
         self._by_number: dict[int, _Open] = {}
         self._news = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
@@ -90,13 +98,19 @@ class Surveys:
     async def start(self) -> None:
         """Go on with the surveys that an earlier process left open."""
         for stored in self._store.unended():
-            await self._enter(stored)
+            if is_masked(json.loads(stored.text)):
+                self._store.close_question(stored.number)
+                self._store.end(stored.number, failure="the coordinator was restarted; ask again")
+            else:
+                await self._enter(stored)
         self._watching = asyncio.create_task(self._watch())
 
     def leave(self) -> None:
         """Let nobody follow any longer: the coordinator stops."""
         for one in self._open.values():
             one.is_over.set()
+        for masked in self._masked.values():
+            masked.is_over.set()
 
     async def stop(self) -> None:
         """Write what came, and stop; open surveys stay open for the next process."""
@@ -105,7 +119,9 @@ class Surveys:
             await asyncio.gather(self._watching, return_exceptions=True)
         endings = [one.ending for one in self._open.values() if one.ending is not None]
         await self._intake.stop()
-        await asyncio.gather(*endings, return_exceptions=True)
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*endings, *self._running, return_exceptions=True)
 
     async def fetch(self, caller: Identity, after: int, patience_s: float) -> tuple[int, str] | None:
         """See `transport.survey.Surveys`."""
@@ -135,6 +151,8 @@ class Surveys:
             stored = await asyncio.to_thread(self._store.find, question_id)
             if stored is None:
                 raise NotFoundError(f"{caller.name} answers a question that was never asked here")
+            if is_masked(json.loads(stored.text)):
+                raise InvalidRequestError(f"{caller.name} answers a question that masked sums are asked")
             number, asked = stored.number, await asyncio.to_thread(AskedQuestion.from_json, stored.text)
         try:
             response = asked.response_of(body)
@@ -151,20 +169,33 @@ class Surveys:
         one = self._by_number.get(given.question)
         if one is None:
             return
-        one.counts[given.response] += 1
+        one.n_responses += 1
         if one.n_responses >= one.asked.question.responses:
             self._end(one)
 
     async def ask(self, analyst: str, question_json: str) -> AsyncGenerator[SurveyHappening, None]:
         """See `transport.survey.Surveys`."""
         try:
-            question = await asyncio.to_thread(SurveyQuestion.from_json, question_json)
+            question = await asyncio.to_thread(question_from_json, question_json)
+            if len(self._open) + len(self._masked) >= MAX_OPEN:
+                raise TooMuchError(f"{MAX_OPEN} surveys are open; come again when one is over")
+            question_id = await self._open_one(analyst, question)
         except JobError as error:
             raise InvalidRequestError(str(error)) from error
+        async for happening in self.follow(analyst, question_id):
+            yield happening
+
+    async def _open_one(self, analyst: str, question: SurveyQuestion | MaskedQuestion) -> bytes:
+        """Open a survey; return its identifier.
+
+        Raises:
+            JobError: it cannot be asked here.
+            InvalidRequestError: it would end before it begins.
+        """
+        if isinstance(question, MaskedQuestion):
+            return await self._ask_cohorts(analyst, question)
         if question.until.timestamp() <= self._clock():
             raise InvalidRequestError("until: the survey would end before it begins")
-        if len(self._open) >= MAX_OPEN:
-            raise TooMuchError(f"{MAX_OPEN} surveys are open; come again when one is over")
         session = self._entropy.read(SESSION_BYTES).hex()
         asked = AskedQuestion(question=question, asker=self._identity.uri, session=session)
         stored = await asyncio.to_thread(self._store.add, asked.question_id, analyst, asked.canonical_json())
@@ -172,8 +203,19 @@ class Surveys:
         self._news.set()
         self._news = asyncio.Event()
         _log.info("survey begins", question=asked.question_id.hex(), analyst=analyst, record=question.record)
-        async for happening in self.follow(analyst, asked.question_id):
-            yield happening
+        return asked.question_id
+
+    async def _ask_cohorts(self, analyst: str, question: MaskedQuestion) -> bytes:
+        cohorts = question.cohorts(self._members)
+        question_id = self._entropy.read(ID_BYTES)
+        stored = await asyncio.to_thread(self._store.add, question_id, analyst, question.canonical_json())
+        self._masked[question_id] = masked = MaskedSurvey(stored, question, cohorts)
+        task = asyncio.create_task(masked.run(self._store, self._run_sum))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: self._masked.pop(question_id))
+        _log.info("survey begins", question=question_id.hex(), analyst=analyst, n_cohorts=len(cohorts))
+        return question_id
 
     async def follow(self, analyst: str, question_id: bytes) -> AsyncGenerator[SurveyHappening, None]:
         """See `transport.survey.Surveys`."""
@@ -181,7 +223,8 @@ class Surveys:
         if stored is None or stored.analyst != analyst:
             raise NotFoundError(f"{analyst} has asked no question with this identifier here")
         yield SurveyOpened(question_id)
-        one, told = self._open.get(question_id), -1
+        one: _Open | MaskedSurvey | None = self._open.get(question_id) or self._masked.get(question_id)
+        told = -1
         while one is not None and not one.is_over.is_set():
             if one.n_responses != told:
                 told = one.n_responses
@@ -198,8 +241,7 @@ class Surveys:
 
     async def _enter(self, stored: StoredQuestion) -> None:
         asked = await asyncio.to_thread(AskedQuestion.from_json, stored.text)
-        counts = await asyncio.to_thread(self._store.counts, stored.number, asked.question.plan.n_outputs)
-        one = _Open(stored, asked, counts)
+        one = _Open(stored, asked, await asyncio.to_thread(self._store.n_responses, stored.number))
         self._open[stored.question_id] = self._by_number[stored.number] = one
         if stored.is_closed or one.n_responses >= asked.question.responses:
             self._end(one)
@@ -233,14 +275,15 @@ class Surveys:
 
     def _result(self, one: _Open, stored: StoredQuestion) -> tuple[str, str]:
         """Return the result, or why there is none; of all that the store has, so that no response is missing."""
-        plan, names = one.asked.question.plan, None
-        if takes_choices(plan.response):
-            names, responses = self._store.responses(stored.number)
+        asked, inquiry = one.asked, one.asked.question.inquiry
+        tally = tally_of(inquiry.response)
+        if isinstance(tally, CountedTally):
+            tally.add_counts(self._store.counts(stored.number, inquiry.n_outputs))
         else:
-            counts = self._store.counts(stored.number, plan.n_outputs)
-            responses = np.repeat(np.arange(plan.n_outputs), counts)
-        if len(responses) == 0:
+            for names, responses in self._store.responses(stored.number):
+                tally.add(responses, asked.choices(names))
+        if tally.n_responses == 0:
             return "", "no device answered"
-        result = result_of(one.asked, responses, names)
+        result = result_of(asked, tally)
         more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
         return json.dumps({**result, **more}, allow_nan=False), ""

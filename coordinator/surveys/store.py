@@ -39,7 +39,8 @@ CREATE TABLE responses (
 ) STRICT, WITHOUT ROWID;
 """
 
-_ROWS_AT_ONCE = 1 << 14
+ROWS_AT_ONCE = 1 << 14
+"""Largest number of responses that are read at a time."""
 
 
 class SurveyStoreError(ServiceError):
@@ -200,17 +201,27 @@ class SurveyStore:
                 counts[response] = n
         return counts
 
-    def responses(self, question: int) -> tuple[list[str], NDArray[np.int64]]:
-        """Return names and responses, shape (n,), by name."""
-        names: list[str] = []
-        parts: list[NDArray[np.int64]] = []
+    def n_responses(self, question: int) -> int:
+        """Return how many devices have answered."""
         with self._reading() as db:
-            query = "SELECT name, response FROM responses WHERE question = ? ORDER BY name"
-            cursor = db.execute(query, (question,))
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                names += [name for name, _ in rows]
-                parts.append(np.array([response for _, response in rows], dtype=np.int64))
-        return names, np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+            (n,) = db.execute("SELECT COUNT(*) FROM responses WHERE question = ?", (question,)).fetchone()
+        return int(n)
+
+    def responses(self, question: int) -> Iterator[tuple[tuple[str, ...], NDArray[np.int64]]]:
+        """Yield names and responses, shape (n,), by name, n at most `ROWS_AT_ONCE`.
+
+        Other calls go on between two parts.
+        """
+        last = ""  # no certificate has the empty name
+        query = "SELECT name, response FROM responses WHERE question = ? AND name > ? ORDER BY name LIMIT ?"
+        while True:
+            with self._reading() as db:
+                rows = db.execute(query, (question, last, ROWS_AT_ONCE)).fetchall()
+            if not rows:
+                return
+            names, responses = zip(*rows, strict=True)
+            last = names[-1]
+            yield names, np.array(responses, dtype=np.int64)
 
     def close_question(self, question: int) -> StoredQuestion:
         """Take no response from now on; return how the question stands."""

@@ -19,13 +19,9 @@ from analyses.job.job import PrivacyTarget
 from analyses.matrix_factorization import protocol as factorization
 from analyses.matrix_factorization.baseline import central_non_private, local_non_private
 from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
-from analyses.matrix_factorization.descent.projected_descent import (
-    HorizontalMember,
-    fine_tuned,
-    first_embeddings,
-    run_once,
-    sum_with_noise,
-)
+from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember, fine_tuned
+from analyses.matrix_factorization.descent.in_process_steps import LocalSteps
+from analyses.matrix_factorization.descent.projected_descent import descend, first_embeddings
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
 from analyses.matrix_factorization.job_plan import plan as plan_of_job
 from analyses.matrix_factorization.model import FactorModel
@@ -187,7 +183,8 @@ class Scores:
         entropy, ratings = SystemEntropy(), self._ratings(centre=0.0)
         items = first_embeddings(plan, N_LECTURERS, "demo")
         together = HorizontalMember(plan, ratings, items, entropy)  # users throw their coins one by one
-        users, vectors = fine_tuned(plan, ratings, run_once(plan, [together], items, sum_with_noise(plan, entropy)))
+        found = descend(plan, items, LocalSteps(plan, [together], entropy, together=True))
+        users, vectors = fine_tuned(plan, ratings, found)
         rows = self._data.held_out
         return self._error(np.einsum("ij,ij->i", users[rows[:, 0]], vectors[rows[:, 1]]) - self._centre, rows)
 

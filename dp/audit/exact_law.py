@@ -97,6 +97,18 @@ def discrete_laplace(scale: int | Fraction) -> Law:
     return Law(-reach, weights / weights.sum())
 
 
+def laplace_shares(shape: int | Fraction, mean: int | Fraction) -> Law:
+    """Return the law of the difference of two Polya variables of a shape and of ratio r = mean / (1 + mean).
+
+    P(x) = sum over j of polya(j) polya(j + x), polya(j) = (1 - r)^k r^j k (k + 1) ... (k + j - 1) / j!.
+    """
+    k, s = float(shape), float(mean)
+    n = math.ceil((32 + k * math.log(4)) / math.log1p(0.75 / s)) + 10
+    j = np.arange(1, n)
+    polya = np.exp(np.concatenate([[0.0], np.cumsum(np.log((j - 1 + k) / j * (s / (1 + s))))]) - k * math.log1p(s))
+    return _trimmed(1 - n, np.convolve(polya, polya[::-1]))
+
+
 def total(laws: Iterable[Law]) -> Law:
     """Return the law of the sum of independent variables."""
     found = Law(0, np.ones(1))

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import attr
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -31,8 +30,18 @@ class Adjacency(Enum):
     REPLACE_ONE = "replace_one"
 
 
+class DpEvent:
+    """What a release does to privacy: the base of the events whose cost is known. They are immutable and hashable.
+
+    Not the class of this name of `dp_accounting`, whose accountants know none of ours, and which takes longer to import
+    than all else that a service imports.
+    """
+
+    __slots__ = ()
+
+
 @attr.frozen
-class SkellamDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes without types
+class SkellamDpEvent(DpEvent):
     """The release of an integer vector F plus independent noise Sk(mu_i) on coordinate i.
 
     Sk(mu) is the difference of two Poisson(mu) variables: variance 2 mu. With d the difference of F on two neighbouring
@@ -107,6 +116,15 @@ Integers only: the bound for Skellam noise is proven for no others.
 """
 ORDERS.setflags(write=False)
 
+_FLOAT_ORDERS = ORDERS.astype(np.float64)
+_LOG_ORDERS = np.log(_FLOAT_ORDERS)
+_LOG1P_ORDERS = np.log1p(-1 / _FLOAT_ORDERS)
+
+
+def float_orders(orders: NDArray[np.int64]) -> Floats:
+    """Return orders as floats, to be read only; `ORDERS` are converted once."""
+    return _FLOAT_ORDERS if orders is ORDERS else orders.astype(np.float64)
+
 
 def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
     """Return the Renyi divergence bound of a release at each order.
@@ -127,7 +145,7 @@ def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Fl
     """
     if orders is not ORDERS and (np.any(orders < 2) or not np.issubdtype(orders.dtype, np.integer)):
         raise ValueError("the bound for Skellam noise holds for integer orders from 2 on")
-    order = orders.astype(np.float64)
+    order = float_orders(orders)
     squares, squares_second = round_up(event.squares), round_up(event.squares_second)
     sizes, sizes_second = round_up(event.sizes), round_up(event.sizes_second)
     with np.errstate(over="ignore"):  # to inf, an upper bound too
@@ -158,8 +176,8 @@ def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
         return EpsilonBound(math.inf, delta, int(ORDERS[0]), True)
     # Covers the rounding of the sum, and of the comparison with delta^2 below.
     rdp = rdp * (1 + 2.0**-40 + n_terms * 2.0**-52)
-    order = ORDERS.astype(np.float64)
-    found = rdp + np.log1p(-1 / order) - (math.log(delta) + np.log(order)) / (order - 1)
+    order = _FLOAT_ORDERS
+    found = rdp + _LOG1P_ORDERS - (math.log(delta) + _LOG_ORDERS) / (order - 1)
     found[delta**2 + np.expm1(-rdp) > 0] = 0.0
     at = int(np.argmin(found))
     if rdp[at] == 0:
@@ -231,7 +249,7 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
 def round_up(x: Fraction) -> float:
     """Return the least float that is not below x >= 0; inf above the largest, as a cost beyond all bounds is."""
     try:
-        nearest = float(x)
+        nearest = x.numerator / x.denominator  # the nearest float, also of integers that no float holds
     except OverflowError:
         return math.inf
     numerator, denominator = nearest.as_integer_ratio()  # compared as integers: a third of what fractions take

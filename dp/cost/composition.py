@@ -24,11 +24,11 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from dp_accounting import DpEvent
 
 from dp.cost.accounting import (
     ORDERS,
     AdjacencyError,
+    DpEvent,
     EpsilonBound,
     Floats,
     check_delta,
@@ -143,9 +143,11 @@ def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
 
 
 def _curve_of(events: Events) -> Floats:
-    curves = np.stack([n_alike * renyi_curve(event) for event, n_alike in events])
+    curves = [renyi_curve(event) if n_alike == 1 else n_alike * renyi_curve(event) for event, n_alike in events]
+    if len(curves) == 1:
+        return curves[0]
     # A set has another order in each process. Sorted terms add up to the same bits in all of them: plans must agree.
-    return np.asarray(np.sort(curves, axis=0).sum(axis=0), dtype=np.float64)
+    return np.asarray(np.sort(np.stack(curves), axis=0).sum(axis=0), dtype=np.float64)
 
 
 def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
@@ -159,10 +161,10 @@ def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
     if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):
         unsampled: Counter[PrivacyEvent] = Counter()
         for event, n in events:
-            is_bounded = isinstance(event, BoundedSampledDpEvent)
-            unsampled[event.step.release if is_bounded else event] += n * (
-                event.most_participations if is_bounded else 1
-            )
+            if isinstance(event, BoundedSampledDpEvent):
+                unsampled[event.step.release] += n * event.most_participations
+            else:
+                unsampled[event] += n
         yield from _composed(frozenset(unsampled.items()), delta)
 
 

@@ -1,25 +1,37 @@
 """The Renyi curve of every privacy event: at each order, a bound of the divergence that it costs, rounded up."""
 
 import math
-from fractions import Fraction
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
+from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
-from dp.cost.accounting import ORDERS, Adjacency, Floats, SkellamDpEvent, log_ratio, round_up, skellam_rdp
+from dp.cost.accounting import (
+    ORDERS,
+    Adjacency,
+    Floats,
+    SkellamDpEvent,
+    float_orders,
+    log_ratio,
+    round_up,
+    skellam_rdp,
+)
 from dp.cost.events import (
     BoundedSampledDpEvent,
     CardinalitySketchDpEvent,
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
 )
+from dp.cost.losses import laplace_share
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 from dp.cost.losses.skellam import shift_divergence
 from dp.cost.losses.sketch import SketchCell
@@ -29,16 +41,29 @@ from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 def renyi_curve(event: PrivacyEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
     """Return the Renyi divergence bound of an event at each order.
 
+    A plan, its report and a ledger ask for the curve of one event many times: those at `ORDERS` are kept.
+
     Args:
         event: of a known class.
         orders: integers, at least 2.
 
     Returns:
-        same shape as `orders`, rounded up.
+        same shape as `orders`, rounded up; not to be written to.
 
     Raises:
         TypeError: an event of another class: its cost is unknown.
     """
+    return _curve_at_orders(event) if orders is ORDERS else _curve(event, orders)
+
+
+@lru_cache(maxsize=512)
+def _curve_at_orders(event: PrivacyEvent) -> Floats:
+    curve = _curve(event, ORDERS)
+    curve.setflags(write=False)
+    return curve
+
+
+def _curve(event: PrivacyEvent, orders: NDArray[np.int64]) -> Floats:
     match event:
         case SkellamDpEvent():
             return skellam_rdp(event, orders)
@@ -58,9 +83,29 @@ def renyi_curve(event: PrivacyEvent, orders: NDArray[np.int64] = ORDERS) -> Floa
             return skellam_shifts_rdp(event, orders)
         case DiscreteGaussianShiftsDpEvent():
             return discrete_gaussian_rdp(event.sums, orders)
+        case LaplaceSharesDpEvent():
+            return laplace_shares_rdp(event, orders)
         case BoundedSampledDpEvent():
             return bounded_sampled_rdp(event, orders)
     raise TypeError(f"the cost of an event of class {type(event).__name__} is unknown")
+
+
+_OF_DIFFERENCES = {
+    SkellamDpEvent: attrgetter("squares", "squares_second", "sizes", "sizes_second"),
+    DiscreteGaussianDpEvent: attrgetter("squares"),
+    DiscreteLaplaceDpEvent: attrgetter("l1_sensitivity", "scale"),
+    RandomizedResponseDpEvent: attrgetter("n_options", "truthful"),
+}
+"""Frequent events whose curve depends on nothing but these attributes: they bound the differences of all neighbours."""
+
+
+def differs_in_neighbours_only(one: DpEvent, other: DpEvent) -> bool:
+    """Whether two events have the same curve because they differ in their neighbouring relation at most.
+
+    False where that is not known: the curve of a sketch, for instance, depends on the relation.
+    """
+    of = _OF_DIFFERENCES.get(type(one))
+    return of is not None and type(one) is type(other) and bool(of(one) == of(other))
 
 
 def discrete_gaussian_rdp(event: DiscreteGaussianDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
@@ -70,7 +115,7 @@ def discrete_gaussian_rdp(event: DiscreteGaussianDpEvent, orders: NDArray[np.int
     exp(-(a (x - d)^2 - (a - 1) x^2) / (2 s)) is that of exp(-(x - a d)^2 / (2 s)), with a d an integer, times
     exp(a (a - 1) d^2 / (2 s)).
     """
-    return orders.astype(np.float64) / 2 * round_up(event.squares) * (1 + 2.0**-51)
+    return float_orders(orders) / 2 * round_up(event.squares) * (1 + 2.0**-51)
 
 
 def discrete_laplace_rdp(event: DiscreteLaplaceDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
@@ -85,7 +130,7 @@ def discrete_laplace_rdp(event: DiscreteLaplaceDpEvent, orders: NDArray[np.int64
     lies in one coordinate. So the bound is this expression at d = `l1_sensitivity`; below the pure epsilon d / b.
     For large b it becomes that of the continuous Laplace distribution [Mironov17, table 2].
     """
-    order = orders.astype(np.float64)
+    order = float_orders(orders)
     inverse = min(float(1 / event.scale), 700.0)  # exp(700) is finite; `less` is 0 to within 1e-304 from there on
     shift = round_up(event.l1_sensitivity / event.scale)
     if shift == 0:
@@ -103,17 +148,19 @@ def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: NDArray[np
 
     With p = truthful, q = (1 - p) / (k - 1): ln(p^a q^(1-a) + q^a p^(1-a) + (k - 2) q) / (a - 1) [Mironov17, table 2].
     """
-    if event.n_options < 2 or not Fraction(1, event.n_options) <= event.truthful < 1:
+    if event.n_options < 2 or not event.truthful.denominator <= event.n_options * event.truthful.numerator < (
+        event.n_options * event.truthful.denominator
+    ):
         raise ValueError(
             "randomized response needs at least two options, and the truth must be at least as likely as any other "
             "option"
         )
     p, other = event.truthful, (1 - event.truthful) / (event.n_options - 1)
-    order = orders.astype(np.float64)
+    order = float_orders(orders)
     epsilon = log_ratio(p, other) * (1 + 2.0**-50)
     log_p, log_q = math.log(p), math.log(other)
-    terms = np.array([log_p + (order - 1) * epsilon, log_q - (order - 1) * epsilon])
-    found = np.logaddexp(terms[0], terms[1])
+    exponents = (order - 1) * epsilon
+    found = np.logaddexp(log_p + exponents, log_q - exponents)
     if event.n_options > 2:
         found = np.logaddexp(found, math.log((event.n_options - 2) * other))
     slack = (2 + abs(log_p) + abs(log_q) + order * epsilon) * 2.0**-46
@@ -144,6 +191,14 @@ def skellam_shifts_rdp(event: SkellamShiftsDpEvent, orders: NDArray[np.int64] = 
     bound = skellam_rdp(event.sums, orders)
     exact = event.n_shifts * shift_divergence(event.shift, event.mu, orders) * (1 + 2.0**-52)
     return np.asarray(np.minimum(bound, exact), dtype=np.float64)
+
+
+def laplace_shares_rdp(event: LaplaceSharesDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
+    """Return the divergence itself where it is computed, elsewhere that of discrete Laplace noise of the same ratio."""
+    one = DiscreteLaplaceDpEvent(event.shift, laplace_share.scale_of(event.mean), event.adjacency)
+    bound = event.n_shifts * discrete_laplace_rdp(one, orders) * (1 + 2.0**-52)
+    exact = event.n_shifts * laplace_share.shift_divergence(event.shape, event.mean, event.shift, orders)
+    return np.asarray(np.minimum(bound, exact * (1 + 2.0**-52)), dtype=np.float64)
 
 
 def bounded_sampled_rdp(event: BoundedSampledDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:

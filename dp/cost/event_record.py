@@ -6,12 +6,12 @@ anew. A record names the class of the event by a word of its own, so that classe
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, get_args
 
 import attr
-from dp_accounting import DpEvent
 
-from dp.cost.accounting import Adjacency, AdjacencyError, Floats, SkellamDpEvent
+from dp.cost.accounting import Adjacency, AdjacencyError, DpEvent, Floats, SkellamDpEvent
 from dp.cost.curves import renyi_curve
 from dp.cost.events import (
     BoundedSampledDpEvent,
@@ -19,6 +19,7 @@ from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
@@ -36,10 +37,13 @@ _CLASSES: dict[str, type[Any]] = {
     "cardinality sketch": CardinalitySketchDpEvent,
     "skellam shifts": SkellamShiftsDpEvent,
     "discrete gaussian shifts": DiscreteGaussianShiftsDpEvent,
+    "laplace shares": LaplaceSharesDpEvent,
     "bounded sampled": BoundedSampledDpEvent,
 }
+_NEIGHBOURS = {adjacency.value: adjacency for adjacency in Adjacency}
 _WORDS = {event_class: word for word, event_class in _CLASSES.items()}
 _FIELDS = {event_class: tuple(field.name for field in attr.fields(event_class)) for event_class in _WORDS}
+_KEYS = {event_class: {"event", *fields} for event_class, fields in _FIELDS.items()}
 
 _MAX_CHARACTERS = 8000
 """Longest text of a fraction: far longer than any mechanism produces, and short enough to be parsed at once."""
@@ -71,7 +75,7 @@ def event_from(record: Mapping[str, Any]) -> PrivacyEvent:
     event_class = _CLASSES.get(word) if isinstance(word, str) else None
     if event_class is None:
         raise UnknownEventError(f"an event of kind {word!r} is unknown to this version")
-    if set(record) != {"event", *_FIELDS[event_class]}:
+    if record.keys() != _KEYS[event_class]:
         raise UnknownEventError(f"the record of a {word} event does not have the fields that this version writes")
     try:
         event: PrivacyEvent = event_class(**{name: _read(record[name]) for name in _FIELDS[event_class]})
@@ -104,19 +108,20 @@ def _written(value: object) -> object:
 
 def _read(value: object) -> object:
     match value:
-        case Mapping():
-            return event_from(value)
+        case str():
+            return _NEIGHBOURS.get(value) or _fraction(value)
         case bool():
             raise ValueError("not a number")
         case int():
             if value < 0:
                 raise ValueError("a sensitivity must not be negative")
             return value
-        case str():
-            return _fraction(value) if value[:1].isdigit() else Adjacency(value)
+        case Mapping():
+            return event_from(value)
     raise ValueError("the value must be a number or a name")
 
 
+@lru_cache(maxsize=256)  # the views of a job, and jobs of one analyst, state many numbers that are the same
 def _fraction(text: str) -> Fraction:
     """Read what `str` writes of a fraction that is not negative; twice as quick as Fraction's own reading of a text."""
     numerator, _, denominator = text.partition("/")

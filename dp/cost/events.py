@@ -7,18 +7,19 @@ An event holds everything that its cost depends on, exactly, and its neighbourin
 from fractions import Fraction
 
 import attr
-from dp_accounting import DpEvent
 
 from dp.cost.accounting import (
     Adjacency,
     AdjacencyError,
     CalibrationError,
+    DpEvent,
     SkellamDpEvent,
 )
+from dp.cost.losses.laplace_share import scale_of
 
 
 @attr.frozen
-class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]  # the base class comes without types
+class DiscreteGaussianDpEvent(DpEvent):
     """The release of an integer vector plus independent discrete Gaussian noise of variance s_i on coordinate i.
 
     Attributes:
@@ -31,7 +32,7 @@ class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]  # the base class 
 
 
 @attr.frozen
-class DiscreteLaplaceDpEvent(DpEvent):  # type: ignore[misc]
+class DiscreteLaplaceDpEvent(DpEvent):
     """The release of an integer vector plus independent discrete Laplace noise of one scale on each coordinate.
 
     Attributes:
@@ -46,7 +47,7 @@ class DiscreteLaplaceDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class RandomizedResponseDpEvent(DpEvent):  # type: ignore[misc]
+class RandomizedResponseDpEvent(DpEvent):
     """One report of a choice among `n_options`: the truth with probability `truthful`, else any other, all alike.
 
     The unit answers in any case, so neighbours differ in the choice.
@@ -63,7 +64,7 @@ class RandomizedResponseDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class SkellamShiftsDpEvent(DpEvent):  # type: ignore[misc]
+class SkellamShiftsDpEvent(DpEvent):
     """The release of integers plus independent Skellam noise, of which a neighbour moves few, each by little.
 
     Says more than `SkellamDpEvent`: the worst neighbours are known, so its cost is exact (`dp.cost.losses.additive`).
@@ -95,7 +96,7 @@ class SkellamShiftsDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class DiscreteGaussianShiftsDpEvent(DpEvent):  # type: ignore[misc]
+class DiscreteGaussianShiftsDpEvent(DpEvent):
     """As `SkellamShiftsDpEvent`, with discrete Gaussian noise.
 
     Attributes:
@@ -119,6 +120,42 @@ class DiscreteGaussianShiftsDpEvent(DpEvent):  # type: ignore[misc]
         return DiscreteGaussianDpEvent(self.n_shifts * self.shift**2 / self.variance, self.adjacency)
 
 
+@attr.frozen
+class LaplaceSharesDpEvent(DpEvent):
+    """The release of integers plus a sum of shares of discrete Laplace noise, of which a neighbour moves few numbers.
+
+    Such sums: `dp.draw.laplace_share`. What they cost: `dp.cost.losses.laplace_share`. The product of the losses of
+    each number covers the release of all.
+
+    Attributes:
+        shift: bound of how far one number moves, at least 1.
+        n_shifts: bound of how many move, over all releases, at least 1.
+        shape: of all shares that are unknown together, at least 1: a whole discrete Laplace variable, or more.
+        mean: of a geometric variable of the shares' ratio; positive.
+        adjacency: the neighbouring relation.
+    """
+
+    shift: int
+    n_shifts: int
+    shape: Fraction
+    mean: Fraction
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        _check_shifts(self.shift, self.n_shifts, self.mean)
+        if self.shape < 1:
+            raise ValueError(f"what shares of a total shape of {self.shape} cost is not known: it must be at least 1")
+
+    def times(self, n_times: int) -> "LaplaceSharesDpEvent":
+        """Return what `n_times` such releases cost together, each with fresh noise."""
+        return attr.evolve(self, n_shifts=n_times * self.n_shifts)
+
+    @property
+    def whole(self) -> DiscreteLaplaceDpEvent:
+        """A release of the same 1-norm with discrete Laplace noise, which costs no less: see `scale_of`."""
+        return DiscreteLaplaceDpEvent(self.shift * self.n_shifts, scale_of(self.mean), self.adjacency)
+
+
 def _check_shifts(shift: int, n_shifts: int, parameter: Fraction) -> None:
     if shift < 1 or n_shifts < 1 or parameter <= 0:
         raise ValueError(f"invalid event: {n_shifts} numbers that move by {shift}, with noise of parameter {parameter}")
@@ -135,7 +172,7 @@ AdditiveDpEvent = (
 
 
 @attr.frozen
-class PoissonSampledDpEvent(DpEvent):  # type: ignore[misc]
+class PoissonSampledDpEvent(DpEvent):
     """A release with additive symmetric noise about a sample that each unit enters independently.
 
     Attributes:
@@ -159,7 +196,7 @@ class PoissonSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
+class BoundedSampledDpEvent(DpEvent):
     """Releases about successive samples, where no unit is in more than a public number of samples.
 
     Proof of both of its bounds: `dp.mechanism.bounded_sampling.BoundedPoisson`.
@@ -185,7 +222,7 @@ class BoundedSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class CardinalitySketchDpEvent(DpEvent):  # type: ignore[misc]
+class CardinalitySketchDpEvent(DpEvent):
     """What all parties publish together in sketches of `dp.mechanism.cardinality`, for who does not know the hash keys.
 
     Attributes:
@@ -212,7 +249,7 @@ class CardinalitySketchDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.frozen
-class SampledBitsDpEvent(DpEvent):  # type: ignore[misc]
+class SampledBitsDpEvent(DpEvent):
     """Reports of randomized bits about a secret sample of slots of public size: see `dp.cost.losses.sampled_bits`.
 
     Attributes:
@@ -243,5 +280,6 @@ PrivacyEvent = (
     | SkellamShiftsDpEvent
     | DiscreteGaussianShiftsDpEvent
     | BoundedSampledDpEvent
+    | LaplaceSharesDpEvent
 )
 """All events that can be composed."""

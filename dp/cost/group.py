@@ -29,10 +29,12 @@ from dp.cost.events import (
     DiscreteGaussianDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     SkellamShiftsDpEvent,
 )
 
 SkellamEvent = SkellamDpEvent | SkellamShiftsDpEvent
+LaplaceEvent = DiscreteLaplaceDpEvent | LaplaceSharesDpEvent
 GaussianEvent = DiscreteGaussianDpEvent | DiscreteGaussianShiftsDpEvent
 
 
@@ -42,11 +44,13 @@ def for_rows(event: SkellamEvent, most_rows: int) -> SkellamEvent: ...
 def for_rows(event: GaussianEvent, most_rows: int) -> GaussianEvent: ...
 @overload
 def for_rows(event: DiscreteLaplaceDpEvent, most_rows: int) -> DiscreteLaplaceDpEvent: ...
+@overload
+def for_rows(event: LaplaceEvent, most_rows: int) -> LaplaceEvent: ...
 
 
 def for_rows(
-    event: SkellamEvent | GaussianEvent | DiscreteLaplaceDpEvent, most_rows: int
-) -> SkellamEvent | GaussianEvent | DiscreteLaplaceDpEvent:
+    event: SkellamEvent | GaussianEvent | LaplaceEvent, most_rows: int
+) -> SkellamEvent | GaussianEvent | LaplaceEvent:
     """Return what a release with additive noise costs a unit of which at most so many rows count.
 
     Args:
@@ -63,6 +67,10 @@ def for_rows(
         if k == 1:
             return event
         event = event.sums  # what is known of single numbers is not proven for several rows
+    if isinstance(event, LaplaceSharesDpEvent):
+        if k == 1:
+            return event
+        event = event.whole
     if isinstance(event, SkellamDpEvent):
         return SkellamDpEvent(
             squares=k**2 * event.squares,

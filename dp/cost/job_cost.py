@@ -1,16 +1,17 @@
 """The cost that a job is charged: one function from the job's releases to the cost that budgets add up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
-from dp_accounting import DpEvent
 
-from dp.cost.accounting import EpsilonBound, Floats
+from dp.cost.accounting import DpEvent, EpsilonBound, Floats
 from dp.cost.composition import composed_epsilon
+from dp.cost.curves import differs_in_neighbours_only
 from dp.cost.event_record import rdp_of
+from dp.cost.events import PrivacyEvent
 from dp.cost.views import ADJACENCY, View, views_of
 
 
@@ -90,8 +91,12 @@ class JobCost:
         Raises:
             UnknownEventError: the cost of an event is unknown.
         """
-        sums = [np.sum([rdp_of(event) for event in events], axis=0) for events in self.events.values()]
-        curve: Floats = np.maximum.reduce(sums)
+        views = iter(self.events.values())
+        known = next(views)
+        curve = _sum(known)
+        for events in views:
+            if not cost_alike(known, events):
+                curve = np.maximum(curve, _sum(events))
         curve.setflags(write=False)
         return curve
 
@@ -102,6 +107,19 @@ class JobCost:
             CalibrationError: delta is out of range.
         """
         if delta not in self._bounds:
-            bounds = [composed_epsilon(events, delta) for events in self.events.values()]
+            bounds = [composed_epsilon(cast(Iterable[PrivacyEvent], known), delta) for known in self.events.values()]
             self._bounds[delta] = max(bounds, key=lambda bound: bound.epsilon)
         return self._bounds[delta]
+
+
+def cost_alike(one: Sequence[DpEvent], other: Sequence[DpEvent]) -> bool:
+    """Whether two views have the same releases, and curves that do not depend on the neighbours that they are for."""
+    return len(one) == len(other) and all(
+        differs_in_neighbours_only(*events) for events in zip(one, other, strict=True)
+    )
+
+
+def _sum(events: Sequence[DpEvent]) -> Floats:
+    """Return the sum of the curves of at least one event."""
+    curves = [rdp_of(event) for event in events]
+    return curves[0] if len(curves) == 1 else np.asarray(np.sum(curves, axis=0))

@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dp.cost.accounting import Adjacency, SkellamDpEvent
 from dp.cost.events import BoundedSampledDpEvent, PoissonSampledDpEvent, SkellamShiftsDpEvent
@@ -104,6 +103,8 @@ class BoundedPoisson:
         """
         units = round(Fraction(rate) * RATE_UNITS)
         if most_participations is None:
+            from scipy.stats import binom  # takes a second to import, and few jobs need it
+
             expected = max(1, int(binom.ppf(1 - ACCEPTED_LOSS, n_steps, units / RATE_UNITS)))
             most_participations = n_steps if units == RATE_UNITS else min(expected, n_steps)
         return cls(units, n_steps, most_participations)

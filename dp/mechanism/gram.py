@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
-from dp.cost.group import for_rows
+from dp.cost.group import SkellamEvent, for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
@@ -168,7 +168,7 @@ class NoisyGram:
         """Return the sensitivity to one row, for the neighbours of a view."""
         return GramSensitivity.of(self.n_columns, self.squared_norm_bound, ADJACENCY[view])
 
-    def events(self, view: View) -> tuple[SkellamDpEvent]:
+    def events(self, view: View) -> tuple[SkellamEvent]:
         """Return what the release costs in a view: one event, provided that all parties add their part."""
         return (for_rows(self.sensitivity(view).event(self.unknown_mu(view)), self.protected.most_rows),)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.events import DiscreteGaussianDpEvent
-from dp.cost.group import for_rows
+from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View, views_to_calibrate
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian
@@ -124,7 +124,7 @@ class NoisySketch:
             return (*others, last + self.constant**2)
         return tuple((4 if self.is_signed else 2) * bound for bound in self.squared_norm_bounds)
 
-    def events(self, view: View) -> tuple[DiscreteGaussianDpEvent, ...]:
+    def events(self, view: View) -> tuple[GaussianEvent, ...]:
         """Return what all parties' blocks cost together, one event each, provided that all add such noise."""
         return tuple(
             for_rows(

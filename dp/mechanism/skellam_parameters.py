@@ -36,14 +36,17 @@ SKELLAM_LADDER = Ladder(TOP_RUNG, rung, " (2^100 per party)")
 machines whose logarithms differ in the last bit plan differently."""
 
 
-def least_noisy(make: Callable[[int], R], views: Iterable[View], *, epsilon: float, delta: float) -> R:
-    """Return the release with the least noise of `SKELLAM_LADDER` whose epsilon at `delta` is at most `epsilon`.
+def least_noisy(
+    make: Callable[[int], R], views: Iterable[View], *, epsilon: float, delta: float, ladder: Ladder = SKELLAM_LADDER
+) -> R:
+    """Return the release with the least noise of a ladder whose epsilon at `delta` is at most `epsilon`.
 
     Args:
         make: the release with a noise parameter.
         views: in each of which that holds.
         epsilon: positive.
         delta: strictly between 0 and 1.
+        ladder: noise parameters to choose from.
 
     Raises:
         CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
@@ -54,7 +57,7 @@ def least_noisy(make: Callable[[int], R], views: Iterable[View], *, epsilon: flo
         made = make(parameter)
         return max(composed_epsilon(made.events(view), delta, near=epsilon).epsilon for view in targets)
 
-    return make(least_noise(spends, SKELLAM_LADDER, epsilon=epsilon, delta=delta))
+    return make(least_noise(spends, ladder, epsilon=epsilon, delta=delta))
 
 
 def tail_bound(mu: int | Fraction, n_entries: int, log2_probability: float) -> int:

@@ -1,6 +1,7 @@
 """The release of an integer vector with distributed noise, of which each party knows only its own part."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import SkellamShiftsDpEvent
+from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
@@ -75,8 +76,123 @@ def skellam_event(
     return SkellamDpEvent.of_vector(squared_l2, l1, mu, adjacency)
 
 
+class SharedNoise(ABC):
+    """What mechanisms have in common that release integer vectors with noise of which each party draws a share.
+
+    Every party must add its part; if one is missing, nothing may be opened. The vectors of several releases may depend
+    on what was opened before. Subclasses are dataclasses with these attributes and a noise parameter.
+
+    Attributes:
+        length: entries of one vector.
+        sensitivities: per view, of one vector to one row, for the neighbours of `dp.cost.views.ADJACENCY`.
+        n_parties: N, parties that add noise.
+        colluding: t, parties that may join with the coordinator.
+        n_releases: how many vectors.
+        protected: whose contribution neighbouring tables differ in: of several rows, `dp.cost.group` tells the cost.
+    """
+
+    length: int
+    sensitivities: Mapping[View, VectorSensitivity]
+    n_parties: int
+    colluding: int
+    n_releases: int
+    protected: Protected
+
+    noise_name: str
+    """What the noise is, for reports."""
+
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.n_releases < 1:
+            raise ValueError("there must be at least one release, and a release needs at least one entry")
+        if set(self.sensitivities) != set(VIEWS):
+            raise ValueError("a sensitivity is needed for each view")
+        if not 0 <= self.colluding < self.n_parties:
+            raise ValueError(
+                f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
+            )
+
+    def n_unknown(self, view: View) -> int:
+        """Return the number of parties whose noise is unknown in a view."""
+        return self.n_parties - (self.colluding if view == "coalition" else 0)
+
+    @abstractmethod
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what all releases together cost in a view, provided that all parties add their part."""
+
+    @abstractmethod
+    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw one party's noise for one release, independent in each entry.
+
+        Returns:
+            shape (length,). Secret: it never leaves the party but as shares.
+        """
+
+    @abstractmethod
+    def noise_tail_bound(self, log2_probability: float) -> int:
+        """Return an integer that no entry of the opened noise exceeds, but with a stated probability."""
+
+    @abstractmethod
+    def standard_deviation(self, view: View) -> float:
+        """Return that of the noise unknown in a view, in every entry."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, int | str]:
+        """Return the noise parameter, for reports."""
+
+    def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
+        """Return the epsilon of all releases together in a view.
+
+        Args:
+            view: of whom.
+            delta: strictly between 0 and 1.
+            near: see `dp.cost.composition.composed_epsilon`.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        return composed_epsilon(self.events(view), delta, near=near)
+
+    def report(self, what: str, delta: float) -> dict[str, Any]:
+        """Return the privacy cost of the releases in each view, as plain JSON data. Public.
+
+        Args:
+            what: is released, in words.
+            delta: for which the epsilons are stated.
+
+        Raises:
+            CalibrationError: delta is out of range.
+        """
+        k = self.protected.most_rows
+        bounds = {
+            view: {"squared_l2": k**2 * of.squared_l2, "l1": k * of.l1} for view, of in self.sensitivities.items()
+        }
+        return privacy_report(
+            mechanism=f"{what} plus {self.noise_name}",
+            sensitivity=" and ".join(
+                f"squared 2-norm {of['squared_l2']}, 1-norm {of['l1']} ({ADJACENCY[view].value})"
+                for view, of in bounds.items()
+            )
+            + self.protected.times,
+            n_parties=self.n_parties,
+            colluding=self.colluding,
+            delta=delta,
+            events={view: self.events(view) for view in VIEWS},
+            noise={
+                view: f"unknown noise of standard deviation {self.standard_deviation(view):.4g} per entry"
+                for view in VIEWS
+            },
+            parameters=self.parameters()
+            | {
+                "length": self.length,
+                "n_releases": self.n_releases,
+                "bounds": bounds,
+            },
+            unit=self.protected.name,
+        )
+
+
 @dataclass(frozen=True)
-class SharedSkellam:
+class SharedSkellam(SharedNoise):
     """Releases integer vectors plus Skellam noise, one after the other, each with fresh noise.
 
     Each of N parties adds Sk(party_mu) to every entry. Skellam variables add up to a Skellam variable, so each release
@@ -107,16 +223,10 @@ class SharedSkellam:
     party_mu: int
     n_releases: int = 1
     protected: Protected = RECORD
+    noise_name = "Skellam noise"
 
     def __post_init__(self) -> None:
-        if self.length < 1 or self.n_releases < 1:
-            raise ValueError("there must be at least one release, and a release needs at least one entry")
-        if set(self.sensitivities) != set(VIEWS):
-            raise ValueError("a sensitivity is needed for each view")
-        if not 0 <= self.colluding < self.n_parties:
-            raise ValueError(
-                f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
-            )
+        super().__post_init__()
         if not 1 <= self.party_mu <= MAX_MU:
             raise ValueError(f"party_mu must lie in 1..2^100, not {self.party_mu}")
 
@@ -148,7 +258,7 @@ class SharedSkellam:
 
     def unknown_mu(self, view: View) -> int:
         """Return the parameter of the noise that is unknown in a view."""
-        return self.party_mu * (self.n_parties - (self.colluding if view == "coalition" else 0))
+        return self.party_mu * self.n_unknown(view)
 
     def events(self, view: View) -> tuple[SkellamDpEvent | SkellamShiftsDpEvent]:
         """Return what all releases together cost in a view: one event, provided that all parties add their part."""
@@ -158,19 +268,6 @@ class SharedSkellam:
         of, mu = self.sensitivities[view], Fraction(self.unknown_mu(view))
         once = skellam_event(of.squared_l2, of.least_l1, self.length, mu, ADJACENCY[view])
         return for_rows(once.times(self.n_releases), self.protected.most_rows)
-
-    def epsilon(self, view: View, delta: float, *, near: float | None = None) -> EpsilonBound:
-        """Return the epsilon of all releases together in a view.
-
-        Args:
-            view: of whom.
-            delta: strictly between 0 and 1.
-            near: see `dp.cost.composition.composed_epsilon`.
-
-        Raises:
-            CalibrationError: delta is out of range.
-        """
-        return composed_epsilon(self.events(view), delta, near=near)
 
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw one party's noise for one release: exact Sk(party_mu) in each entry, independent.
@@ -188,40 +285,6 @@ class SharedSkellam:
         """Return that of the noise unknown in a view, in every entry."""
         return math.sqrt(2 * self.unknown_mu(view))
 
-    def report(self, what: str, delta: float) -> dict[str, Any]:
-        """Return the privacy cost of the releases in each view, as plain JSON data. Public.
-
-        Args:
-            what: is released, in words.
-            delta: for which the epsilons are stated.
-
-        Raises:
-            CalibrationError: delta is out of range.
-        """
-        k = self.protected.most_rows
-        bounds = {
-            view: {"squared_l2": k**2 * of.squared_l2, "l1": k * of.l1} for view, of in self.sensitivities.items()
-        }
-        return privacy_report(
-            mechanism=f"{what} plus Skellam noise",
-            sensitivity=" and ".join(
-                f"squared 2-norm {of['squared_l2']}, 1-norm {of['l1']} ({ADJACENCY[view].value})"
-                for view, of in bounds.items()
-            )
-            + self.protected.times,
-            n_parties=self.n_parties,
-            colluding=self.colluding,
-            delta=delta,
-            events={view: self.events(view) for view in VIEWS},
-            noise={
-                view: f"unknown noise of standard deviation {self.standard_deviation(view):.4g} per entry"
-                for view in VIEWS
-            },
-            parameters={
-                "party_mu": self.party_mu,
-                "length": self.length,
-                "n_releases": self.n_releases,
-                "bounds": bounds,
-            },
-            unit=self.protected.name,
-        )
+    def parameters(self) -> dict[str, int | str]:
+        """Return the Skellam parameter of one party."""
+        return {"party_mu": self.party_mu}

@@ -10,15 +10,13 @@ its epsilon and delta are those that its owner set last, and they must cover a j
 is committed: nothing was opened by then.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from dp.cost.renyi_filter import FilterOrder, orders_of_budget
-from dp.cost.views import ADJACENCY, views_of
+from party.ledger.balance import Balance, Quote, check_covered
 from party.ledger.budget import Budget
 from party.ledger.entry import (
     Adopted,
@@ -51,122 +49,18 @@ class Charge:
     """The charge of one job.
 
     Attributes:
-        reserved: what it costs.
+        reserved: what it costs, as the entry states it.
+        spending: the same, to be added up.
         period: of its table's budget when it was reserved.
         state: reserved, committed or released.
         is_in_doubt: whether the budget of that period was changed since, so that it may no longer cover the job.
     """
 
     reserved: Reserved
+    spending: Spending
     period: str
     state: JobState = JobState.RESERVED
     is_in_doubt: bool = False
-
-
-@dataclass(frozen=True)
-class Balance:
-    """The state of a table's budget in its present period.
-
-    Attributes:
-        dataset: name of the table.
-        budget: of its present period.
-        spent_of: all committed jobs under the budget.
-        held_of: these and all reserved jobs together; what a new job adds to.
-        n_committed, n_reserved: how many jobs of this period.
-        n_exact: how many exact results were opened, ever; no epsilon counts them.
-    """
-
-    dataset: str
-    budget: Budget
-    spent_of: Cover
-    held_of: Cover
-    n_committed: int
-    n_reserved: int
-    n_exact: int = 0
-
-    @property
-    def spent(self) -> float:
-        """Epsilon of all committed jobs, under the assumption that all of them were fixed in advance."""
-        return self.spent_of.epsilon
-
-    @property
-    def held(self) -> float:
-        """Epsilon of all committed and reserved jobs, under the same assumption."""
-        return self.held_of.epsilon
-
-    @property
-    def least_colluding(self) -> int | None:
-        """The smallest number of colluding parties that any job of the period withstands; the budget covers that many.
-
-        None where no job says so: there is none, or only ones of version 1.
-        """
-        return self.held_of.spending.least_colluding
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as a JSON object. An epsilon that nobody knows is None.
-
-        `remaining_epsilon` is for people: epsilons do not simply add up. `remaining_part` decides: a job that alone
-        uses no more of the budget is admitted.
-        """
-        left = self.budget.epsilon - self.held
-        return {
-            "dataset": self.dataset,
-            "unit": self.budget.unit,
-            "period": self.budget.period,
-            "adjacency": {view: ADJACENCY[view].value for view in views_of(self.budget.unit)},
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "spent_epsilon": _known(self.spent),
-            "held_epsilon": _known(self.held),
-            "remaining_epsilon": max(0.0, left) if self.held_of.used < 1 else 0.0,
-            "spent_part": _known(self.spent_of.used),
-            "held_part": _known(self.held_of.used),
-            "remaining_part": max(0.0, 1 - self.held_of.used),
-            "orders": [one.order for one in self.held_of.filter.orders],
-            "least_colluding": self.least_colluding,
-            "committed_jobs": self.n_committed,
-            "reserved_jobs": self.n_reserved,
-            "earlier_jobs": self.held_of.spending.n_earlier,
-            "exact_results": self.n_exact,
-        }
-
-
-@dataclass(frozen=True)
-class Quote:
-    """The effect of a job on a budget.
-
-    Attributes:
-        balance: before it.
-        after: all jobs of the period with it, under the budget.
-        analyst_after: this analyst's jobs of the period with it.
-        job_alone: epsilon of the job by itself, in its worst view, at the budget's delta.
-    """
-
-    balance: Balance
-    after: Cover
-    analyst_after: Spending
-    job_alone: float
-
-    @property
-    def held_after(self) -> float:
-        """Epsilon of the period with the job, under the assumption that all its jobs were fixed in advance."""
-        return self.after.epsilon
-
-    def analyst_cover(self, most_epsilon: float) -> Cover:
-        """Return how a limit on the analyst's epsilon covers the analyst's jobs, at the budget's delta."""
-        return cover_of(self.analyst_after, most_epsilon, self.balance.budget.delta)
-
-    def check_covered(self) -> None:
-        """Refuse a job that the budget would not cover if it were reserved now.
-
-        Raises:
-            BudgetExhaustedError: the text is public.
-        """
-        _check_covered(self.balance.dataset, self.balance.budget, self.after)
-
-
-def _known(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 class Books:
@@ -201,13 +95,13 @@ class Books:
             case Reserved(job_id, dataset) as reserved:
                 if job_id in self.charges or job_id in self.exact or dataset not in self.budgets:
                     raise LedgerDamagedError(f"entry {entry.sequence} reserves for a job that cannot be charged")
-                charge = Charge(reserved, self.budgets[dataset].period)
+                charge = Charge(reserved, spending_of(reserved), self.budgets[dataset].period)
                 account = _account_of(charge)
-                self._held[account] = self._held_of(account) + spending_of(reserved)
+                self._held[account] = self._held_of(account) + charge.spending
                 self.charges[job_id] = self._live[job_id] = charge
             case Committed(job_id):
                 charge = self._settle(entry, job_id, JobState.COMMITTED)
-                account, cost = _account_of(charge), spending_of(charge.reserved)
+                account, cost = _account_of(charge), charge.spending
                 by = (account, charge.reserved.analyst)
                 self._spent[account] = self._spent.get(account, Spending()) + cost
                 self._spent_by[by] = self._spent_by.get(by, Spending()) + cost
@@ -254,6 +148,11 @@ class Books:
             return self._orders_of[account]
         return orders_of_budget(budget.epsilon, budget.delta)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no entry was ever written."""
+        return not (self.budgets or self.charges or self.exact)
+
     def budget_of(self, dataset: str, unit: str) -> Budget:
         """Return the budget that a job about this table and unit is charged to.
 
@@ -274,6 +173,7 @@ class Books:
         """Return how a table's budget stands. The table must have one."""
         budget = self.budgets[dataset]
         account = (dataset, budget.period)
+        ever = [spent for one, spent in self._spent.items() if one[0] == dataset and self._unit_of(one) == budget.unit]
         return Balance(
             dataset,
             budget,
@@ -282,6 +182,8 @@ class Books:
             self._n_committed[account],
             len(self._live_in(account)),
             sum(release.dataset == dataset for release in self.exact.values()),
+            sum(ever, Spending()),
+            len(ever),
         )
 
     def quote(self, wanted: Reserved) -> Quote:
@@ -312,7 +214,7 @@ class Books:
         """
         budget = self.budget_of(wanted.dataset, wanted.unit)
         account, cost = (wanted.dataset, budget.period), spending_of(wanted)
-        _check_covered(wanted.dataset, budget, self._cover(account, self._held_of(account) + cost))
+        check_covered(wanted.dataset, budget, self._cover(account, self._held_of(account) + cost))
         for most in most_epsilons_of_analyst:
             cover = cover_of(self._held_by(account, wanted.analyst) + cost, most, budget.delta)
             if not cover.is_covered:
@@ -340,13 +242,16 @@ class Books:
                 f"the budget of period {charge.period!r} now protects another privacy unit ({budget.unit}) than when "
                 f"job {job_id} was reserved ({charge.reserved.unit})"
             )
-        spent = self._spent.get(account, Spending()) + spending_of(charge.reserved)
-        _check_covered(charge.reserved.dataset, budget, self._cover(account, spent))
+        spent = self._spent.get(account, Spending()) + charge.spending
+        check_covered(charge.reserved.dataset, budget, self._cover(account, spent))
 
     def _cover(self, account: Account, spending: Spending) -> Cover:
         """Return how the budget of a period stands to some of its jobs."""
         budget = self._budget_of[account]
         return cover_of(spending, budget.epsilon, budget.delta, self._orders_of[account])
+
+    def _unit_of(self, account: Account) -> str:
+        return self._budget_of[account].unit
 
     def _live_in(self, account: Account) -> list[Charge]:
         """Return the reserved jobs of a period."""
@@ -357,7 +262,7 @@ class Books:
         if account not in self._held:
             total = Spending() + self._spent.get(account, Spending())
             for charge in self._live_in(account):
-                total = total + spending_of(charge.reserved)
+                total = total + charge.spending
             self._held[account] = total
         return self._held[account]
 
@@ -366,7 +271,7 @@ class Books:
         total = Spending() + self._spent_by.get((account, analyst), Spending())
         for charge in self._live_in(account):
             if charge.reserved.analyst == analyst:
-                total = total + spending_of(charge.reserved)
+                total = total + charge.spending
         return total
 
     def check_unused(self, job_id: str) -> None:
@@ -385,11 +290,3 @@ class Books:
 
 def _account_of(charge: Charge) -> Account:
     return charge.reserved.dataset, charge.period
-
-
-def _check_covered(dataset: str, budget: Budget, cover: Cover) -> None:
-    if not cover.is_covered:
-        raise BudgetExhaustedError(
-            f"the privacy budget of table {dataset!r} does not cover this job: with it, the jobs of period "
-            f"{budget.period!r} would come to {cover.described()}"
-        )

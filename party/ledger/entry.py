@@ -161,8 +161,8 @@ def genesis(party: str) -> str:
 
 def write_entry(sequence: int, at_s: float, what: Event, previous: str) -> Entry:
     """Return the entry that follows the one with digest `previous`."""
-    document = {**asdict(what), "sequence": sequence, "at_s": at_s, "kind": _NAMES[type(what)], "version": VERSION}
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    document = {**vars(what), "sequence": sequence, "at_s": at_s, "kind": _NAMES[type(what)], "version": VERSION}
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, default=asdict)
     return Entry(sequence, at_s, what, text, _digest(previous, text))
 
 

@@ -14,12 +14,13 @@ Several processes may use one ledger, and several threads one object (`party.led
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dp.cost.event_record import UnknownEventError, record_of
 from dp.cost.job_cost import JobCost
-from party.ledger.books import Balance, Books, Charge, ChargeError, JobState, Quote
+from party.ledger.balance import Balance, Quote
+from party.ledger.books import Books, Charge, ChargeError, JobState
 from party.ledger.budget import Budget
 from party.ledger.chain import Append, EntryChain
 from party.ledger.counter import Head, LedgerCounter
@@ -27,6 +28,9 @@ from party.ledger.entry import BudgetSet, Committed, Entry, ExactRelease, Releas
 from party.ledger.postgres_store import PostgresEntryStore
 from party.ledger.sqlite_store import SqliteEntryStore
 from party.ledger.store import EntryStore
+
+FIRST_BUDGET = "first budget of party.toml"
+"""The reason that stands at budgets which no command set."""
 
 
 class Ledger:
@@ -190,6 +194,12 @@ class Ledger:
 
         return self._chain.submit(work)
 
+    def reserved(self, prefix: str) -> list[str]:
+        """Return the jobs that hold a reservation of this installation, and whose ids begin with a text."""
+        return self._chain.submit(
+            lambda books, append: [one for one in books.reserved_by(self._holder) if one.startswith(prefix)]
+        )
+
     def release_leftovers(self, reason: str) -> list[str]:
         """Release the reservations that this installation held when it stopped; to be called before it accepts jobs.
 
@@ -222,6 +232,23 @@ class Ledger:
         except UnknownEventError as error:
             raise ChargeError(str(error)) from error
         return Reserved(job_id, dataset, analyst, analysis, self._holder, consent, cost.unit, events, cost.colluding)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing stands in it yet."""
+        return self._chain.submit(lambda books, append: books.is_empty)
+
+    def begin(self, budgets: Mapping[str, Budget]) -> bool:
+        """Set the first budgets of a new ledger, all or none; return False, and change nothing, where it is not new."""
+
+        def work(books: Books, append: Append) -> bool:
+            if not books.is_empty:
+                return False
+            for dataset, budget in budgets.items():
+                append(_budget_set(books, dataset, budget, FIRST_BUDGET))
+            return True
+
+        return self._chain.submit(work)
 
     def balances(self) -> list[Balance]:
         """Return the state of all budgets, by name of the table."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -145,7 +145,8 @@ def spending_of(reserved: Reserved) -> Spending:
         )
         curve = _sum_of_version_1(_canonical(records)) if is_known else np.full(len(ORDERS), math.inf)
         return Spending(curve, len(records), 1, n_earlier=1)
-    cost = _cost(_canonical(reserved.events), reserved.unit, reserved.colluding or 0)
+    stated = _Stated(_canonical(reserved.events), reserved.unit, reserved.colluding or 0, reserved.events)
+    cost = _cost(stated)
     return Spending(cost.curve, cost.n_events, 1, cost, reserved.colluding)
 
 
@@ -164,12 +165,21 @@ def _canonical(records: object) -> str:
     return json.dumps(records, sort_keys=True)
 
 
+@dataclass(frozen=True)
+class _Stated:
+    """The cost of a job as its entry states it; equal where the text of the releases is."""
+
+    text: str
+    unit: str
+    colluding: int
+    events: Mapping[View, Sequence[Mapping[str, Any]]] = field(compare=False, repr=False)
+
+
 @lru_cache(maxsize=4096)
-def _cost(events_json: str, unit: str, colluding: int) -> JobCost:
-    read: Mapping[View, list[Mapping[str, Any]]] = json.loads(events_json)
+def _cost(stated: _Stated) -> JobCost:
     with _as_charge_error():
-        events = {view: tuple(event_from(record) for record in records) for view, records in read.items()}
-        cost = JobCost(events, unit, colluding)
+        events = {view: tuple(map(event_from, records)) for view, records in stated.events.items()}
+        cost = JobCost(events, stated.unit, stated.colluding)
         _check_curve(cost.curve)
         return cost
 

@@ -39,6 +39,10 @@ def lines_of(standing: Mapping[str, Any], *, jobs: str = "jobs", members: str = 
     part = math.floor(1e4 * standing["remaining_part"]) / 1e2
     remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
     lines.append(f"  remaining  {part:g} % of the budget, about epsilon {remaining:g}")
+    if standing["periods"] > 1:
+        ever = standing["all_periods_epsilon"]
+        shown = "unknown" if ever is None else f"{math.ceil(ever * 1e4) / 1e4:g}"
+        lines.append(f"  ever       epsilon {shown} over all {standing['periods']} periods together, at the same delta")
     if n_earlier:
         lines.append(
             f"  earlier    {n_earlier} {jobs} were admitted by the rule of version 1 of the ledger: the budget does "

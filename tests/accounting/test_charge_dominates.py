@@ -18,7 +18,7 @@ from party.ledger.entry import Reserved, genesis, read_entry, write_entry
 from party.ledger.spending import cover_of, spending_of
 
 RANDOM = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 DELTAS = (1e-3, 1e-5, 1e-8)
 

@@ -14,6 +14,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pca import protocol as pca
 from cli.client import ClientConfig, connect
 from demo.data_sets.kdd import MAX_ROWS, MIN_ROWS, bounds_of, write_kdd_parties
+from demo.loopback import toml
 from transport.calls.coordinator_client import JobView
 
 pytestmark = pytest.mark.compose
@@ -30,7 +31,9 @@ def parties_of(example: Path) -> set[str]:
 EXAMPLES = sorted(
     p.stem for p in (REPOSITORY / "examples").glob("*.toml") if parties_of(p) and parties_of(p) <= set(PARTIES)
 )
-"""Jobs of this federation; the example of distributions is about other parties, whose tables no container has."""
+"""Jobs of this federation; that of distributions is about other parties, and has a test of its own."""
+NUMBERS = {"carrier": "wrong_fragment", "host": "hot", "monitor": "dst_host_count"}
+"""Party to the column of its table `numbers`."""
 REST_S = 150.0
 MAX_LOAD_AT_REST = 0.02
 
@@ -118,6 +121,42 @@ def test_every_example_runs_among_the_containers(federation, name):
     view = json.loads(federation.submit_from_host(REPOSITORY / "examples" / f"{name}.toml", "--format", "json"))
     assert view["state"] == "DONE", view["reason"]
     assert view["result"]["privacy"]["views"]["coordinator"]
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory) -> np.ndarray:
+    """The numbers of all parties' tables `numbers`, one column each, as one."""
+    pooled = write_kdd_parties(tmp_path_factory.mktemp("numbers")).pooled
+    columns = [column for party in PARTIES for column in bounds_of(party)]
+    return np.concatenate([pooled[:, columns.index(NUMBERS[party])] for party in PARTIES])
+
+
+@pytest.mark.parametrize("method", ["wave", "masked"])
+def test_the_distribution_of_a_number_is_estimated_among_the_containers(federation, numbers, method, tmp_path):
+    """The example of distributions is about other parties: this job asks it of those that are there."""
+    tree = tomllib.loads((REPOSITORY / "examples" / "distribution.toml").read_text())
+    tree["inputs"] = [{"party": party, "table": "numbers", "columns": [column]} for party, column in NUMBERS.items()]
+    tree["parameters"] = {"method": method, "range": [0, 16], "buckets": 16, "smoothing": 1, "queries": [[0, 1]]}
+    job = tmp_path / "distribution.toml"
+    job.write_text(toml_of(tree))
+    view = json.loads(federation.submit_from_host(job, "--format", "json"))
+    assert view["state"] == "DONE", view["reason"]
+    result = view["result"]
+    exact = np.histogram(np.clip(numbers, 0, 16), 16, (0, 16))[0] / len(numbers)
+    if method == "masked":
+        assert np.abs(np.cumsum(result["probabilities"]) - np.cumsum(exact)).max() < 0.002
+    else:  # spikes at both ends are spread by smoothing, the mean in closed form has no bias
+        assert abs(result["closed_mean"] - exact @ (np.arange(16) + 0.5)) < 6 * result["closed_mean_error"]
+    assert result["rows"] == pytest.approx(len(numbers), rel=0.05)
+    assert result["privacy"]["views"]["coalition"]["epsilon"] <= tree["privacy"]["epsilon"]
+
+
+def toml_of(tree: dict) -> str:
+    """A job as text."""
+    sections = {name: tree[name] for name in ("privacy", "parameters")}
+    plain = {name: value for name, value in tree.items() if name not in ("inputs", *sections)}
+    inputs = "".join("\n[[inputs]]\n" + toml(brought) for brought in tree["inputs"])
+    return toml(plain) + inputs + toml({}, sections)
 
 
 async def killed_while_running(federation, job: Job, victim: str) -> JobView:

@@ -1,6 +1,6 @@
 """Every protocol with one fault at every message: the right value opens, or somebody is named. Never a wrong value.
 
-The quick tests take some of the messages of each stage, other ones for every fault; the slow ones take all. Here no
+The quick tests take some of the messages, other ones for every fault; the slow ones take all. Here no
 party is left over; test_survival.py does the same where some are.
 """
 

@@ -10,7 +10,6 @@ from secagg_vectors import FOLDER, NOISE, ROUNDS, config_named, from_json, noise
 
 import mpc.errors
 import mpc.secagg.errors
-from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
 from mpc.errors import ProtocolError, TooFewSharesError
 from mpc.secagg.coordinator import SumCoordinator
@@ -90,7 +89,7 @@ def test_coordinator_and_members_draw_the_removed_noise_alike():
     total = group.encode(np.array(vector["sum"], dtype=np.int64))
     opened = OpenedSum(group, total, tuple(seeds), {}, {}, (), seeds)
     assert NOISE.remove_surplus(opened).integers().tolist() == vector["sum_after_removal"]
-    bases = [sample_skellam(InsecureTestEntropy(f"base noise {m}"), NOISE.base_mu, NOISE.length) for m in seeds]
+    bases = [NOISE.sample_part(InsecureTestEntropy(f"base noise {m}"), NOISE.base_part) for m in seeds]
     values = np.sum([vector["vectors"][str(m)] for m in seeds], 0)
     assert (values + np.sum(bases, 0)).tolist() == vector["sum_after_removal"] != vector["sum"]
 

@@ -102,7 +102,9 @@ WRONG = {
 def with_less_noise(release):
     match release:
         case SumNoise():
-            return replace(release, mu=release.mu + 1)  # at 1 there is no less, but this is other noise too
+            # At 1 there is no less, but more is other noise too.
+            more = {"mean_units": release.mean_units + 1} if release.mean_units else {"mu": release.mu + 1}
+            return replace(release, **more)
         case PatternReports():
             return replace(release, bits=with_noise(release.bits, LESS))
     return with_noise(release, LESS)

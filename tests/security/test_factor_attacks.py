@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 from analyses.matrix_factorization.descent.descent_plan import DescentParams, plan_descent
-from analyses.matrix_factorization.descent.projected_descent import (
-    HorizontalMember,
-    first_embeddings,
-    moved,
-)
+from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember
+from analyses.matrix_factorization.descent.projected_descent import first_embeddings, moved
 from analyses.matrix_factorization.descent.projection import (
     delta_2,
     gradient_bound,
@@ -80,7 +77,7 @@ def test_opened_components_say_nothing_about_the_noise_that_stays():
     n, fewest = 40, 28
     sensitivities = {view: sensitivity(1000, 10, view, "user") for view in VIEWS}
     noise = SumNoise(4000, 1, survivor_levels(fewest, n), 0, sensitivities)
-    parts = [noise.base_mu, *noise.component_mus]
+    parts = [noise.mu * part for part in (noise.base_part, *noise.component_parts)]
     for survivors in (28, 33, 40):
         n_opened = survivors - fewest
         # Variables: the opened sum of each survivor's parts, then each opened component of each survivor.

@@ -14,6 +14,7 @@ from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.server import Server
 from service.tls import Credentials, CredentialsError, load_credentials
+from transport.calls import channel as channels
 from transport.calls.channel import check_certificate, open_channel, wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -160,6 +161,33 @@ async def test_good_certificates_of_other_tools_are_taken_on_both_sides(acme, ma
     telco = acme.telco(key=make_key(), shows_authority=shows_authority)
     assert await reach(acme.bank, telco)
     assert await reach(telco, acme.bank)
+
+
+async def test_an_accepted_certificate_is_remembered_for_a_while_and_a_refused_one_is_not(acme, monkeypatch):
+    looked, look = [], channels._certificate_at
+
+    async def counted(*arguments):
+        looked.append(arguments[2].name)
+        return await look(*arguments)
+
+    monkeypatch.setattr(channels, "_certificate_at", counted)
+    for credentials, remembered_s, n_looks in ((acme.telco(), 1e9, 1), (acme.telco(), 0.0, 2)):
+        monkeypatch.setattr(channels, "REMEMBERED_S", remembered_s)
+        looked.clear()
+        assert await reach(credentials, acme.bank)  # looks once until it is reached, and once more
+        assert len(looked) == n_looks
+    weak, _ = BAD["RSA of 2048 bits"]
+    server = Server(weak(acme), Permissions("acme", {}), [])
+    channel = open_channel(f"127.0.0.1:{await server.start('127.0.0.1:0')}", TELCO, acme.bank)
+    looked.clear()
+    try:
+        for _ in range(2):
+            with pytest.raises(UnauthenticatedError, match="too weak"):
+                await check_certificate(channel)
+    finally:
+        await channel.close()
+        await server.stop(0)
+    assert len(looked) == 2
 
 
 def test_an_authority_that_may_not_sign_is_refused(acme, tmp_path):

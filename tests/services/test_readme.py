@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shlex
+import shutil
 import socket
 from pathlib import Path
 
@@ -64,8 +65,17 @@ class Reader:
     def starts(self, line: str) -> None:
         _, *arguments = shlex.split(line)
         arguments[-1] = str(self.folder / arguments[-1])
-        log = self.folder / f"{len(self.services)}.log"
+        log = self.folder / f"{len(self.services)}-{random.getrandbits(32)}.log"
         self.services.append(ForkedService(log, "cli.main", arguments, {}))
+
+    def loses_the_folder_of(self, number: int, folder: str) -> None:
+        """End a service, delete its folder, and start it again."""
+        service = self.services[number]
+        service.kill()
+        service.wait(GENEROUS_S)
+        shutil.rmtree(self.folder / folder)
+        self.starts(START[number])
+        self.services[number] = self.services.pop()
 
     def waits(self, first_port: int) -> None:
         for port in range(first_port, first_port + len(self.services)):
@@ -111,6 +121,11 @@ def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader)
     assert len(listed) == 2
     shown = json.loads(reader.types(show.replace("JOB", listed[0])))
     assert len(shown["result"]["components"]) == 2
+    reader.loses_the_folder_of(0, "acme/bank/data")
+    reader.waits(first)
+    assert "there is no privacy ledger: restore it if it was lost" in reader.logs()
+    refused = CliRunner().invoke(app, [*shlex.split(mean)[1:], "--format", "json"])
+    assert "no privacy budget is set for table 'people'" in json.loads(refused.stdout)["reason"]
 
 
 def test_members_that_make_their_own_keys_start_from_their_folders(reader):

@@ -198,6 +198,7 @@ async def test_a_sender_waits_while_the_receiver_takes_nothing(tmp_path):
 
 async def test_a_receiver_that_never_takes_anything_is_reported_as_silent(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
+        await federation.connected(1, 2)
         one = federation.session(1, deadline_s=0.5)
         with pytest.raises(PeerSilentError, match=r"party-2 took nothing for 0\.5 s in stage s") as caught:
             await send_many(one, 10)
@@ -278,11 +279,13 @@ async def test_a_party_that_answers_after_the_deadline_is_heard_by_who_asks_agai
         await federation.session(2).send(1, "deal", words(4, seed=5))
         await until_waiting(federation, 1, 4 * 8)
         assert np.array_equal(await one.receive(2, "deal", (4,)), words(4, seed=5))
+        one._deadline_s = GENEROUS_S  # a slow machine needs longer for its first message
         await one.send(2, "answer", words(4))
 
 
 async def test_a_member_that_took_nothing_for_the_deadline_counts_as_lost_on_both_sides(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
+        await federation.connected(1, 2)
         one, two = federation.session(1, deadline_s=0.5), federation.session(2, deadline_s=GENEROUS_S)
         with pytest.raises(PeerSilentError):
             await send_many(one, 10)

@@ -112,7 +112,7 @@ async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_rec
 
 
 async def test_a_job_that_one_party_holds_up_stops_no_other(tmp_path: Path) -> None:
-    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=1.0) as setup:
+    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=2.0) as setup:
         trickling(setup, "west")
         held_up = job_for_all(deadline_s=600.0)
         async with setup.client("ada") as ada, setup.client("grace") as grace:
@@ -123,8 +123,10 @@ async def test_a_job_that_one_party_holds_up_stops_no_other(tmp_path: Path) -> N
                 async for event in grace.watch(others):
                     if event.state == "RUNNING":
                         break
-            running = [job for job in jobs if (await ada.show(job)).state == "RUNNING"]
-            assert running == jobs[:1]  # grace's turn came before ada's second
+            shown = await asyncio.gather(*map(ada.show, jobs))  # before the next turn
+            assert [view.job_id for view in shown if view.state == "RUNNING"] == jobs[
+                :1
+            ]  # grace's turn came before ada's second
             for job in jobs:
                 await ada.cancel(job)
             await grace.cancel(others)

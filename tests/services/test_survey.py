@@ -116,7 +116,7 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
     client, question, body = await answered_by_hand(hub, "ann")
     for _ in range(3):
         await client.answer(question.question_id, body)
-    other = bytes([(body[0] + 1) % question.question.plan.n_outputs])
+    other = bytes([(body[0] + 1) % question.question.inquiry.n_outputs])
     for _ in range(2):
         with pytest.raises(AlreadyExistsError, match="ann has given another response"):
             await client.answer(question.question_id, other)
@@ -125,15 +125,15 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
     await second.answer(question.question_id, its_body)
     result = await asking.result()
     assert (result["responses"], result["contradictions"]) == (2, 2)
-    names, responses = hub.process._survey_store.responses(1)
-    assert names == ["ann", "ben"]
+    ((names, responses),) = hub.process._survey_store.responses(1)
+    assert names == ("ann", "ben")
     assert responses.tolist() == [body[0], its_body[0]]
 
 
 async def test_a_wrong_body_and_a_wrong_question_are_refused_by_the_name_of_the_caller(hub):
     asking = Proposal(hub, survey_question(responses=1))
     client, question, body = await answered_by_hand(hub, "ann")
-    n_outputs = question.question.plan.n_outputs
+    n_outputs = question.question.inquiry.n_outputs
     for wrong in (b"", body + b"\0", bytes(3), bytes([n_outputs]), b"\xff"):
         with pytest.raises(InvalidRequestError, match="ann: a response to this question"):
             await client.answer(question.question_id, wrong)

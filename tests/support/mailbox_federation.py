@@ -1,11 +1,14 @@
 """Mailboxes of several members in one process: real certificates, real servers, real channels, one open job."""
 
+import asyncio
 import datetime
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from deadlines import GENEROUS_S
 
 from entropy import InsecureTestEntropy
 from service.authorization import Permissions
@@ -83,6 +86,10 @@ class MailboxFederation:
             channels=member.channels if channels is None else channels,
             on_progress=lambda stage, done, total: member.progress.append((stage, done, total)),
         )
+
+    async def connected(self, number: int, to: int) -> None:
+        """Wait until a member has a connection to another one: where a short deadline is to pass for another reason."""
+        await asyncio.wait_for(self.members[number].channels[to].channel_ready(), GENEROUS_S)
 
     def issue(self, role: Role, name: str) -> Credentials:
         """Issue a certificate of this federation."""

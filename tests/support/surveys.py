@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from analyses.distribution.questions import question_from_json
 from analyses.distribution.survey import AskedQuestion, SurveyQuestion
 from analyses.sums.records import DeclaredRecord, Record
 from device.budget import DeviceBudget
@@ -23,7 +24,7 @@ FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 def survey_question(**changes) -> SurveyQuestion:
     fields = {"record": "wage", "range": (0.0, 100.0), "buckets": 32, "bins": 16, "epsilon": 1.0, "until": FAR}
-    return SurveyQuestion.from_json(SurveyQuestion.model_validate({**fields, **changes}).canonical_json())
+    return question_from_json(SurveyQuestion.model_validate({**fields, **changes}).canonical_json())
 
 
 def asked(session="00" * 16, asker=HUB, **changes) -> AskedQuestion:

@@ -1,7 +1,9 @@
 """Dialling another member: a channel that trusts only the certificate of exactly that member."""
 
 import asyncio
+import math
 import ssl
+import time
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +21,8 @@ from transport.calls.answers import AnswerChannel, readable
 
 CHECK_S = 5.0
 RETRY_S = 0.3
+REMEMBERED_S = 600.0
+"""How long an accepted certificate is remembered: a service does not look again for every job."""
 
 CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
@@ -47,13 +51,18 @@ _DIALLED: "WeakKeyDictionary[Any, tuple[str, Identity, Credentials]]" = WeakKeyD
 """Channel to where it leads and with what: gRPC does not show what certificate it has accepted there."""
 
 
+_ACCEPTED_UNTIL: "WeakKeyDictionary[Any, float]" = WeakKeyDictionary()
+"""Channel to the monotonic time until which its peer's certificate need not be looked at again."""
+
+
 async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> bool:
     """Check the certificate of a channel's peer over a separate connection, and refuse a bad one.
 
     A server refuses callers by `service.identity.peer_identity`, which sees the certificate of the very connection.
     A caller cannot: gRPC's library keeps what it has accepted to itself. So this connection is another one, and an
     attacker who stands between and holds the key of an authority that ours has signed, or of a weak certificate, can
-    let it pass and take the next one. An attacker who has neither is stopped by TLS alone.
+    let it pass and take the next one. An attacker who has neither is stopped by TLS alone. As it guards no connection
+    but the federation's certificates, what was accepted is not looked at again for `REMEMBERED_S`; what was refused is.
 
     Args:
         channel: from `open_channel`; others are not looked at.
@@ -68,6 +77,8 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
     """
     if channel not in _DIALLED:
         return False
+    if time.monotonic() < _ACCEPTED_UNTIL.get(channel, -math.inf):
+        return True
     address, peer, credentials = _DIALLED[channel]
     host, _, port = address.rpartition(":")
     try:
@@ -85,6 +96,7 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
         check_member(shown, serves=True)
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {error}") from error
+    _ACCEPTED_UNTIL[channel] = time.monotonic() + REMEMBERED_S
     return True
 
 

@@ -1,29 +1,25 @@
-"""The result of a job: the estimate that its method makes of responses or of noisy counts, as JSON data."""
+"""The result of a job or a survey: the estimate that its method makes of responses or of noisy counts, as JSON data."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.distribution.estimates.frequencies import Floats, estimate, estimate_levels, haar_frequencies
+from analyses.distribution.estimates.frequencies import Floats, level_of
 from analyses.distribution.estimates.intervals import N_REPETITIONS, half_widths, half_widths_of_counts
 from analyses.distribution.estimates.metrics import mean_of, quantiles, range_probabilities, variance_of
 from analyses.distribution.estimates.monotone import isotonic
+from analyses.distribution.estimates.tally import CountedTally, HaarTally, SupportTally, Tally, TreeTally
 from analyses.distribution.estimates.tree_estimate import least_squares
 from analyses.distribution.estimates.wave_estimate import WaveEstimate, choose_passes, estimate_ems, goodness_of_fit
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
 from analyses.distribution.estimates.wave_operator import WaveOperator
+from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.masked import estimate_tree
-from analyses.distribution.plan import DistributionPlan
-from analyses.distribution.shuffled import analyst_view
-from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
+from analyses.sums.tree_counts import TreeCounts
+from dp.local_mechanism.hashed_response import DirectResponse
 from dp.local_mechanism.hierarchy import HierarchicalResponse
-from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
-
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Of the quantiles in a result."""
 
 MIN_RESPONSES = 2
 
@@ -31,55 +27,51 @@ OF_WAVES = ("passes", "has_converged", "closed_mean", "closed_mean_error", "gain
 """What only the counts of a wave's responses tell; None in the results of other methods."""
 
 
-def estimated(
-    plan: DistributionPlan, responses: Mapping[int, NDArray[np.int64]], choices: Mapping[int, PublicChoices]
-) -> dict[str, Any]:
+def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     """Return what all responses say.
 
     Args:
-        plan: of the job.
-        responses: by member, shape (slots,).
-        choices: by member, of its slots; empty for waves.
+        inquiry: what was asked.
+        tally: of the responses, at least one; made by `tally_of`.
 
     Returns:
         As `described`.
     """
-    pooled = np.concatenate([*responses.values()])
-    if isinstance(plan.mechanism, Wave):
-        return _of_wave(plan, plan.mechanism, pooled)
-    whole = _frequencies(plan, pooled, PublicChoices.joined(choices.values()))
+    if isinstance(tally, CountedTally) and isinstance(tally.mechanism, Wave):
+        return _of_wave(inquiry, tally.mechanism, tally)
+    whole = _frequencies(inquiry, tally)
     present = 1 - whole[-1]
-    n_repeated = plan.params.buckets // (len(whole) - 1)
+    n_repeated = inquiry.params.buckets // (len(whole) - 1)
     share = whole[:-1] / present if present > 0 else np.full(len(whole) - 1, 1 / (len(whole) - 1))
-    return described(plan, np.repeat(share / n_repeated, n_repeated), len(pooled) * float(present))
+    return described(inquiry, np.repeat(share / n_repeated, n_repeated), tally.n_responses * float(present))
 
 
-def counted(plan: DistributionPlan, noisy: NDArray[np.int64], n_survivors: int) -> dict[str, Any]:
-    """Return what a masked sum says.
+def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], variance: float) -> dict[str, Any]:
+    """Return what a masked sum says, or several whose numbers were added up.
 
     Args:
-        plan: of the job.
+        inquiry: what was asked.
+        counts: of a member.
         noisy: shape (nodes of all levels,), what the sum came to, without noise in excess.
-        n_survivors: whose rows it is about.
+        variance: of the noise of each number.
 
     Returns:
         As `described`; intervals are about these rows themselves, as only noise stands between them and the counts.
     """
-    counts, variance = plan.tree.counts, float(plan.tree.variance(n_survivors))
     probabilities, total = estimate_tree(counts, noisy, variance)
     half = half_widths_of_counts(
-        counts, probabilities, total, variance, lambda p: statistics(plan, p), n_repetitions=N_REPETITIONS
+        counts, probabilities, total, variance, lambda p: statistics(inquiry, p), n_repetitions=N_REPETITIONS
     )
-    return described(plan, probabilities, total, half)
+    return described(inquiry, probabilities, total, half)
 
 
 def described(
-    plan: DistributionPlan, probabilities: Floats, n_rows: float, half: Floats | None = None, **more: Any
+    inquiry: Inquiry, probabilities: Floats, n_rows: float, half: Floats | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Return the result of any method: one schema for all.
+    """Return the result of any method: one schema for all, to which the caller adds `privacy`, the report.
 
     Args:
-        plan: of the job.
+        inquiry: what was asked.
         probabilities: of the buckets.
         n_rows: estimated number of rows.
         half: half-widths of 95 % intervals of `statistics`, where the method has some.
@@ -91,12 +83,12 @@ def described(
         `half_widths` of 95 % intervals of mean, quantiles, queries and probabilities, or None; `rows`, estimated number
         of rows; for waves `closed_mean` and `closed_mean_error`, without bias, `gain_of_a_response`, how far one
         lie can move the latter, `fit`, by how many standard deviations the responses differ from what the estimate
-        says of them, `passes` and `has_converged`; `method`; `privacy`, the report.
+        says of them, `passes` and `has_converged`; `method`.
     """
-    lower, width = float(plan.edges[0]), float(plan.edges[-1] - plan.edges[0])
-    found = statistics(plan, probabilities)
-    n_levels, queries = len(LEVELS), plan.params.queries
-    cuts = (1, 1 + n_levels, 1 + n_levels + len(queries))
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    found = statistics(inquiry, probabilities)
+    levels, queries = inquiry.params.quantiles, inquiry.params.queries
+    cuts = (1, 1 + len(levels), 1 + len(levels) + len(queries))
     intervals = None
     if half is not None:
         of_mean, of_quantiles, of_queries, of_probabilities = np.split(half, cuts)
@@ -107,39 +99,39 @@ def described(
             "probabilities": of_probabilities.tolist(),
         }
     of_mean, at, of_queries, _ = np.split(found, cuts)
-    third = analyst_view(plan)
     return {
-        "analysis": plan.job.analysis,
-        "method": plan.params.method,
-        "edges": plan.edges.tolist(),
+        "analysis": "distribution",
+        "method": inquiry.params.method,
+        "edges": inquiry.edges.tolist(),
         "probabilities": probabilities.tolist(),
         "mean": lower + width * float(of_mean[0]),
         "variance": width**2 * variance_of(probabilities),
-        "quantiles": [[level, lower + width * x] for level, x in zip(LEVELS, at.tolist(), strict=True)],
+        "quantiles": [[level, lower + width * x] for level, x in zip(levels, at.tolist(), strict=True)],
         "queries": [[*ends, p] for ends, p in zip(queries, of_queries.tolist(), strict=True)],
         "half_widths": intervals,
         "rows": n_rows,
         **dict.fromkeys(OF_WAVES),
         **more,
-        "privacy": plan.privacy_report() | ({} if third is None else {"analyst": third}),
     }
 
 
-def statistics(plan: DistributionPlan, p: Floats) -> Floats:
+def statistics(inquiry: Inquiry, p: Floats) -> Floats:
     """Return mean, quantiles, probabilities of the queries, and those of the buckets; the range has length 1."""
-    lower, width = float(plan.edges[0]), float(plan.edges[-1] - plan.edges[0])
-    queries = (np.array(plan.params.queries).reshape(-1, 2) - lower) / width
-    return np.concatenate([[mean_of(p)], quantiles(p, np.array(LEVELS)), range_probabilities(p, queries), p])
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    queries = (np.array(inquiry.params.queries).reshape(-1, 2) - lower) / width
+    at = quantiles(p, np.array(inquiry.params.quantiles))
+    return np.concatenate([[mean_of(p)], at, range_probabilities(p, queries), p])
 
 
-def _of_wave(plan: DistributionPlan, wave: Wave, responses: NDArray[np.int64]) -> dict[str, Any]:
-    lower, width, n_slots = float(plan.edges[0]), float(plan.edges[-1] - plan.edges[0]), len(responses)
-    operator = WaveOperator(wave, plan.params.buckets)
-    counts = np.bincount(responses, minlength=wave.n_outputs).astype(np.float64)
-    smoothing = plan.params.smoothing
+def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any]:
+    n_slots = tally.n_responses
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    operator = WaveOperator(wave, inquiry.params.buckets)
+    counts = tally.counts.astype(np.float64)
+    smoothing = inquiry.params.smoothing
     n_passes = choose_passes(operator, counts) if smoothing == "auto" else smoothing
     found: WaveEstimate = estimate_ems(operator, counts, n_passes=n_passes)
-    half = half_widths(operator, found, n_slots, lambda p: statistics(plan, p), n_repetitions=N_REPETITIONS)
+    half = half_widths(operator, found, n_slots, lambda p: statistics(inquiry, p), n_repetitions=N_REPETITIONS)
     more: dict[str, Any] = {
         "passes": n_passes,
         "has_converged": found.has_converged,
@@ -153,17 +145,19 @@ def _of_wave(plan: DistributionPlan, wave: Wave, responses: NDArray[np.int64]) -
             pass
         else:
             more |= {"closed_mean": lower + width * closed.mean, "closed_mean_error": width * closed.mean_error}
-    return described(plan, found.probabilities, n_slots * (1 - found.empty_share), half, **more)
+    return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), half, **more)
 
 
-def _frequencies(plan: DistributionPlan, responses: NDArray[np.int64], choices: PublicChoices) -> Floats:
+def _frequencies(inquiry: Inquiry, tally: Tally) -> Floats:
     """Return a distribution over the inputs, the empty one last."""
-    mechanism = plan.mechanism
-    assert mechanism is not None
-    if isinstance(mechanism, DirectResponse | HashedResponse):
-        return isotonic(estimate(mechanism, responses, choices).frequencies)
-    if isinstance(mechanism, HierarchicalResponse):
-        levels = estimate_levels(mechanism, responses, choices)
-        return isotonic(least_squares(levels, mechanism.branching)[-1])
-    assert not isinstance(mechanism, Wave)
-    return isotonic(haar_frequencies(mechanism, responses, choices))
+    mechanism = inquiry.response
+    if isinstance(tally, CountedTally):
+        assert isinstance(mechanism, DirectResponse)
+        return isotonic(level_of(mechanism, tally.counts, tally.n_responses).frequencies)
+    if isinstance(tally, SupportTally):
+        return isotonic(tally.level.frequencies)
+    if isinstance(tally, TreeTally):
+        assert isinstance(mechanism, HierarchicalResponse)
+        return isotonic(least_squares(tally.levels, mechanism.branching)[-1])
+    assert isinstance(tally, HaarTally)
+    return isotonic(tally.frequencies)

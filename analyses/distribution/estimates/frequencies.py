@@ -40,18 +40,31 @@ def estimate(oracle: DirectResponse | HashedResponse, responses: Integers, choic
         responses: shape (n,).
         choices: of the n respondents.
     """
+    return level_of(oracle, support_of(oracle, responses, choices), len(responses))
+
+
+def support_of(
+    oracle: DirectResponse | HashedResponse, responses: Integers, choices: PublicChoices | None = None
+) -> Integers:
+    """Return how many responses support each input, shape (d,); arguments as `estimate`."""
     n, d = len(responses), oracle.n_inputs
-    if n == 0:
-        return Level(np.full(d, 1 / d), np.inf)
-    p = float(oracle.response.truthful)
     if isinstance(oracle, DirectResponse):
-        support, q = np.bincount(responses, minlength=d), float(oracle.response.other)
-    else:
-        support, q = np.zeros(d, dtype=np.int64), 1 / oracle.n_buckets
-        inputs, step = np.arange(d)[None, :], max(1, _BLOCK // d)
-        for start in range(0, n, step):
-            hashes = choices.part(start, start + step).hashed(inputs, oracle.n_buckets)
-            support += np.count_nonzero(hashes == responses[start : start + step, None], axis=0)
+        return np.bincount(responses, minlength=d)
+    assert choices is not None
+    support = np.zeros(d, dtype=np.int64)
+    inputs, step = np.arange(d)[None, :], max(1, _BLOCK // d)
+    for start in range(0, n, step):
+        hashes = choices.part(start, start + step).hashed(inputs, oracle.n_buckets)
+        support += np.count_nonzero(hashes == responses[start : start + step, None], axis=0)
+    return support
+
+
+def level_of(oracle: DirectResponse | HashedResponse, support: Integers, n: int) -> Level:
+    """Return the frequencies of the inputs of an oracle, from how many of n responses support each."""
+    if n == 0:
+        return Level(np.full(oracle.n_inputs, 1 / oracle.n_inputs), np.inf)
+    p = float(oracle.response.truthful)
+    q = float(oracle.response.other) if isinstance(oracle, DirectResponse) else 1 / oracle.n_buckets
     return Level((support / n - q) / (p - q), float(oracle.variance) / n)
 
 
@@ -78,10 +91,18 @@ def estimate_signed(mechanism: HadamardResponse, responses: Integers, choices: P
     Returns:
         shape (d,); zeros where nobody answered.
     """
-    signs = 2.0 * responses - 1
-    sums = np.bincount(choices.rows(mechanism.n_rows), signs, mechanism.n_rows).astype(np.float64)
+    return signed_of(mechanism, signs_by_row(mechanism, responses, choices), len(responses))
+
+
+def signs_by_row(mechanism: HadamardResponse, responses: Integers, choices: PublicChoices) -> Floats:
+    """Return the sum of the responses' signs in each row, shape (rows,); arguments as `estimate_signed`."""
+    return np.bincount(choices.rows(mechanism.n_rows), 2.0 * responses - 1, mechanism.n_rows).astype(np.float64)
+
+
+def signed_of(mechanism: HadamardResponse, sums: Floats, n: int) -> Floats:
+    """Return what `estimate_signed` does, from the sums of n responses' signs in each row."""
     odds = mechanism.odds
-    factor = (odds.favoured + odds.other) / (odds.favoured - odds.other) / max(1, len(responses))
+    factor = (odds.favoured + odds.other) / (odds.favoured - odds.other) / max(1, n)
     return walsh_hadamard(sums)[: mechanism.n_inputs] * factor
 
 
@@ -91,12 +112,19 @@ def haar_frequencies(mechanism: HaarResponse, responses: Integers, choices: Publ
     Returns:
         shape (d,), some of them negative; mass that the estimate puts beyond the inputs is left out.
     """
-    levels, mass = choices.levels(mechanism.n_heights), np.ones(1)
-    for height in range(mechanism.n_heights, 0, -1):
+    levels, signed = choices.levels(mechanism.n_heights), []
+    for height in range(1, mechanism.n_heights + 1):
         at = levels == height - 1
-        oracle = mechanism.oracle(height)
+        signed.append(estimate_signed(mechanism.oracle(height), responses[at], choices.among(at)))
+    return mass_of_differences(mechanism, signed)
+
+
+def mass_of_differences(mechanism: HaarResponse, signed: list[Floats]) -> Floats:
+    """Return the frequencies of the inputs, shape (d,), from the coefficients at each height, the lowest first."""
+    mass = np.ones(1)
+    for of_height in reversed(signed):
         differences = np.zeros(len(mass))
-        differences[: oracle.n_inputs] = estimate_signed(oracle, responses[at], choices.among(at))
+        differences[: len(of_height)] = of_height
         # Nodes beyond the inputs hold nothing on either side.
         mass = np.stack([mass + differences, mass - differences], axis=1).ravel() / 2
     return mass[: mechanism.n_inputs]

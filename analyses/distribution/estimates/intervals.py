@@ -8,7 +8,8 @@ from scipy.special import ndtri, pdtr
 
 from analyses.distribution.estimates.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
 from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
-from analyses.distribution.masked import TreeCounts, estimate_tree
+from analyses.distribution.masked import estimate_tree
+from analyses.sums.tree_counts import TreeCounts
 
 N_REPETITIONS = 200
 """Number of repetitions of the estimation."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +19,8 @@ def isotonic(frequencies: Floats) -> Floats:
     Returns:
         shape (d,), not negative, with sum 1.
     """
+    from scipy.optimize import isotonic_regression  # slow to import, and few jobs need it
+
     shifted = frequencies + (1 - frequencies.sum()) / len(frequencies)
     inner = np.cumsum(shifted)[:-1]
     fitted = isotonic_regression(inner).x if len(inner) else inner

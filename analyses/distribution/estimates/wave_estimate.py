@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from analyses.distribution.estimates import kernels
 from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
@@ -206,6 +205,8 @@ def uniforms(stream: KeyStream, size: int) -> Floats:
 
 def _thinned(counts: Floats) -> list[Floats]:
     """Divide the responses into parts, each response independently."""
+    from scipy.stats import binom  # takes a second to import, and a service does nothing else with it
+
     stream, left, parts = uniform_stream("thinning"), counts, []
     for n_left in range(_FOLDS, 1, -1):
         part = np.asarray(binom.ppf(uniforms(stream, len(counts)), left, 1 / n_left), dtype=np.float64)

@@ -13,6 +13,7 @@ from analyses.matrix_factorization.descent.projection import project
 from analyses.matrix_factorization.model import Fitted
 from analyses.matrix_factorization.ratings import Ratings
 
+Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -27,26 +28,41 @@ def gradient_clipping(
     clip: float = 10.0,
     rate: float = 0.5,
     largest: float = 5.0,
+    of_users: bool = False,
 ) -> Fitted:
     """Return descent on U and V with each rating's gradient clipped to `clip` and Gaussian noise [Abadi16].
 
-    On one party's ratings alone it is the local baseline with privacy ("DP local-only").
+    On one party's ratings alone it is the local baseline with privacy ("DP local-only"). With `of_users` users are
+    sampled, and all of a user's gradients are clipped together.
     """
     u, v = _start(ratings.n_rows, rank, largest, rng), _start(ratings.n_columns, rank, largest, rng)
     u_size = max(1.0, sampling_rate * ratings.n_ratings / ratings.n_rows)
     v_size = max(1.0, sampling_rate * ratings.n_ratings / ratings.n_columns)
     for _ in range(n_steps):
-        sample = np.flatnonzero(rng.random(ratings.n_ratings) < sampling_rate)
+        if of_users:
+            sample = np.flatnonzero((rng.random(ratings.n_rows) < sampling_rate)[ratings.rows])
+        else:
+            sample = np.flatnonzero(rng.random(ratings.n_ratings) < sampling_rate)
         i, j = ratings.rows[sample], ratings.columns[sample]
         residual = (ratings.deviations[sample] - np.einsum("ij,ij->i", u[i], v[j]))[:, None]
         both = np.hstack([-2 * residual * v[j], -2 * residual * u[i]])
-        both *= np.minimum(1.0, clip / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-12))
+        norms = np.linalg.norm(both, axis=1)
+        if of_users:
+            norms = np.sqrt(_squared_norms_of_users(i, both, rank, ratings.n_rows))[i]
+        both *= np.minimum(1.0, clip / np.maximum(norms, 1e-12))[:, None]
         of_u, of_v = np.zeros_like(u), np.zeros_like(v)
         np.add.at(of_u, i, both[:, :rank])
         np.add.at(of_v, j, both[:, rank:])
         u = u - rate / clip * (of_u + multiplier * clip * rng.normal(size=u.shape)) / u_size
         v = v - rate / clip * (of_v + multiplier * clip * rng.normal(size=v.shape)) / v_size
     return _fitted(u, v)
+
+
+def _squared_norms_of_users(users: Integers, gradients: Floats, rank: int, n_users: int) -> Floats:
+    """Return |sum of the gradients of its own row|^2 + sum of |gradient of an item|^2 per user."""
+    of_row = np.stack([np.bincount(users, gradients[:, a], n_users) for a in range(rank)], axis=1)
+    of_items = np.bincount(users, (gradients[:, rank:] ** 2).sum(axis=1), n_users)
+    return np.asarray((of_row**2).sum(axis=1) + of_items)
 
 
 def syn_sgd(
@@ -169,7 +185,8 @@ def gd_dr(
 
 
 def _start(n_rows: int, rank: int, largest: float, rng: np.random.Generator) -> Floats:
-    return rng.random((n_rows, rank)) * math.sqrt(1.5 * largest / rank)
+    """Return random embeddings about one vector, as `projected_descent.first_embeddings`: no method starts ahead."""
+    return (0.75 + 0.5 * rng.random((n_rows, rank))) * math.sqrt(0.75 * largest / rank)
 
 
 def _fitted(u: Floats, v: Floats) -> Fitted:

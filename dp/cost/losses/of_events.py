@@ -18,6 +18,7 @@ from dp.cost.events import (
     CardinalitySketchDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
+    LaplaceSharesDpEvent,
     PoissonSampledDpEvent,
     PrivacyEvent,
     RandomizedResponseDpEvent,
@@ -26,6 +27,7 @@ from dp.cost.events import (
 )
 from dp.cost.losses.additive import discrete_gaussian_losses, discrete_laplace_losses, skellam_losses
 from dp.cost.losses.distribution import Losses
+from dp.cost.losses.laplace_share import share_losses
 from dp.cost.losses.sampled_bits import outcomes
 from dp.cost.losses.sketch import SketchCell
 
@@ -66,6 +68,8 @@ def losses_of(event: PrivacyEvent) -> tuple[PairLosses, ...] | None:
             return _symmetric(discrete_gaussian_losses(event.shift, event.variance), event.n_shifts)
         case SkellamShiftsDpEvent():
             return _symmetric(skellam_losses(event.shift, event.mu), event.n_shifts)
+        case LaplaceSharesDpEvent():
+            return _symmetric(share_losses(event.shape, event.mean, event.shift), event.n_shifts)
         case RandomizedResponseDpEvent():
             return _symmetric(_response_losses(event), 1)
         case SampledBitsDpEvent():

@@ -12,13 +12,16 @@ parties share and n phantoms of each party.
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
 from dp.cost.losses.distribution import Losses
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 Floats = NDArray[np.float64]
 
@@ -172,7 +175,9 @@ class SketchCell:
             found.append(Losses(p[seen] * (1 + 2.0**-40), np.log(p[seen] / q[seen]) + 2.0**-41, lost + unmatched))
         return found[0], found[1]
 
-    def _loss(self) -> privacy_loss_distribution.PrivacyLossDistribution:
+    def _loss(self) -> "PrivacyLossDistribution":
+        from dp_accounting.pld import privacy_loss_distribution  # takes a second to import, and few jobs need it
+
         tables: list[dict[object, float]] = []
         for masses in self.outcomes():
             flat = masses.ravel()

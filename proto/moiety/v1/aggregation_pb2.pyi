@@ -93,12 +93,14 @@ class Pending(_message.Message):
     def __init__(self, retry_s: _Optional[float] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("opened", "reason")
+    __slots__ = ("opened", "reason", "outcome")
     OPENED_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
     opened: bool
     reason: str
-    def __init__(self, opened: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+    outcome: bytes
+    def __init__(self, opened: _Optional[bool] = ..., reason: _Optional[str] = ..., outcome: _Optional[bytes] = ...) -> None: ...
 
 class Invitation(_message.Message):
     __slots__ = ("round_id", "roster", "topology", "ring_bits", "n_primes", "vector", "encoding", "noise_bound", "surplus_levels", "public_input")

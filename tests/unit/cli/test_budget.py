@@ -45,6 +45,29 @@ def test_every_unit_that_a_refusal_quotes_is_a_unit_of_budgets():
     assert units <= set(BUDGET_UNITS)
 
 
+@pytest.fixture
+def first_budget(party_config):
+    budget = '\n[tables.first_budget]\nperiod = "2026"\nepsilon = 4.0\ndelta = 1e-6\n'
+    party_config.write_text(party_config.read_text() + budget)
+    return party_config
+
+
+def test_a_new_ledger_begins_with_the_first_budgets_and_only_once(first_budget):
+    begun = moiety(first_budget, "init", "--format", "json")
+    assert [(one["dataset"], one["epsilon"]) for one in json.loads(begun.stdout)] == [("visits", 4.0)]
+    again = moiety(first_budget, "init")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "has begun already; nothing was changed" in again.stderr
+    (entry,) = json.loads(moiety(first_budget, "history", "--format", "json").stdout)
+    assert (entry["dataset"], entry["reason"]) == ("visits", "first budget of party.toml")
+
+
+def test_a_ledger_without_a_first_budget_is_not_begun(party_config):
+    refused = moiety(party_config, "init")
+    assert refused.exit_code == 2
+    assert "no table has a first_budget" in refused.stderr
+
+
 def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):
     set_budget(party_config)
     shown = moiety(party_config, "show").stdout

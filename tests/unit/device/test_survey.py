@@ -47,7 +47,7 @@ def test_other_questions_get_responses_of_their_own(tmp_path):
 def test_a_response_that_is_there_is_given_again(tmp_path):
     with survey_device(tmp_path) as device:
         device.store.begin(asked().digest)
-        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost())
+        device.budget.charge_survey(asked().digest, "distribution", asked().question.cost())
         device.store.keep(asked().digest, b"\x05")
     with survey_device(tmp_path) as device:
         assert device.respond(asked()) == b"\x05"
@@ -56,7 +56,7 @@ def test_a_response_that_is_there_is_given_again(tmp_path):
 def test_what_is_begun_and_committed_is_drawn(tmp_path):
     with survey_device(tmp_path) as device:
         device.store.begin(asked().digest)
-        device.budget.charge_survey(asked().digest, "distribution", asked().question.plan.cost())
+        device.budget.charge_survey(asked().digest, "distribution", asked().question.cost())
     with survey_device(tmp_path) as device:
         body = device.respond(asked())
         assert device.store.find(asked().digest).body == body
@@ -69,7 +69,7 @@ def test_what_is_begun_and_not_committed_is_sat_out(tmp_path, is_reserved):
         device.store.begin(asked().digest)
         if is_reserved:
             name = survey_charge_id(asked().digest)
-            device.budget._reserve(name, "distribution", asked().question.plan.cost())
+            device.budget._reserve(name, "distribution", asked().question.cost())
     for _ in range(2):
         with survey_device(tmp_path) as device:
             with pytest.raises(SitsOutError, match="before the response was paid for"):
@@ -80,7 +80,7 @@ def test_what_is_begun_and_not_committed_is_sat_out(tmp_path, is_reserved):
 
 @pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.RELEASED])
 def test_what_is_charged_and_not_begun_is_refused(tmp_path, state):
-    key, cost = asked().digest, asked().question.plan.cost()
+    key, cost = asked().digest, asked().question.cost()
     with survey_device(tmp_path) as device:
         if state is JobState.COMMITTED:
             device.budget.charge_survey(key, "distribution", cost)
@@ -192,7 +192,7 @@ def test_a_record_that_cannot_be_used_answers_as_the_empty_input(tmp_path, recor
     with survey_device(tmp_path, records={"wage": record}, max_epsilon=16.0) as device:
         body = device.respond(question)
         report = read_sum_report(tmp_path, survey_charge_id(question.digest))
-    plan = question.question.plan
+    plan = question.question.inquiry
     assert plan.mechanism.n_real_outputs <= int.from_bytes(body, "little") < plan.n_outputs
     assert not report["record_was_used"]
     assert "answered as if it had none" in "\n".join(describe_sum_report(report))
@@ -205,7 +205,7 @@ def test_a_value_outside_the_range_is_clipped_and_only_its_owner_is_told(tmp_pat
     with survey_device(tmp_path, records={"wage": kept(value)}, max_epsilon=16.0) as device:
         body = device.respond(question)
         report = read_sum_report(tmp_path, survey_charge_id(question.digest))
-    wave = question.question.plan.mechanism
+    wave = question.question.inquiry.mechanism
     assert 0 <= int.from_bytes(body, "little") - end <= 2 * wave.half_width
     assert report["value_was_clipped"]
     assert "counted as the nearer end" in "\n".join(describe_sum_report(report))

@@ -9,7 +9,7 @@ from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_estimate import estimate_ems
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.masked import MaskedTree, TreeCounts, estimate_tree
+from analyses.distribution.masked import MaskedTree, estimate_tree
 from analyses.distribution.plan import plan
 from analyses.distribution.protocol import ANALYSIS
 from analyses.distribution.reference import reference
@@ -17,9 +17,10 @@ from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network
 from analyses.sums.round import levels_of
+from analyses.sums.tree_counts import TreeCounts
 from cli.survival import survival_of
 from dp.cost.composition import composed_epsilon
-from dp.cost.views import VIEWS
+from dp.cost.views import ROW_UNIT, VIEWS
 from dp.draw.skellam import sample_skellam
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.wave import Wave
@@ -69,7 +70,7 @@ def test_one_row_moves_as_many_numbers_as_there_are_levels_and_another_row_at_mo
     assert {(int(v @ v), int(np.abs(v).sum())) for v in vectors} == {(n_levels, n_levels)}
     moved = [v - vectors[0] for v in vectors]
     assert max(int(v @ v) for v in moved) == max(int(np.abs(v).sum()) for v in moved)
-    replaced, added = counts.sensitivities["coalition"], counts.sensitivities["coordinator"]
+    replaced, added = (counts.sensitivities(ROW_UNIT)[view] for view in ("coalition", "coordinator"))
     assert (replaced.squared_l2, replaced.l1) == (2 * n_levels, 2 * n_levels)
     assert (added.squared_l2, added.l1) == (n_levels, n_levels)
     assert max(int(v @ v) for v in moved) == 2 * n_levels

@@ -10,7 +10,8 @@ from analyses.distribution import protocol
 from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
-from analyses.distribution.plan import WAVES, DistributionPlan, plan
+from analyses.distribution.inquiry import BINNED, WAVES
+from analyses.distribution.plan import DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
 from analyses.job.job import Job, JobError
@@ -59,7 +60,7 @@ def entropy_of(member):
     return InsecureTestEntropy(f"distribution {member}")
 
 
-@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar", "masked"])
+@pytest.mark.parametrize("method", [*WAVES, *BINNED, "tree", "haar", "masked"])
 async def test_every_method_estimates_the_distribution_of_all_rows(method):
     tables = tables_of()
     run = await run_locally(
@@ -105,7 +106,7 @@ def test_a_response_costs_the_epsilon_that_was_asked_for_in_both_views():
     for view in VIEWS:
         assert report["views"][view]["epsilon"] <= 2.0 + 1e-6
         (event,) = found.privacy_events(view)
-        assert event.truthful == found.odds.truthful
+        assert event.truthful == found.inquiry.odds.truthful
     (event,) = found.privacy_events("coordinator")
     assert event.adjacency is Adjacency.ADD_OR_REMOVE_ONE
     assert found.cost()
@@ -155,7 +156,7 @@ async def test_behind_the_gate_every_party_pays_before_a_response_leaves(method)
 async def test_responses_of_two_bytes_arrive_in_several_messages(monkeypatch):
     monkeypatch.setattr(protocol, "SLOTS_PER_MESSAGE", 64)
     run = await run_locally(job_of(buckets=256), tables_of(190, 200), entropy_of=entropy_of)
-    assert run.plan.n_outputs > 256
+    assert run.plan.inquiry.n_outputs > 256
     assert run.result["rows"] == pytest.approx(570, abs=150)
 
 
@@ -169,7 +170,7 @@ def test_rows_lie_at_random_slots_and_the_others_are_empty():
     orders = []
     for _ in range(3):
         slots = protocol.placed(found, np.arange(20), Session())
-        assert sorted(slots.tolist()) == [*range(20), *[found.empty] * 10]
+        assert sorted(slots.tolist()) == [*range(20), *[found.inquiry.empty] * 10]
         orders.append(slots.tolist())
     assert orders[0] != orders[1] != orders[2]
 
@@ -229,8 +230,8 @@ def test_columns_with_different_bounds_need_a_range_and_tables_declare_their_row
     with pytest.raises(JobError, match="different bounds"):
         plan(job, [*schemas[:2], other])
     asked = plan(job_of(range=[0.0, 150.0]), [*schemas[:2], other])
-    assert asked.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[0].tolist() == [0, 0, 32, 63, 63]
-    assert asked.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[1] == 2
+    assert asked.inquiry.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[0].tolist() == [0, 0, 32, 63, 63]
+    assert asked.inquiry.inputs_of(np.array([-1.0, 0.0, 75.0, 150.0, 180.0]))[1] == 2
     with pytest.raises(JobError, match="declare its rows"):
         plan(job, [*schemas[:2], schemas[2].model_copy(update={"rows": None})])
 
@@ -244,8 +245,8 @@ async def test_tables_without_a_row_that_shows_give_a_result():
 async def test_rows_are_randomized_on_a_finer_grid_where_one_is_asked_for():
     tables = tables_of()
     run = await run_locally(job_of(fine=256, smoothing=3), tables, entropy_of=entropy_of)
-    assert (run.plan.mechanism.n_inputs, run.plan.empty) == (256, 256)
-    assert run.plan.inputs_of(np.array([0.0, 1.0, 200.0]))[0].tolist() == [0, 1, 255]
+    assert (run.plan.mechanism.n_inputs, run.plan.inquiry.empty) == (256, 256)
+    assert run.plan.inquiry.inputs_of(np.array([0.0, 1.0, 200.0]))[0].tolist() == [0, 1, 255]
     assert len(run.result["probabilities"]) == 64
     assert wasserstein(np.array(run.result["probabilities"]), reference(list(tables.values()), run.plan)) < 0.03
 

@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 from surveys import HUB, another_session, asked, survey_question
 
-from analyses.distribution.survey import ID_BYTES, AskedQuestion, SurveyQuestion, result_of
+from analyses.distribution.estimates import estimate
+from analyses.distribution.estimates.tally import tally_of
+from analyses.distribution.questions import question_from_json, question_from_toml
+from analyses.distribution.survey import ID_BYTES, AskedQuestion, result_of
 from analyses.job.job import JobError
 from dp.cost.event_record import rdp_of
 from entropy import InsecureTestEntropy
 
 TEXT = 'record = "wage"\nrange = [0, 100]\nepsilon = 1.0\nuntil = 2100-01-01T00:00:00Z\n'
+
+METHODS = ["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar"]
 
 BAD = {
     "a range whose lower end is not below its upper one": ({"range": [5, 5]}, "range"),
@@ -25,7 +30,12 @@ BAD = {
     "one bucket": ({"buckets": 1}, "buckets"),
     "more than 2^14 buckets": ({"buckets": 16385}, "buckets"),
     "bins that do not divide": ({"method": "bins", "buckets": 100, "bins": 16}, "bins"),
-    "masked": ({"method": "masked"}, "method"),
+    "a fine grid that is no multiple": ({"fine": 257}, "fine"),
+    "a fine grid of a tree": ({"fine": 512, "method": "tree"}, "fine"),
+    "a query outside the range": ({"queries": [[50, 101]]}, "queries"),
+    "a query that is reversed": ({"queries": [[50, 40]]}, "queries"),
+    "a quantile of no level": ({"quantiles": [0.5, 1.0]}, "quantiles"),
+    "a method that does not exist": ({"method": "guess"}, "method"),
     "a time without a zone": ({"until": "2100-01-01T00:00:00"}, "until"),
     "a round beyond the rounds": ({"rounds": 2, "round": 2, "series": "x"}, "round"),
     "rounds without a series": ({"rounds": 2}, "series"),
@@ -34,17 +44,22 @@ BAD = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _few_repetitions(monkeypatch):
+    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
+
+
 @pytest.mark.parametrize(("changes", "field"), BAD.values(), ids=BAD)
 def test_what_is_no_question_is_refused_by_the_name_of_its_field(changes, field):
-    tree = SurveyQuestion.from_toml(TEXT).model_dump(mode="json") | changes
+    tree = question_from_toml(TEXT).model_dump(mode="json") | changes
     with pytest.raises(JobError, match=field):
-        SurveyQuestion.from_json(json.dumps(tree))
+        question_from_json(json.dumps(tree))
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "1" * 10_000, "[" * 5000])
 def test_other_texts_are_refused(text):
     with pytest.raises(JobError):
-        SurveyQuestion.from_json(text)
+        question_from_json(text)
     with pytest.raises(JobError):
         AskedQuestion.from_json(text)
 
@@ -52,8 +67,9 @@ def test_other_texts_are_refused(text):
 def test_the_digest_binds_every_field():
     digests = {asked().digest, asked(another_session(1)).digest, asked(asker=HUB + "-2").digest}
     changes = ({"record": "x"}, {"epsilon": 1.5}, {"buckets": 64}, {"range": (0, 99)}, {"method": "tree"})
-    digests |= {asked(**change).digest for change in (*changes, {"responses": 7}, {"smoothing": 3})}
-    assert len(digests) == 10
+    digests |= {asked(**change).digest for change in (*changes, {"responses": 7}, {"smoothing": 3}, {"fine": 64})}
+    digests |= {asked(queries=((1, 2),)).digest, asked(quantiles=(0.5,)).digest}
+    assert len(digests) == 13
     assert asked().question_id == asked().digest[:ID_BYTES]
     assert AskedQuestion.from_json(asked().canonical_json()).digest == asked().digest
 
@@ -65,38 +81,44 @@ def test_a_question_is_read_in_its_canonical_form_only():
             AskedQuestion.from_json(damaged)
 
 
-@pytest.mark.parametrize("method", ["wave", "trapezoid", "triangle", "bins", "tree", "haar"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_response_costs_the_same_in_both_views_and_at_most_what_is_asked(method):
-    plan = survey_question(method=method).plan
-    curves = {view: rdp_of(events[0]) for view, events in plan.cost().events.items()}
+    question = survey_question(method=method)
+    curves = {view: rdp_of(events[0]) for view, events in question.cost().events.items()}
     assert np.array_equal(curves["coordinator"], curves["coalition"])
-    views = plan.privacy_report()["views"]
+    views = question.privacy_report()["views"]
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 1.0
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "tree", "haar"])
+@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "tree", "haar"])
 def test_responses_travel_in_one_or_two_bytes_and_others_are_refused(method):
     for buckets in (32, 1024):
         question = asked(method=method, buckets=buckets, epsilon=8.0)
-        plan = question.question.plan
-        assert plan.body_bytes == (1 if plan.n_outputs <= 256 else 2)
-        body = question.body_of(plan.n_outputs - 1)
-        assert question.response_of(body) == plan.n_outputs - 1
+        inquiry = question.question.inquiry
+        assert inquiry.response_bytes == (1 if inquiry.n_outputs <= 256 else 2)
+        body = question.body_of(inquiry.n_outputs - 1)
+        assert question.response_of(body) == inquiry.n_outputs - 1
         for wrong in (b"", body + b"\0", bytes(3)):
             with pytest.raises(JobError, match="bytes, not"):
                 question.response_of(wrong)
-        if plan.n_outputs < 256**plan.body_bytes:
+        if inquiry.n_outputs < 256**inquiry.response_bytes:
             with pytest.raises(JobError, match="is below"):
-                question.response_of(plan.n_outputs.to_bytes(plan.body_bytes, "little"))
+                question.response_of(inquiry.n_outputs.to_bytes(inquiry.response_bytes, "little"))
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "tree", "haar"])
+def tallied(question, responses, names=()):
+    tally = tally_of(question.question.inquiry.response)
+    tally.add(responses, question.choices(names) if names else None)
+    return tally
+
+
+@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "tree", "haar"])
 def test_the_estimate_is_near_the_truth(method):
     question, entropy = asked(method=method, epsilon=4.0), InsecureTestEntropy(method)
     names = [f"d{i}" for i in range(2000)]
-    inputs = [question.question.plan.input_of(np.array([20.0 + i % 40])).value for i in range(2000)]
+    inputs = [question.question.input_of(np.array([20.0 + i % 40])).value for i in range(2000)]
     responses = np.array([question.respond(x, name, entropy) for x, name in zip(inputs, names, strict=True)])
-    found = result_of(question, responses, names)
+    found = result_of(question, tallied(question, responses, names))
     assert abs(found["mean"] - 39.5) < 4
     assert (found["responses"], found["record"]) == (2000, "wage")
 
@@ -104,15 +126,34 @@ def test_the_estimate_is_near_the_truth(method):
 def test_a_lie_moves_the_closed_mean_by_no_more_than_is_stated():
     question, entropy = asked(), InsecureTestEntropy("lies")
     responses = np.array([question.respond(i % 32, "d", entropy) for i in range(3000)])
-    wave = question.question.plan.mechanism
-    honest = result_of(question, responses)
+    wave = question.question.inquiry.mechanism
+    honest = result_of(question, tallied(question, responses))
     for lie in (0, wave.n_real_outputs - 1):
         lying = responses.copy()
         lying[np.flatnonzero(responses < wave.n_real_outputs)[0]] = lie
-        moved = abs(result_of(question, lying)["closed_mean"] - honest["closed_mean"])
+        moved = abs(result_of(question, tallied(question, lying))["closed_mean"] - honest["closed_mean"])
         assert 0 <= moved <= 1.5 * honest["gain_of_a_response"]
+
+
+def test_queries_and_quantiles_are_those_of_the_question():
+    question, entropy = (
+        asked(fine=128, epsilon=4.0, queries=((0, 50), (20, 40)), quantiles=(0.1, 0.5)),
+        InsecureTestEntropy("q"),
+    )
+    inputs = [question.question.input_of(np.array([float(i % 50)])).value for i in range(3000)]
+    assert max(inputs) == 62  # of the fine grid
+    responses = np.array([question.respond(x, "d", entropy) for x in inputs])
+    found = result_of(question, tallied(question, responses))
+    assert len(found["probabilities"]) == 32
+    assert [query[:2] for query in found["queries"]] == [[0, 50], [20, 40]]
+    assert [query[2] for query in found["queries"]] == pytest.approx([1.0, 0.4], abs=0.1)
+    assert [level for level, _ in found["quantiles"]] == [0.1, 0.5]
+    assert found["quantiles"][1][1] == pytest.approx(25, abs=3)
+    assert len(found["half_widths"]["queries"]) == len(found["half_widths"]["quantiles"]) == 2
+    none = result_of(asked(quantiles=()), tallied(asked(), np.arange(8)))
+    assert none["quantiles"] == none["half_widths"]["quantiles"] == []
 
 
 def test_the_example_is_a_question():
     text = (Path(__file__).parents[4] / "examples" / "survey.toml").read_text()
-    assert SurveyQuestion.from_toml(text).plan.body_bytes == 2
+    assert question_from_toml(text).inquiry.response_bytes == 2

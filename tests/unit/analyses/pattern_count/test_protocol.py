@@ -67,7 +67,7 @@ def exact(plan, tables):
 )
 async def test_what_is_opened_is_the_exact_counts_plus_noise_within_its_tail_bound(sizes, compute):
     tables = tables_of(sizes, rows=4000)
-    plan = plan_for(tables, epsilon=30.0, compute=compute, max_rows=5000)
+    plan = plan_for(tables, epsilon=2.0, compute=compute, max_rows=5000)
     results, _ = await run(plan, tables)
     noise = np.array(results[COORDINATOR]["counts"]) - exact(plan, tables)
     assert noise.shape == sizes

@@ -77,9 +77,10 @@ async def test_every_method_is_unbiased_and_its_standard_error_true(parameters):
     errors = np.array([result["moment"] for result in found]) - exact(plan, tables)
     stated = np.sqrt(np.mean([result["standard_error"] ** 2 for result in found]))
     assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(25)
-    assert errors.std() < 1.4 * stated
+    # Deviations of Laplace noise are estimated within 20 % (one s.d.) from so few runs.
+    assert errors.std() < 1.6 * stated
     if plan.params.method != "threshold":  # there it is an upper bound
-        assert errors.std() > 0.7 * stated
+        assert errors.std() > 0.5 * stated
 
 
 @pytest.mark.parametrize("parameters", [{}, *METHODS[:2]])

@@ -62,7 +62,7 @@ def test_without_removal_the_variance_would_be_too_much():
 def test_the_parts_of_a_member_add_up_to_its_share_at_every_level():
     noise = noise_with(mu=1000, length=1, levels=LEVELS, n_corrupt=0)
     for i, level in enumerate(LEVELS):
-        kept = noise.base_mu + sum(noise.component_mus[i:], Fraction(0))
+        kept = noise.mu * (noise.base_part + sum(noise.component_parts[i:], Fraction(0)))
         assert kept == Fraction(1000, level)
         assert noise.kept_mu(level) == 1000
 

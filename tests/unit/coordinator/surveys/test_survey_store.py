@@ -5,6 +5,7 @@ import stat
 import numpy as np
 import pytest
 
+from coordinator.surveys import store as surveys_store
 from coordinator.surveys.store import Given, Outcome, SurveyStore, SurveyStoreError
 
 ID = bytes(16)
@@ -36,7 +37,7 @@ def test_a_closed_question_takes_no_response_but_knows_those_it_has(store):
     assert store.counts(number, 4).sum() == 1
 
 
-def test_what_was_written_is_there_at_the_next_start(tmp_path):
+def test_what_was_written_is_there_at_the_next_start(tmp_path, monkeypatch):
     path = tmp_path / "surveys.sqlite"
     first = SurveyStore(path)
     asked = first.add(ID, "ada", "{}")
@@ -46,9 +47,12 @@ def test_what_was_written_is_there_at_the_next_start(tmp_path):
     again = SurveyStore(path)
     assert again.unended() == [asked]
     assert again.counts(asked.number, 3).tolist() == [4, 3, 3]
-    names, responses = again.responses(asked.number)
-    assert names == [f"d{i}" for i in range(10)]
-    assert np.array_equal(responses, np.arange(10) % 3)
+    monkeypatch.setattr(surveys_store, "ROWS_AT_ONCE", 4)
+    parts = list(again.responses(asked.number))
+    assert [len(names) for names, _ in parts] == [4, 4, 2]
+    assert [name for names, _ in parts for name in names] == [f"d{i}" for i in range(10)]
+    assert np.array_equal(np.concatenate([responses for _, responses in parts]), np.arange(10) % 3)
+    assert again.n_responses(asked.number) == 10
     again.close_question(asked.number)
     again.end(asked.number, failure="nobody")
     assert again.unended() == []

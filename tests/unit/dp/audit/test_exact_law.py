@@ -43,6 +43,7 @@ def test_skellam_masses_are_those_of_the_bessel_function(mu):
         (discrete_gaussian(7), lambda k: -(mpmath.mpf(k) ** 2) / 14),
         (discrete_gaussian(Fraction(1, 3)), lambda k: -(mpmath.mpf(k) ** 2) * 3 / 2),
         (discrete_laplace(Fraction(5, 2)), lambda k: -mpmath.mpf(abs(k)) * 2 / 5),
+        (discrete_laplace(Fraction(1, 4)), lambda k: -mpmath.mpf(abs(k)) * 4),  # the law reaches few multiples of 1/4
     ],
 )
 def test_discrete_gaussian_and_laplace_masses_are_normed_exactly(law, log_mass):

@@ -3,10 +3,9 @@ import math
 from fractions import Fraction
 
 import pytest
-from dp_accounting import DpEvent
 
 from dp.cost import composition
-from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, SkellamDpEvent, epsilon_of_rdp
+from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, DpEvent, SkellamDpEvent, epsilon_of_rdp
 from dp.cost.composition import composed_delta, composed_epsilon, renyi_epsilon
 from dp.cost.curves import renyi_curve
 from dp.cost.events import (
@@ -86,6 +85,13 @@ def test_a_delta_that_is_no_probability_is_refused(delta):
         composed_epsilon(gaussian(4), delta)
     with pytest.raises(CalibrationError, match="delta"):
         renyi_epsilon(gaussian(4), delta)
+
+
+def test_the_curve_of_an_event_is_computed_once_and_cannot_be_written_to():
+    curve = renyi_curve(gaussian(4))
+    assert renyi_curve(gaussian(4)) is curve
+    with pytest.raises(ValueError, match="read-only"):
+        curve[0] = 0.0
 
 
 def test_an_unknown_event_has_no_cost():

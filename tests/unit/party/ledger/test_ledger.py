@@ -22,6 +22,7 @@ from party.ledger.counter import Head, LedgerCounter
 from party.ledger.entry import LedgerDamagedError, LedgerError, genesis, write_entry
 from party.ledger.ledger import Ledger, open_ledger
 from party.ledger.sqlite_store import SqliteEntryStore
+from party.ledger.standing import lines_of
 
 
 @pytest.fixture
@@ -171,6 +172,40 @@ def test_no_period_spends_more_than_its_owner_has_set_while_jobs_are_running(led
         assert 0.5 < again.balance("visits").spent <= 1.0
     again.verify()
     again.close()
+
+
+def test_what_was_spent_in_all_periods_of_a_unit_is_told_together(ledger):
+    for number, period in enumerate(("2026", "2027", "2028"), start=1):
+        ledger.set_budget("visits", budget(1.0, period=period), "new year")
+        reserve(ledger, f"job-{number}", 0.01)
+        ledger.commit(f"job-{number}")
+    shown = ledger.balance("visits").as_dict()
+    together = composed_epsilon([event(0.01)] * 3, 1e-6).epsilon
+    assert shown["all_periods_epsilon"] == pytest.approx(together, rel=1e-9)
+    assert shown["all_periods_epsilon"] > shown["spent_epsilon"]
+    assert shown["periods"] == 3
+    assert any("over all 3 periods together" in line for line in lines_of(shown))
+    ledger.set_budget("visits", budget(1.0, period="2029", unit="rating"), "another unit")
+    other = ledger.balance("visits").as_dict()
+    assert (other["all_periods_epsilon"], other["periods"]) == (0.0, 0)
+
+
+def test_a_ledger_begins_once_with_all_its_first_budgets(tmp_path):
+    ledger = ledger_in(tmp_path)
+    assert ledger.is_new
+    assert ledger.begin({"visits": budget(1.0), "stays": budget(2.0)})
+    assert not ledger.is_new
+    assert not ledger.begin({"visits": budget(9.0)})
+    assert [one.budget.epsilon for one in ledger.balances()] == [2.0, 1.0]
+    ledger.close()
+
+
+def test_a_ledger_that_only_recorded_an_exact_result_is_not_new(tmp_path):
+    ledger = ledger_in(tmp_path)
+    ledger.record_exact("job-1", dataset="visits", analyst="ada", analysis="secure-sum", consent="owner")
+    assert not ledger.is_new
+    assert not ledger.begin({"visits": budget(1.0)})
+    ledger.close()
 
 
 OLD = (
@@ -544,7 +579,7 @@ def test_a_url_with_a_password_is_never_shown(tmp_path):
 
 
 def test_a_unit_other_than_the_budgets_is_refused(ledger):
-    with pytest.raises(ChargeError, match="protects one rating"):
+    with pytest.raises(ChargeError, match="this job protects the unit 'rating'"):
         reserve(ledger, "job-1", unit="rating")
     assert ledger.quote("visits", "ada", cost_of(event())).held_after < 1
 

@@ -149,3 +149,18 @@ def test_a_failure_of_my_own_rows_is_raised_as_it_is_and_ends_what_was_begun():
     assert str(ends[1]) == "my table is gone"
     assert isinstance(ends[3], PeerLostError)  # 2 derives its shares of these rows from a key
     assert left == set()
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 4])
+def test_whatever_is_begun_ahead_is_needed_and_done_by_the_last_row(n_blocks):
+    tables = tables_of(2 * n_blocks)
+
+    async def program(c, me):
+        begun, ahead = [], c.ahead
+        c.ahead = lambda work: begun.append(ahead(work)) or begun[-1]
+        async for _ in c.rows({2: 2, 1: 3}, 2 * n_blocks, mine_of(tables, me), height=2):
+            pass
+        return [task.done() and task.exception() is None for task in begun]
+
+    _, found = run_members(program)
+    assert found == {1: [True] * (1 + n_blocks), 2: [True] * (1 + n_blocks), 3: [True] * n_blocks}

@@ -45,7 +45,7 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         Installation.make_folder(config.data_dir)
     elif url is None and not config.ledger_path.exists() and not config.counter_path.exists():
         fail(
-            f"{config.name} has no ledger yet: it begins with the service, or with moiety budget set",
+            f"{config.name} has no ledger yet: restore it if it was lost; moiety budget init begins a new party's",
             ExitCode.NOT_FOUND,
         )
     ledger = open_ledger(
@@ -55,3 +55,14 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         yield ledger
     finally:
         ledger.close()
+
+
+def begin_ledger(config: "PartyConfig") -> bool:
+    """Begin a ledger with the first budgets of the configuration; return False, and change nothing, where there is one.
+
+    Raises:
+        SettingsError, LedgerError: as `opened_ledger`.
+    """
+    budgets = {table.name: table.first_budget.as_budget() for table in config.tables if table.first_budget is not None}
+    with opened_ledger(config, may_be_new=True) as ledger:
+        return ledger.begin(budgets)

@@ -1,0 +1,160 @@
+"""What an estimate needs of all responses: sums whose size does not depend on how many there are."""
+
+from typing import Protocol
+
+import numpy as np
+
+from analyses.distribution.estimates.frequencies import (
+    Floats,
+    Integers,
+    Level,
+    level_of,
+    mass_of_differences,
+    signed_of,
+    signs_by_row,
+    support_of,
+)
+from analyses.distribution.inquiry import Mechanism
+from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
+from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.wave import Wave
+
+
+class Tally(Protocol):
+    """Takes responses in parts, in any order, and is the same afterwards however they were divided.
+
+    Attributes:
+        n_responses: so many were added.
+    """
+
+    n_responses: int
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """Add responses.
+
+        Args:
+            responses: shape (n,), outputs of the mechanism.
+            choices: of the n respondents; for a wave or a direct response None.
+        """
+
+
+class CountedTally:
+    """How often each output was given: all that waves and direct responses tell, whoever gave it.
+
+    Attributes:
+        mechanism: that was answered by.
+        n_responses: so many were added.
+        counts: shape (outputs,).
+    """
+
+    def __init__(self, mechanism: Wave | DirectResponse) -> None:
+        self.mechanism = mechanism
+        self.n_responses = 0
+        n_outputs = mechanism.n_outputs if isinstance(mechanism, Wave) else mechanism.n_inputs
+        self.counts = np.zeros(n_outputs, dtype=np.int64)
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """See `Tally`."""
+        self.add_counts(np.bincount(responses, minlength=len(self.counts)))
+
+    def add_counts(self, counts: Integers) -> None:
+        """Add responses of which so many are each output, shape (outputs,)."""
+        self.counts += counts
+        self.n_responses += int(counts.sum())
+
+
+class SupportTally:
+    """How many responses support each input of a frequency oracle.
+
+    Attributes:
+        n_responses: so many were added.
+        support: shape (inputs,).
+    """
+
+    def __init__(self, oracle: DirectResponse | HashedResponse) -> None:
+        self.n_responses = 0
+        self.support = np.zeros(oracle.n_inputs, dtype=np.int64)
+        self._oracle = oracle
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """See `Tally`."""
+        self.support += support_of(self._oracle, responses, choices)
+        self.n_responses += len(responses)
+
+    @property
+    def level(self) -> Level:
+        """The frequencies of the inputs."""
+        return level_of(self._oracle, self.support, self.n_responses)
+
+
+class TreeTally:
+    """The tallies of all levels of a tree.
+
+    Attributes:
+        n_responses: so many were added.
+    """
+
+    def __init__(self, tree: HierarchicalResponse) -> None:
+        self.n_responses = 0
+        self._tallies = [SupportTally(oracle) for oracle in tree.oracles]
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """See `Tally`."""
+        assert choices is not None
+        levels = choices.levels(len(self._tallies))
+        for level, tally in enumerate(self._tallies):
+            at = levels == level
+            tally.add(responses[at], choices.among(at))
+        self.n_responses += len(responses)
+
+    @property
+    def levels(self) -> list[Level]:
+        """The frequencies of the nodes of each level, from below the root down to the inputs."""
+        return [tally.level for tally in self._tallies]
+
+
+class HaarTally:
+    """The sums of signs of each row, at every height.
+
+    Attributes:
+        n_responses: so many were added.
+    """
+
+    def __init__(self, mechanism: HaarResponse) -> None:
+        self.n_responses = 0
+        self._mechanism = mechanism
+        self._oracles = [mechanism.oracle(height) for height in range(1, mechanism.n_heights + 1)]
+        self._sums = [np.zeros(oracle.n_rows) for oracle in self._oracles]
+        self._n_of_heights = np.zeros(mechanism.n_heights, dtype=np.int64)
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """See `Tally`."""
+        assert choices is not None
+        levels = choices.levels(self._mechanism.n_heights)
+        for level, oracle in enumerate(self._oracles):
+            at = levels == level
+            self._sums[level] += signs_by_row(oracle, responses[at], choices.among(at))
+        self._n_of_heights += np.bincount(levels, minlength=len(self._oracles))
+        self.n_responses += len(responses)
+
+    @property
+    def frequencies(self) -> Floats:
+        """See `analyses.distribution.estimates.frequencies.haar_frequencies`."""
+        signed = [
+            signed_of(oracle, sums, int(n))
+            for oracle, sums, n in zip(self._oracles, self._sums, self._n_of_heights, strict=True)
+        ]
+        return mass_of_differences(self._mechanism, signed)
+
+
+def tally_of(mechanism: Mechanism) -> CountedTally | SupportTally | TreeTally | HaarTally:
+    """Return the empty tally of a mechanism."""
+    match mechanism:
+        case Wave() | DirectResponse():
+            return CountedTally(mechanism)
+        case HashedResponse():
+            return SupportTally(mechanism)
+        case HierarchicalResponse():
+            return TreeTally(mechanism)
+    return HaarTally(mechanism)

@@ -1,0 +1,95 @@
+"""The coordinator's side of a question to devices: from each opened sum to the next model, and the answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from analyses.matrix_factorization.devices.question import (
+    NAME,
+    DeviceRounds,
+    FactorQuestion,
+    factor_round_config,
+    rounds_of,
+)
+from analyses.matrix_factorization.devices.record import PRIOR
+from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
+from analyses.sums.asked import AskedQuestion
+from analyses.sums.round import members_of, participation
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.transcript import RoundId
+
+
+class AskedFactors(AskedQuestion):
+    """A matrix factorization that is being asked; see `analyses.sums.asked.AskedQuestion`.
+
+    Args:
+        question: of the analyst.
+        session: a text that never repeats.
+        identities: of all members that the coordinator knows, name to Ed25519 key.
+
+    Raises:
+        JobError: the question cannot be answered; the text names the field.
+    """
+
+    def __init__(self, question: FactorQuestion, session: str, identities: Mapping[str, bytes]) -> None:
+        self._question, self._session = question, session
+        self._members = members_of(question.members, identities)
+        self._rounds = rounds_of(question, len(self._members))
+        self._improved = HorizontalRounds(self._rounds.plan, Estimates(PRIOR))
+        self._participation: list[dict[str, Any]] = []
+        self.analysis, self.stage_s, self.attempts = NAME, question.stage_s, question.attempts
+        self.n_rounds = self._rounds.n_rounds
+        self.config(0, 0)
+
+    @property
+    def rounds(self) -> DeviceRounds:
+        """All that is public about the rounds."""
+        return self._rounds
+
+    def config(self, number: int, attempt: int) -> RoundConfig:
+        """See `AskedQuestion`."""
+        return factor_round_config(self._rounds, RoundId(self._session, number, attempt), self._members)
+
+    def public_input(self, number: int) -> bytes:
+        """See `AskedQuestion`: the question, and the model that the rounds before have led to."""
+        return self._rounds.public_input(number, self._improved.model)
+
+    def take(self, config: RoundConfig, opened: OpenedSum) -> bytes:
+        """See `AskedQuestion`."""
+        kept = self._rounds.noise(config.round_id.number).remove_surplus(opened)
+        self._improved.improve(np.asarray(kept.integers(), dtype=np.int64))
+        self._participation.append(participation(opened, config))
+        self.n_opened += 1
+        return self._outcome() if self.is_over else b""
+
+    def end_early(self, reason: str) -> bytes:
+        """See `AskedQuestion`: the last opened model is the result."""
+        self.ended_early_because = reason
+        return self._outcome()
+
+    def answer(self) -> dict[str, Any]:
+        """Return the model on its lattice, who was in which round, and the privacy cost of all rounds."""
+        question, result = self._question, self._improved.result()
+        model = result.model
+        return {
+            "analysis": NAME,
+            "setting": "local",
+            "of": "items",
+            "record": question.record,
+            "items_digest": question.items_digest,
+            "offsets": model.offsets_q.tolist(),
+            "vectors": model.vectors_q.tolist(),
+            "units": model.units,
+            "centre": question.middle,
+            "bounds": list(question.bounds),
+            "rank": self._rounds.plan.rank,
+            "rounds_planned": self.n_rounds,
+            "rounds": self._participation,
+            "ended_early_because": self.ended_early_because,
+            "privacy": self._rounds.privacy_report(),
+        }
+
+    def _outcome(self) -> bytes:
+        return self._rounds.broadcast.write(self.n_opened, self._improved.result().model)

@@ -1,0 +1,27 @@
+"""The answer of a matrix factorization over devices as text for people."""
+
+from typing import Any
+
+from dp.cost.report import describe
+
+
+def lines(answer: dict[str, Any]) -> list[str]:
+    """Return the text of an answer: how large the model is, who was in each round, what it costs."""
+    offsets, units, rounds, planned = answer["offsets"], answer["units"], answer["rounds"], answer["rounds_planned"]
+    found = [
+        f"matrix factorization of {answer['record']} over devices: {len(offsets)} items, rank {answer['rank']}",
+        f"rounds opened: {len(rounds)} of {planned}",
+    ]
+    for number, one in enumerate(rounds):
+        lost = ", ".join(f"{name} ({stage})" for name, stage in one["vanished"].items())
+        found.append(f"  round {number}: {len(one['survivors'])} devices" + (f"; not in it: {lost}" if lost else ""))
+    if answer["ended_early_because"] is not None:
+        found.append(
+            f"round {len(rounds)} was not opened: {answer['ended_early_because']}. Devices whose vectors had left have "
+            "paid for it all the same; the model is that of the rounds before"
+        )
+    found.append(
+        f"offsets about {answer['centre']:g}: from {min(offsets) / units:+.3f} to {max(offsets) / units:+.3f} "
+        "(vectors and all values: --format json)"
+    )
+    return [*found, *describe(answer["privacy"], "members")]

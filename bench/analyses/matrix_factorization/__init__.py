@@ -1,0 +1,11 @@
+"""Matrix factorization: errors at equal true privacy, for each figure of [SGDMF22], and what is claimed of them."""
+
+from collections.abc import Callable, Iterator
+
+from bench.analyses.matrix_factorization import figures, tables
+from bench.analyses.table import Row
+
+
+def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
+    """Return what is measured, part by part."""
+    return {**tables.parts(), **figures.parts()}

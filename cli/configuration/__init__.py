@@ -1,0 +1,1 @@
+"""What commands read before they do anything: the configuration of a party, and its ledger."""

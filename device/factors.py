@@ -1,0 +1,226 @@
+"""A device in a matrix factorization: one user's ratings in a series of masked sums, paid for round by round.
+
+Before its first message the device holds the cost of every round that is still to come in its ledger; each round is
+committed before the record is read and the masked vector leaves. A device that was stopped, or that missed rounds,
+holds the rest again when it is next invited, and takes part from there on: each round is bound to its own model, its
+own keys and its own charge, and nothing of another round is needed. What it holds is given back when the series is
+over, or when it has heard of no further round for as long as one can take.
+
+The model that the series comes to is kept for the device's own recommendations.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from analyses.job.job import JobError
+from analyses.matrix_factorization.devices.question import (
+    NAME,
+    DeviceRounds,
+    factor_round_config,
+    read_public_input,
+    rounds_of,
+)
+from analyses.matrix_factorization.devices.record import UsedRatings, device_vector
+from analyses.matrix_factorization.model import FactorModel
+from device.budget import DeviceBudget, cost_of
+from device.models import KeptModel, keep_model
+from device.ratings import KeptRatings
+from device.report import write_factor_report
+from dp.cost.job_cost import JobCost
+from dp.cost.views import MEMBER_UNIT
+from entropy import Entropy
+from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.errors import PolicyRefusalError
+from mpc.secagg.stage import Stage
+from party.ledger.books import ChargeError
+from party.ledger.entry import LedgerError
+from transport.sum_codec import Invitation
+
+STAGES = 5
+"""Stages of a round; each lasts at most the question's `stage_s`."""
+
+Integers = NDArray[np.int64]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class FactorDevice:
+    """The part of a device that answers matrix factorizations.
+
+    Attributes:
+        name: of the device.
+        ratings: what it keeps, by name; read anew for each round.
+        budget: its ledger; without one it answers nothing.
+        entropy: where its noise comes from.
+        data_dir: where reports and models are kept; None for none.
+        largest_epsilon: of all rounds of a question together, in the worst view, at the budget's delta; None for no
+            limit but the budget's.
+    """
+
+    name: str
+    ratings: Mapping[str, KeptRatings]
+    budget: DeviceBudget | None
+    entropy: Entropy
+    data_dir: Path | None = None
+    largest_epsilon: float | None = None
+    _held: dict[str, threading.Timer] = field(default_factory=dict, init=False, repr=False)
+
+    def entered(self, invitation: Invitation) -> "FactorRound | None":
+        """Return the round that an invitation is to; None where its question is of another kind.
+
+        Raises:
+            JobError: the question cannot be read, or no rounds follow from it.
+            PeerViolationError: the model is of another round, or off the lattice.
+        """
+        found = read_public_input(invitation.public_input)
+        if found is None:
+            return None
+        question, written = found
+        if question.record not in self.ratings:
+            raise JobError(f"record: {self.name} declares no ratings {question.record}")
+        config = invitation.config
+        rounds = rounds_of(question, config.n_members)
+        self._check_round(rounds, config)
+        model = rounds.model_before(config.round_id.number, written)
+        return FactorRound(self, rounds, config, model, self.ratings[question.record])
+
+    def _check_round(self, rounds: DeviceRounds, config: RoundConfig) -> None:
+        identities = {entry.name: entry.identity_public for entry in config.roster}
+        if factor_round_config(rounds, config.round_id, identities).digest != config.digest:
+            what = "the round does not match its question: do both sides run the same version?"
+            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
+
+    def hold(self, rounds: DeviceRounds, config: RoundConfig) -> None:
+        """Hold the cost of a round and of all that follow it.
+
+        Raises:
+            PolicyRefusalError: all rounds together cost more than the owner allows.
+            BudgetExhaustedError: what is left does not cover the rounds to come.
+            ChargeError, LedgerError: there is no budget, its delta is smaller, or it cannot be written.
+        """
+        if self.budget is None:
+            raise ChargeError(f"{self.name} keeps no privacy ledger, so it takes part in no noisy sum")
+        delta = self.budget.check_delta(rounds.question)
+        epsilon = cost_of_all(rounds).epsilon(delta).epsilon
+        if self.largest_epsilon is not None and epsilon > self.largest_epsilon:
+            what = f"epsilon is {epsilon:.3g} at delta {delta:g}, of all rounds in the worst view; "
+            raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what + f"at most {self.largest_epsilon:g} here")
+        session, number = config.round_id.session, config.round_id.number
+        self._hears_of(session)
+        costs = {other: cost_of(rounds.noise(other)) for other in range(number, rounds.n_rounds)}
+        self.budget.hold_rounds(session, costs, NAME)
+
+    def commit(self, config: RoundConfig) -> None:
+        """Make the cost of a round spent; see `DeviceBudget.commit_round`."""
+        assert self.budget is not None
+        self.budget.commit_round(config.round_id.session, config.round_id.number)
+
+    def leave(self, rounds: DeviceRounds, config: RoundConfig, *, is_over: bool) -> None:
+        """Give back what is held for later rounds: now where there are none, else after a silence."""
+        session = config.round_id.session
+        self._hears_of(session)
+        if is_over:
+            self._give_back(session, "the series is over")
+            return
+        question = rounds.question
+        silence_s = STAGES * question.stage_s * (question.attempts + 1)
+        timer = threading.Timer(silence_s, self._give_back, (session, "no further round was heard of"))
+        timer.daemon = True
+        self._held[session] = timer
+        timer.start()
+
+    def close(self) -> None:
+        """Forget what is held in silence; the next start gives it back."""
+        for session in tuple(self._held):
+            self._hears_of(session)
+
+    def _hears_of(self, session: str) -> None:
+        if (timer := self._held.pop(session, None)) is not None:
+            timer.cancel()
+
+    def _give_back(self, session: str, reason: str) -> None:
+        if self.budget is None:
+            return
+        try:
+            self.budget.release_rounds(session, reason)
+        except LedgerError as error:
+            _log.error("reservation kept", member=self.name, session=session, reason=str(error))
+
+
+@dataclass(frozen=True)
+class FactorRound:
+    """One round of one question; see `device.answered_round.AnsweredRound`.
+
+    Attributes:
+        device: whose.
+        rounds: of the question.
+        config: of the attempt.
+        model: that the round starts from, checked; None for round 0.
+        kept: the user's ratings; not read yet.
+    """
+
+    device: FactorDevice
+    rounds: DeviceRounds
+    config: RoundConfig
+    model: FactorModel | None
+    kept: KeptRatings
+
+    def admit(self) -> None:
+        """See `AnsweredRound`."""
+        self.kept.declared.check(self.rounds.question)
+        self.device.hold(self.rounds, self.config)
+
+    def commit(self) -> None:
+        """See `AnsweredRound`."""
+        self.device.commit(self.config)
+
+    def contribute(self, seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
+        """See `AnsweredRound`."""
+        number, declared = self.config.round_id.number, self.kept.declared
+        used = self.kept.used()
+        vector = device_vector(self.rounds, number, self.model, declared, used)
+        noise = self.rounds.noise(number).draw(self.device.entropy, seeds)
+        self._report(used)
+        return vector, noise
+
+    def leave(self, outcome: bytes) -> None:
+        """See `AnsweredRound`: keep the model that the series came to."""
+        self.device.leave(self.rounds, self.config, is_over=bool(outcome))
+        if outcome and self.device.data_dir is not None:
+            log = _log.bind(member=self.device.name, round=str(self.config.round_id))
+            try:
+                model = KeptModel.released(self.rounds, outcome)
+                path = keep_model(self.device.data_dir, self.config.round_id.session, model)
+                log.info("kept the model", path=str(path))
+            except (PeerViolationError, OSError, ValueError) as error:
+                log.error("model not kept", reason=str(error))
+
+    def _report(self, used: UsedRatings) -> None:
+        """Store the private report. An error does not fail the round, because others would learn about this device."""
+        device = self.device
+        if device.data_dir is None or device.budget is None:
+            return
+        try:
+            write_factor_report(device.data_dir, self.rounds, self.config, used, device.budget.standing())
+        except (OSError, ValueError, LedgerError) as error:
+            _log.error("report not kept", member=device.name, round=str(self.config.round_id), reason=str(error))
+
+
+def cost_of_all(rounds: DeviceRounds) -> JobCost:
+    """Return what all rounds of a question cost a device."""
+    releases = rounds.plan.releases
+    return JobCost.of(
+        lambda view: tuple(chain.from_iterable(noise.events(view) for noise in releases)),
+        MEMBER_UNIT,
+        rounds.topology.n_corrupt,
+    )

@@ -1,0 +1,37 @@
+"""`moiety demo factor-devices`, `moiety sum` and `moiety device recommend` as a user runs them: real processes."""
+
+import json
+import subprocess
+
+import pytest
+from commands import moiety
+
+
+@pytest.mark.slow
+def test_killed_devices_leave_one_model_for_all_and_nothing_running(tmp_path):
+    folder = tmp_path / "kept"
+    done = moiety(
+        "demo", "factor-devices", "--devices", 6, "--killed", 2, "--seed", 5, "--keep", folder, "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["is_consistent"]
+    assert len(outcome["killed_after_s"]) == 2
+    answer = outcome["answer"]
+    assert len(answer["rounds"]) == answer["rounds_planned"] == 3
+    assert all(len(one["survivors"]) >= 4 for one in answer["rounds"])
+    assert outcome["n_kept"] >= 1
+    assert str(folder) not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    config = folder / "services" / f"{outcome['recommending']}.toml"
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(answer))
+    options = ("--config", config, "--top", 3, "--format", "json")
+    kept = moiety("device", "recommend", *options)
+    brought = moiety("device", "recommend", *options, "--model", path)
+    found = [(one["item"], one["rating"]) for one in json.loads(kept.stdout)]
+    assert found == [tuple(one) for one in outcome["recommended"]]
+    assert json.loads(brought.stdout) == json.loads(kept.stdout)
+    rated = {item for item, _ in json.loads(config.with_suffix(".json").read_text())["ratings"]}
+    assert not rated & {item for item, _ in found}
+    report = moiety("device", "report", "--config", config)
+    assert len(report.stdout.split()) == 3

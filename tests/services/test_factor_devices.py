@@ -1,0 +1,231 @@
+"""A matrix factorization over devices by real gRPC: rounds in a row, devices that vanish and return, lies about V."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from deadlines import SKIPPED_S, until
+from factor_devices import Contributions, ask_factors, factor_question, made_up_records, rounds_in, with_ratings
+from sum_federation import answer_of, reason_of, sum_federation
+
+from analyses.matrix_factorization.devices.question import rounds_of
+from device.budget import series_charge_id
+from device.models import newest_model
+from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
+from mpc.secagg.messages import MaskedInput
+from mpc.transcript import RoundId
+from party.ledger.books import JobState
+from transport.aggregation import RoundStep
+from transport.sum_codec import Invitation, StageReport, SumResult, SumRetry
+
+NO_ROUND = RoundId("", 0, 0)
+
+
+async def start_all(federation, records, without=(), **changes):
+    federation.silent |= set(without)
+    for name in federation.names:
+        if name not in without:
+            federation.start(await answering(federation, name, records[name], **changes))
+
+
+async def answering(federation, name, record, **changes):
+    device = await federation.device(name, **changes)
+    return with_ratings(device, record, federation.folder / name)
+
+
+class StoppedBefore:
+    """Calls of a member that is stopped when its masked vector of a round is due, and then started again."""
+
+    def __init__(self, federation, name, client, number, start_again):
+        self.fetch, self._client = client.fetch, client
+        self._federation, self._name, self._number, self._start_again = federation, name, number, start_again
+        self._restarts = []
+
+    async def answer(self, message):
+        if isinstance(message, MaskedInput) and message.round_id.number == self._number:
+            self._federation.left.add((self._name, message.round_id))
+            self._restarts.append(asyncio.create_task(self._start_again()))
+            await asyncio.Event().wait()
+        await self._client.answer(message)
+
+
+class GoneAfter:
+    """Calls of a member that hangs for good after a round."""
+
+    def __init__(self, federation, name, client, number):
+        self.answer, self._client = client.answer, client
+        self._federation, self._name, self._number = federation, name, number
+
+    async def fetch(self, step, last=NO_ROUND):
+        if step is RoundStep.INVITATION and last.session and last.number == self._number:
+            self._federation.silent.add(self._name)
+            await asyncio.Event().wait()
+        return await self._client.fetch(step, last)
+
+
+async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_vanish_and_return(tmp_path, monkeypatch):
+    """walker-2 is stopped within round 1 and started again; walker-4 goes between rounds 0 and 1, for good."""
+    contributions = Contributions(monkeypatch)
+    asked = factor_question(stage_s=SKIPPED_S)
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+
+        async def start_again():
+            await federation.kill("walker-2")
+            federation.start(await answering(federation, "walker-2", records["walker-2"]))
+
+        await start_all(federation, records, without=("walker-2", "walker-4"))
+        stopped = StoppedBefore(federation, "walker-2", await federation.client("walker-2"), 1, start_again)
+        gone = GoneAfter(federation, "walker-4", await federation.client("walker-4"), 0)
+        for name, client in (("walker-2", stopped), ("walker-4", gone)):
+            federation.start(await answering(federation, name, records[name], client=client))
+        heard = await ask_factors(federation, asked)
+        answer = answer_of(heard[-1])
+        assert [r.stage for r in heard[:2]] == ["advertise keys, round 0", "share keys, round 0"]
+        assert rounds_in(answer) == [
+            list(federation.names),
+            ["walker-1", "walker-3", "walker-5"],
+            ["walker-1", "walker-2", "walker-3", "walker-5"],
+        ]
+        assert answer["rounds"][1]["vanished"] == {"walker-2": "masked input", "walker-4": "advertise keys"}
+        reference = contributions.reference(asked, records, rounds_in(answer))
+        assert answer["offsets"] == reference.offsets_q.tolist()
+        assert answer["vectors"] == reference.vectors_q.tolist()
+        assert answer["ended_early_because"] is None
+        for name in ("walker-1", "walker-2"):
+            await until(lambda name=name: list((tmp_path / name / "models").glob("[!.]*.json")))
+            assert np.array_equal(newest_model(tmp_path / name, "films").model.vectors_q, reference.vectors_q)
+
+
+async def test_too_few_in_a_later_round_end_the_series_with_the_last_opened_model(tmp_path, monkeypatch):
+    contributions = Contributions(monkeypatch)
+    asked = factor_question(stage_s=SKIPPED_S, attempts=2)
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+        devices = {}
+        for place, name in enumerate(federation.names):
+            client = await federation.client(name)
+            client = GoneAfter(federation, name, client, 1) if place < 3 else client
+            devices[name] = await answering(federation, name, records[name], client=client)
+            federation.start(devices[name])
+        heard = await ask_factors(federation, asked)
+        answer = answer_of(heard[-1])
+        assert [type(h) for h in heard if not isinstance(h, StageReport)] == [SumRetry, SumResult]
+        assert rounds_in(answer) == [list(federation.names)] * 2
+        assert "only 2 members answered at stage advertise keys" in answer["ended_early_because"]
+        reference = contributions.reference(asked, records, rounds_in(answer))
+        assert answer["vectors"] == reference.vectors_q.tolist()
+        await until(lambda: list((tmp_path / "walker-5" / "models").glob("[!.]*.json")))
+        assert np.array_equal(newest_model(tmp_path / "walker-5", "films").model.vectors_q, reference.vectors_q)
+        standing = devices["walker-5"].budget.standing()
+        assert (standing["committed_jobs"], standing["reserved_jobs"]) == (2, 0)
+
+
+async def test_too_few_in_the_first_round_are_a_failure(tmp_path):
+    async with sum_federation(tmp_path) as federation:
+        await start_all(federation, made_up_records(federation.names), without=federation.names[1:])
+        heard = await ask_factors(federation, factor_question(stage_s=SKIPPED_S))
+        assert "only 1 members answered at stage advertise keys" in reason_of(heard[-1])
+
+
+class Deceived:
+    """Calls of a member to whom the coordinator sends another public input from some round on."""
+
+    def __init__(self, client, change, number):
+        self.answer, self._client, self._change, self._number = client.answer, client, change, number
+        self.inputs = {}
+
+    async def fetch(self, step, *args):
+        message = await self._client.fetch(step, *args)
+        if step is RoundStep.INVITATION and isinstance(message, Invitation):
+            number = message.config.round_id.number
+            self.inputs[number] = message.public_input
+            if number == self._number:
+                return Invitation(message.config, self._change(self.inputs))
+        return message
+
+
+def other_value(inputs):
+    """One lattice point more or less."""
+    return inputs[1][:-4] + bytes([inputs[1][-4] ^ 1]) + inputs[1][-3:]
+
+
+@pytest.mark.parametrize(
+    ("change", "number", "words"),
+    [
+        (other_value, 1, "public input that differs from ours"),
+        (lambda inputs: inputs[1], 2, "broadcast the offsets and vectors of another round"),
+        (lambda inputs: inputs[1][:-4] + b"\xff\xff\xff\x7f", 1, "not on the plan's lattice"),
+        (lambda inputs: inputs[1][:-4], 1, "cannot be read"),
+    ],
+    ids=["another V", "V of another round", "off the lattice", "cut off"],
+)
+async def test_a_device_that_is_sent_another_model_leaves_before_its_record_is_read(
+    tmp_path, capsys, monkeypatch, change, number, words
+):
+    contributions = Contributions(monkeypatch)
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+        await start_all(federation, records, without=("walker-1",))
+        client = Deceived(await federation.client("walker-1"), change, number)
+        device = await answering(federation, "walker-1", records["walker-1"], client=client)
+        federation.start(device)
+        await ask_factors(federation, factor_question(stage_s=SKIPPED_S))
+        await until(lambda: any(r.number == number for n, r in federation.left if n == "walker-1"))
+        assert ("walker-1", number) not in contributions.of
+        session = next(r.session for _, r in federation.left)
+        charge = device.budget._ledger.charge(series_charge_id(session, f"{number}-0"))
+        assert charge.state is not JobState.COMMITTED
+    assert words in capsys.readouterr().out
+
+
+async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_another_model(
+    tmp_path, capsys, monkeypatch
+):
+    """The coordinator does not mind: the members find out by the digests that each has signed."""
+    receive = CollectingAdvertisements.receive
+
+    def look_away(stage, ad):
+        stage.input_digest = ad.input_digest
+        receive(stage, ad)
+
+    monkeypatch.setattr(CollectingAdvertisements, "receive", look_away)
+    contributions = Contributions(monkeypatch)
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+        await start_all(federation, records, without=("walker-1",))
+        client = Deceived(await federation.client("walker-1"), other_value, 1)
+        federation.start(await answering(federation, "walker-1", records["walker-1"], client=client))
+        answer = answer_of((await ask_factors(federation, factor_question(stage_s=SKIPPED_S)))[-1])
+    assert len(answer["rounds"]) == 1
+    assert {number for _, number in contributions.of} == {0}
+    assert capsys.readouterr().out.count("has signed a public input that differs from ours") == 5
+
+
+async def test_all_rounds_are_held_before_the_first_message_and_each_is_committed_before_its_vector(
+    tmp_path, monkeypatch
+):
+    async with sum_federation(tmp_path) as federation:
+        records = made_up_records(federation.names)
+        await start_all(federation, records, without=("walker-1",))
+        device = await answering(federation, "walker-1", records["walker-1"])
+        seen = []
+        answer = device.client.answer
+
+        async def note(message):
+            standing = device.budget.standing()
+            seen.append((type(message).__name__, standing["committed_jobs"], standing["reserved_jobs"]))
+            await answer(message)
+
+        device.client.answer = note
+        federation.start(device)
+        answer_of((await ask_factors(federation, factor_question()))[-1])
+        assert [one for one in seen if one[0] in ("Advertisement", "MaskedInput")] == [
+            ("Advertisement", 0, 3),
+            ("MaskedInput", 1, 2),
+            ("Advertisement", 1, 2),
+            ("MaskedInput", 2, 1),
+            ("Advertisement", 2, 1),
+            ("MaskedInput", 3, 0),
+        ]
+        assert rounds_of(factor_question(), 5).n_rounds == 3

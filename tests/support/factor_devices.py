@@ -1,0 +1,125 @@
+"""Devices with ratings: made-up records, a question about them, and devices that answer it."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import numpy as np
+from deadlines import GENEROUS_S
+from rating_tables import made_up
+
+from analyses.job.ratings import digest_of_items
+from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
+from analyses.matrix_factorization.devices.record import PRIOR, DeclaredRatings, RatedItems, device_vector
+from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
+from device.factors import FactorDevice, FactorRound
+from device.ratings import KeptRatings
+from entropy import SystemEntropy
+from mpc.secagg.opened_sum import OpenedSum
+from mpc.secagg.secret.surplus import n_opened_by
+from mpc.secagg.vector.group import RingGroup
+from service.identity import Role
+from transport.aggregation_client import watch_sum
+from transport.sum_codec import StageReport
+
+N_ITEMS, PER_USER = 12, 6
+BOUNDS = (-3.0, 3.0)
+DECLARED = DeclaredRatings(N_ITEMS, *BOUNDS, most=N_ITEMS)
+
+
+def factor_question(**changes) -> FactorQuestion:
+    fields = {
+        "analysis": "matrix-factorization",
+        "record": "films",
+        "items": N_ITEMS,
+        "items_digest": digest_of_items(N_ITEMS),
+        "ratings_per_user": PER_USER,
+        "lower": BOUNDS[0],
+        "upper": BOUNDS[1],
+        "rank": 2,
+        "rounds": 2,
+        "stage_s": GENEROUS_S,
+        "attempts": 1,
+        "privacy": {"epsilon": 8.0, "delta": 1e-6},
+    }
+    return FactorQuestion.model_validate({**fields, **changes})
+
+
+def made_up_records(names, seed=1) -> dict[str, RatedItems]:
+    """Device to its user's ratings."""
+    ratings, _ = made_up(len(names), N_ITEMS, PER_USER, seed=seed)
+    found = {}
+    for place, name in enumerate(names):
+        own = slice(ratings.starts[place], ratings.starts[place + 1])
+        found[name] = RatedItems(tuple(map(str, ratings.columns[own])), ratings.deviations[own].copy())
+    return found
+
+
+def with_ratings(device, record: RatedItems, folder=None, **changes):
+    """The same device, which also answers matrix factorizations."""
+    kept = KeptRatings(DECLARED, lambda: record)
+    fields = {
+        "name": device.name,
+        "ratings": {"films": kept},
+        "budget": device.budget,
+        "entropy": SystemEntropy(),
+        "data_dir": folder,
+    }
+    return replace(device, factors=FactorDevice(**{**fields, **changes}))
+
+
+async def ask_factors(federation, asked: FactorQuestion, on_report=lambda report: None) -> list:
+    """All that an analyst hears of a question, its result or failure last."""
+    heard = []
+    async with federation.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
+        async for happening in watch_sum("hub", channel, asked.canonical_json()):
+            heard.append(happening)
+            if isinstance(happening, StageReport) and (got := on_report(happening)) is not None:
+                await got
+    return heard
+
+
+class Contributions:
+    """What devices contribute: noted as it leaves the record, before it is masked."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.of: dict[tuple[str, int], tuple[np.ndarray, np.ndarray, tuple[bytes, ...]]] = {}
+        original = FactorRound.contribute
+
+        def contribute(answered, seeds):
+            values, noise = original(answered, seeds)
+            self.of[answered.device.name, answered.config.round_id.number] = values, noise, tuple(seeds)
+            return values, noise
+
+        monkeypatch.setattr(FactorRound, "contribute", contribute)
+
+    def reference(self, asked: FactorQuestion, records, survivors_of_round):
+        """The result in one process: from the records, and from the noise that the devices have drawn."""
+        rounds = rounds_of(asked, len(records))
+        improved = HorizontalRounds(rounds.plan, Estimates(PRIOR))
+        names = list(records)
+        for number, survivors in enumerate(survivors_of_round):
+            noise, total, seeds = rounds.noise(number), 0, {}
+            n_opened = n_opened_by(noise.levels, len(survivors))
+            for name in survivors:
+                values, drawn, chain = self.of[name, number]
+                kept = KeptRatings(DECLARED, lambda name=name: records[name])
+                expected = device_vector(rounds, number, improved.model, DECLARED, kept.used())
+                assert np.array_equal(values, expected)
+                total = total + values + drawn
+                seeds[names.index(name) + 1] = chain[:n_opened]
+            group = RingGroup(62)
+            opened = OpenedSum(group, group.encode(total), tuple(seeds), {}, {}, (), seeds if n_opened else {})
+            improved.improve(np.asarray(noise.remove_surplus(opened).integers(), dtype=np.int64))
+        return improved.result().model
+
+
+def rounds_in(answer: dict) -> list[list[str]]:
+    """The survivors of each round."""
+    return [one["survivors"] for one in answer["rounds"]]
+
+
+def record_file(path, rated: RatedItems) -> None:
+    """Write a record as a device reads it."""
+    pairs = [[item, value] for item, value in zip(rated.items, rated.values.tolist(), strict=True)]
+    path.write_text(json.dumps({"ratings": pairs}))

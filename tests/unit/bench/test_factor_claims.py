@@ -1,0 +1,112 @@
+"""Verdicts on the figures of matrix factorization, and what its measurements at equal cost rest on."""
+
+import numpy as np
+import pytest
+
+from bench.analyses.claims import verdicts
+from bench.analyses.matrix_factorization import figures, tables
+from bench.analyses.table import Row
+from bench.utility import descents, factor_peers, factor_speed
+from bench.utility.descents import Positive, tuned
+
+
+def row(figure, what, private, epsilon=8.0, **others):
+    return Row(figures.analysis(figure), f"data: {what}", epsilon, figures.METRIC, private=private, others=others)
+
+
+def verdict(rows, text):
+    (found,) = [v for v in verdicts(rows) if text in v.claim]
+    return found
+
+
+def test_a_claim_about_a_figure_is_judged_by_that_figures_rows():
+    clipped = {figures.CLIP: 0.9}
+    assert verdict([row(4, "unit rating, s = 1", 0.8, **clipped)], "clipped gradients, unit rating").holds
+    worse = [row(4, "unit rating, s = 1", 1.0, **clipped), row(9, "unit rating, s = 1", 0.1, **clipped)]
+    found = verdict(worse, "clipped gradients, unit rating")
+    assert found.holds is False
+    assert "1 to 0.9" in found.numbers
+    assert verdict(worse, "clipped gradients, unit user").holds is None
+
+
+def test_rounds_are_compared_with_fewer_and_with_more_of_them():
+    def of(errors):
+        return [
+            row(6, f"unit rating, s = 10, random, T = {t}, T' = {local}", error)
+            for (t, local), error in zip(figures.ROUNDS, errors, strict=True)
+        ]
+
+    assert verdict(of((1.0, 0.9, 1.1)), "several local steps").holds
+    assert not verdict(of((0.8, 0.9, 1.1)), "several local steps").holds
+    assert not verdict(of((1.0, 0.9, 0.8)), "several local steps").holds
+
+
+def test_more_devices_that_drop_out_are_compared_at_one_epsilon():
+    rows = [
+        row(10, f"unit user, {dropped}, omega 0.3", error, epsilon, **{figures.GD_DR: 1.0, figures.STAGE_1: 1.1})
+        for epsilon, errors in ((8.0, (0.9, 0.95)), (2.0, (1.2, 1.3)))
+        for dropped, error in zip(("0% drop out", "20% drop out"), errors, strict=True)
+    ]
+    assert verdict(rows, "a little more error").holds
+    assert "2 of 4" in verdict(rows, "less error than GD-DR").numbers
+    assert not verdict(rows, "stage 1 alone").holds
+
+
+def test_the_prototypes_figures_are_reached_within_a_percent_or_it_is_said():
+    def of(mse):
+        return Row(tables.ANALYSIS, "data: offsets", 8.0, tables.METRIC, mpc=mse, others={tables.PROTOTYPE: 1.0})
+
+    assert verdict([of(1.009)], "prototype's figures").holds
+    assert not verdict([of(1.011)], "prototype's figures").holds
+
+
+def test_a_size_of_steps_is_chosen_on_the_first_seed_and_medians_are_over_all():
+    def run(data, size):
+        return {"mse": data * (1 if size == descents.SIZES[1] else 2)}
+
+    assert tuned(run, [1.0, 5.0, 3.0]) == {"mse": 3.0}
+
+
+def test_multipliers_are_those_of_the_full_cost():
+    """Five releases without sampling: 1.43 at epsilon 8, delta 1e-5."""
+    assert descents._multiplier(8.0, 5, 1.0) == pytest.approx(1.43, abs=0.01)
+
+
+def small(seed=0) -> Positive:
+    rng = np.random.default_rng(seed)
+    users, items = np.nonzero(rng.random((40, 12)) < 0.5)
+    values = rng.integers(1, 6, len(users)).astype(float)
+    train = descents.Ratings.of(users, items, values, 40, 12)
+    return Positive("insteval", train, (users[:50], items[:50], values[:50]), (1.0, 5.0), seed)
+
+
+def test_owners_alone_and_together_are_measured_on_all_items():
+    data, owner_of = small(), np.arange(12) % 3
+    steps = {"epsilon": None, "owner_of": owner_of, "steps": (2, 2), "final_steps": 1}
+    for together in (True, False):
+        found = descents.vertical(data, 1.0, together=together, **steps)
+        assert 0 < found["mse"] < 5
+    assert 0 < descents.alone(data, by_items=owner_of) < 5
+
+
+def test_devices_that_drop_out_add_nothing_and_the_noise_stays():
+    data = small()
+    options = {"epsilon": None, "n_parties": 40, "setting": "local", "steps": (3, 1)}
+    assert descents.horizontal(data, 1.0, dropped=0.2, **options) != descents.horizontal(data, 1.0, **options)
+
+
+def test_a_whole_factorization_of_few_ratings_is_timed_and_its_bytes_are_those_of_the_plan():
+    tables_of_parties = factor_speed.tables_of(600, 60, 50)
+    found = factor_speed.job(tables_of_parties, factor_speed.SCHEDULES["offsets"])
+    (vector,) = found["masked_vector_bytes"]
+    assert 2 * 50 * 2 < vector < found["sent_bytes_of_a_party"] < vector + 5000
+    assert found["rounds"] == 1
+
+
+def test_settings_are_chosen_without_the_test_part():
+    data = factor_peers.load("insteval", 0)
+    parts = factor_peers.parts_of(data, 0)
+    assert len(parts["fit"][0]) + len(parts["check"][0]) == data.train.n_ratings
+    assert len(parts["test"][0]) == len(data.test[0])
+    known = {(u, i) for u, i in zip(parts["fit"][0].tolist(), parts["fit"][1].tolist(), strict=True)}
+    assert known.isdisjoint(zip(parts["check"][0].tolist(), parts["check"][1].tolist(), strict=True))
