@@ -29,8 +29,6 @@ REPEATED = "user and item, repeated and dropped"
 RATING = "rating"
 """Keys of the owner's report."""
 
-_MAX_DIGITS = 18
-
 
 @dataclass(frozen=True)
 class OwnRatings:
@@ -88,11 +86,6 @@ def own_ratings(
 
 def _numbers(names: tuple[str, ...], end: int) -> Integers:
     """Return the whole number that each name is, `UNKNOWN` where it is none in 0 .. end - 1."""
-    return np.array([_number(name, end) for name in names], dtype=np.int64)
-
-
-def _number(name: str, end: int) -> int:
-    # Python reads no number of thousands of digits, and takes those of other scripts for digits too.
-    if len(name) > _MAX_DIGITS or not (name.isascii() and name.isdecimal()):
-        return UNKNOWN
-    return number if (number := int(name)) < end else UNKNOWN
+    digits = [name if name.isascii() and name.isdigit() and len(name) < 19 else str(UNKNOWN) for name in names]
+    numbers = np.array(digits, dtype=str).astype(np.int64)
+    return np.where((numbers >= 0) & (numbers < end), numbers, UNKNOWN).astype(np.int64)
