@@ -27,6 +27,8 @@ HEARTBEATS_PER_DEADLINE = 8
 READ_STAGE = "reading"
 """The stage in which a party reads its table: the first of a job that runs."""
 
+LEFT_EARLY = "the coordinator asks for no more of the job: it has gone away, or has ended the job for all"
+
 log = structlog.get_logger()
 
 
@@ -105,6 +107,7 @@ class JobRun:
     async def events(self) -> AsyncGenerator[JobEvent, None]:
         """Yield the job's progress and at last how it ended. Who leaves early cancels the job."""
         deadline_s = self._applicant.job.deadline_s
+        has_ended = False
         try:
             latest = ProgressEvent("start", 0)
             while True:
@@ -114,11 +117,15 @@ class JobRun:
                 except TimeoutError:
                     event = latest  # a long computation is no silence
                 if not isinstance(event, ProgressEvent):
+                    has_ended = True
                     yield event
                     return
                 yield replace(event, waits_for=self._whom_it_waits_for(deadline_s / 2))
                 latest = event
         finally:  # also when the coordinator went away in the middle
+            if not has_ended and not self._task.done():
+                self.failure = LEFT_EARLY
+                self._log.warning("job failed", stage=self._stage, reason=LEFT_EARLY)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 

@@ -35,8 +35,8 @@ from demo.job import DemoRun, example_job, run_on
 from demo.text import epsilon_against, job_line, next_line
 from entropy import SystemEntropy
 
-EPSILONS = (8.0, 2.0, 1.0)
-"""Beside that of the job."""
+EPSILONS = (8.0, 4.0, 1.0)
+"""Run with, beside that of the job."""
 
 NEXT_TO_NO_NOISE = 1e6
 """An epsilon whose estimates hardly shrink: for what the rounds come to without noise."""
@@ -238,7 +238,8 @@ Matrix factorization of {outcome.n_ratings:,} ratings of three parties, rank {ou
   without any privacy: {POOLED} {without[POOLED]:.3f}, {ALONE} {without[ALONE]:.3f}
 
   {RELEASED}: all parties learn it, and solve their own users with it. {OWN}: improved by its own exact ratings,
-  which nobody is sent; `moiety party recommend` uses it.
+  which nobody is sent; `moiety party recommend` uses it. The fewer ratings a party has, the more it gains by those of
+  others: docs/analyses/matrix-factorization.md, "When it is worth it".
 
   privacy of each person in one party's table, delta {privacy["delta"]:g}
     epsilon {epsilon_against(privacy, "coordinator")} against the coordinator alone

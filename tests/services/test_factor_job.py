@@ -1,16 +1,19 @@
-"""A matrix factorization over real gRPC sessions: the same result as in one process, with parties that go away."""
+"""A matrix factorization over real gRPC sessions: as in one process; parties that go away; a coordinator that lies."""
 
 import asyncio
 import json
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
 from rating_jobs import VERTICAL, horizontal_tables, job_of, vertical_tables
 
 from analyses.matrix_factorization import protocol
+from analyses.matrix_factorization.broadcast import RELEASED_STAGE
 from analyses.run_locally import run_plan
+from analyses.sums.session_series import ANNOUNCEMENT_STAGE
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork
@@ -31,12 +34,17 @@ def as_sent(result):
     return json.loads(json.dumps(result, allow_nan=False))
 
 
-async def over_sessions(federation, plan, tables, parts=None):
-    """Return what each member's part returns or raises, by number; who fails ends its session, as a service does."""
+async def over_sessions(federation, plan, tables, parts=None, sent=None):
+    """Return what each member's part returns or raises, by number; who fails ends its session, as a service does.
+
+    `sent`, a list, gets what parties send the coordinator: number and stage.
+    """
     parts = parts or {}
 
     async def member(number):
         session = federation.session(number, deadline_s=GENEROUS_S)
+        if number != COORDINATOR and sent is not None:
+            note_sent(session, sent)
         try:
             if number in parts:
                 end = await parts[number](session)
@@ -55,6 +63,17 @@ async def over_sessions(federation, plan, tables, parts=None):
     async with asyncio.timeout(2 * GENEROUS_S):
         ends = await asyncio.gather(*(member(number) for number in range(plan.n_parties + 1)))
     return dict(enumerate(ends))
+
+
+def note_sent(session, sent):
+    send = session.send
+
+    async def noting(to, stage, array):
+        if to == COORDINATOR:
+            sent.append((session.me, stage))
+        await send(to, stage, array)
+
+    session.send = noting
 
 
 @pytest.mark.parametrize(
@@ -107,3 +126,111 @@ async def test_a_party_that_goes_away_in_a_round_does_not_stop_the_job(tmp_path,
     assert isinstance(ends[n], PeerViolationError)
     for staying in range(1, n):
         assert ends[staying].kept["vectors"] == result["vectors"]
+
+
+def of_number(model):
+    return int.from_bytes(model[:8], "little")
+
+
+def another(model, first):
+    """The same model but for one bit."""
+    return model[:-1] + bytes([model[-1] ^ 1])
+
+
+def of_the_round_before(model, first):
+    return first
+
+
+def of_the_round_before_by_another_name(model, first):
+    return model[:8] + first[8:]
+
+
+def lying(plan, victims, number, lie, *, at=ANNOUNCEMENT_STAGE):
+    """The coordinator's own part, but that some members hear a lie: instead of the model before a round, at its first
+    attempt, or at the end of the model after so many rounds.
+    """
+
+    async def part(session):
+        send, models, has_heard = session.send, {}, set()
+
+        async def telling(to, stage, array):
+            if stage in (ANNOUNCEMENT_STAGE, RELEASED_STAGE) and array.dtype == np.uint8 and array.size == n_bytes:
+                model = array.tobytes()
+                models.setdefault(of_number(model), model)
+                if (stage, of_number(model)) == (at, number) and to in victims - has_heard:
+                    has_heard.add(to)
+                    array = np.frombuffer(lie(model, models[1]), dtype=np.uint8)
+            await send(to, stage, array)
+
+        n_bytes, session.send = plan.broadcast.n_bytes, telling
+        ended = await protocol.coordinator(session, plan)
+        assert has_heard == victims
+        return ended
+
+    return {COORDINATOR: part}
+
+
+def vectors_of(sent, number, attempt=0):
+    """Parties that have sent their masked vector of an attempt."""
+    return {party for party, stage in sent if stage == f"{Stage.MASK}, round {number}, attempt {attempt}"}
+
+
+VERTICALLY = {**VERTICAL, "rounds": 3}
+HORIZONTALLY = {"rank": 1, "rounds": 2}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "victims", "number", "lie"),
+    [
+        (HORIZONTALLY, {2}, 1, another),
+        pytest.param(HORIZONTALLY, {2}, 2, of_the_round_before, marks=pytest.mark.slow),
+        pytest.param(HORIZONTALLY, {1, 2, 3}, 2, of_the_round_before, marks=pytest.mark.slow),
+        pytest.param(VERTICALLY, {2}, 2, of_the_round_before_by_another_name, marks=pytest.mark.slow),
+    ],
+)
+async def test_a_round_before_which_members_hear_different_models_has_no_masked_vector_until_all_hear_the_same(
+    tmp_path, parameters, victims, number, lie
+):
+    plan, tables = planned(3, parameters)
+    sent = []
+    async with running_federation(tmp_path, 3) as federation:
+        ends = await over_sessions(federation, plan, tables, lying(plan, victims, number, lie), sent)
+    result = ends[COORDINATOR]
+    assert not isinstance(result, Exception), result
+    assert [one["attempt"] for one in result["rounds"]] == [int(t == number) for t in range(3)]
+    assert vectors_of(sent, number) == set()
+    assert vectors_of(sent, number, attempt=1) == {1, 2, 3}
+
+
+async def test_if_all_agree_on_the_model_of_another_round_no_vector_leaves_and_the_coordinator_is_named(
+    tmp_path, monkeypatch
+):
+    plan, tables = planned(3, HORIZONTALLY)
+    after_round, models, sent = protocol._Hosted.after_round, [], []
+
+    async def first_model_again(self, *args):
+        models.append(await after_round(self, *args))
+        return models[0]
+
+    monkeypatch.setattr(protocol._Hosted, "after_round", first_model_again)
+    async with running_federation(tmp_path, 3) as federation:
+        ends = await over_sessions(federation, plan, tables, sent=sent)
+    assert vectors_of(sent, 1) == {1, 2, 3}
+    assert vectors_of(sent, 2) == vectors_of(sent, 2, attempt=1) == set()
+    errors = [ends[party] for party in (1, 2, 3)]
+    assert all(isinstance(error, ProtocolError) for error in errors), errors
+    found = [error for error in errors if isinstance(error, PeerViolationError)]
+    assert found
+    assert all(error.member == COORDINATOR and "of another round" in str(error) for error in found)
+
+
+async def test_parties_that_are_released_different_models_find_out_and_keep_none(tmp_path):
+    plan, tables = planned(3, HORIZONTALLY)
+    async with running_federation(tmp_path, 3) as federation:
+        told = lying(plan, {2}, 3, another, at=RELEASED_STAGE)
+        ends = await over_sessions(federation, plan, tables, told)
+    for party in (1, 2, 3):
+        assert isinstance(ends[party], ProtocolError), ends[party]
+    assert any("different offsets or vectors" in str(ends[party]) for party in (1, 3))
+    assert isinstance(ends[2], PeerViolationError)
+    assert ends[2].member == COORDINATOR

@@ -1,25 +1,28 @@
-"""Matrix factorization over real services: processes with ledgers, parties killed in and between rounds, commands.
+"""Matrix factorization over real services: processes with ledgers, members killed in and between rounds, commands.
 
 Of four parties one may drop out. It kills itself before it sends a message of a round, which no party does before all
-have committed.
+have committed; the coordinator does before it announces a round.
 """
 
 import csv
 import json
 import re
 import signal
+import time
 from itertools import product
 from pathlib import Path
 
-import dying_party
+import dying_member
 import pytest
+from deadlines import GENEROUS_S
+from dying_member import announcing
 from federation import Analyst, result_of
 from forked_services import ForkedDeployment
 from rating_jobs import BOUNDS, PER_USER, VERTICAL, horizontal_tables, job_of, vertical_tables
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.local_deployment import LocalRatings, LocalTable
+from demo.local_deployment import COORDINATOR_NAME, LocalRatings, LocalTable
 from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
 from mpc.secagg.stage import Stage
 
@@ -41,13 +44,19 @@ def write(folder, name, party, table, unit, n_items=None):
 
 
 class DyingDeployment(ForkedDeployment):
-    """A federation whose party `telco` dies where `dies_at` says."""
+    """A federation whose party `telco`, or whose coordinator, dies where `dies_at` says."""
 
     def start(self, name):
-        if name != "telco":
+        if name not in ("telco", COORDINATOR_NAME):
             super().start(name)
             return
-        self.launch(name, "dying_party", "party", "serve", "--config", str(self.config_path(name)))
+        service = "coordinator" if name == COORDINATOR_NAME else "party"
+        self.launch(name, "dying_member", service, "serve", "--config", str(self.config_path(name)))
+
+    def start_again(self, name):
+        if self.processes[name].poll() is not None:
+            self.start(name)
+            self.wait_until_ready(name)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +74,7 @@ def deployment(tmp_path_factory):
     }
     dies_at = folder / "dies at"
     dies_at.write_text("")
-    environment = {"PYTHONPATH": str(Path(dying_party.__file__).parent), dying_party.DIES_AT: str(dies_at)}
+    environment = {"PYTHONPATH": str(Path(dying_member.__file__).parent), dying_member.DIES_AT: str(dies_at)}
     with DyingDeployment(folder / "run", tables, environment=environment) as running:
         running.dies_at = dies_at
         yield running
@@ -113,31 +122,73 @@ def test_a_party_whose_list_of_items_differs_is_refused_before_any_cost(deployme
 
 
 STAGES = (Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE, Stage.UNMASK)
-QUICK = {("ratings", Stage.MASK, 1), ("items", Stage.ADVERTISE, 1)}
+CASES = (
+    *product(("ratings", "items"), STAGES, (0, 1)),
+    ("ratings", Stage.ADVERTISE, 3),
+    ("ratings", Stage.UNMASK, 3),
+    ("items", Stage.MASK, 2),
+)
+QUICK = ("ratings", Stage.MASK, 1)
 
 
 @pytest.mark.parametrize(
     ("table", "stage", "number"),
-    [
-        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
-        for case in product(("ratings", "items"), STAGES, (0, 1))
-    ],
+    [pytest.param(*case, marks=[] if case == QUICK else [pytest.mark.slow]) for case in CASES],
 )
 def test_a_party_killed_within_a_round_or_between_rounds_does_not_stop_the_job(deployment, table, stage, number):
-    """It dies before it sends its message of a stage: of the first stage of round 1, between rounds."""
+    """It dies before it sends its message of a stage: of the first stage of a later round, between rounds."""
+    settings = {"rank": 1, "rounds": max(1, number)} if table == "ratings" else VERTICAL | {"rounds": 1 + number}
     deployment.dies_at.write_text(f"{stage}, round {number}, attempt 0")
     try:
-        view = Analyst(deployment).run(job_on(table, HORIZONTAL if table == "ratings" else VERTICAL))
+        view = Analyst(deployment).run(job_on(table, settings))
         assert deployment.processes["telco"].wait(60.0) == -signal.SIGKILL
     finally:
         deployment.dies_at.write_text("")
-        if deployment.processes["telco"].poll() is not None:
-            deployment.start("telco")
-            deployment.wait_until_ready("telco")
+        deployment.start_again("telco")
     result = result_of(view)
     assert result["rounds_opened"] == result["rounds_paid"]
+    assert number in result["rounds_opened"]
     for t, one in enumerate(result["rounds"]):
         assert {"bank", "clinic", "hospital"} <= set(one["survivors"])
         has_sent_its_vector = t < number or (t == number and stage in (Stage.AGREE, Stage.UNMASK))
         assert ("telco" in one["survivors"]) == has_sent_its_vector
     assert spent(deployment, "telco", table) > 0
+
+
+@pytest.mark.slow  # the quick case is a party's; here budgets of all are read, and a coordinator starts again
+@pytest.mark.parametrize(("table", "settings"), [("ratings", HORIZONTAL), ("items", VERTICAL)])
+def test_a_coordinator_killed_between_rounds_ends_the_job_with_a_reason_and_all_rounds_stay_paid(
+    deployment, table, settings
+):
+    analyst = Analyst(deployment)
+    before = [spent(deployment, party, table) for party in PARTIES]
+    deployment.dies_at.write_text(announcing(1))
+    try:
+        job_id = analyst.submit(job_on(table, settings))
+        assert deployment.processes[COORDINATOR_NAME].wait(GENEROUS_S) == -signal.SIGKILL
+        reasons = {party: why_failed(deployment, party, job_id) for party in PARTIES}
+    finally:
+        deployment.dies_at.write_text("")
+        deployment.start_again(COORDINATOR_NAME)
+    assert all("coordinator" in reason and "away" in reason for reason in reasons.values()), reasons
+    view = analyst.show(job_id)
+    assert (view.state, view.result_json) == ("FAILED", "")
+    assert "restarted" in view.reason
+    paid = [spent(deployment, party, table) for party in PARTIES]
+    assert all(after > earlier for after, earlier in zip(paid, before, strict=True))
+    for party in PARTIES:
+        assert told(deployment, party, "party", "recommend", "--job", job_id, "--user", "0").exit_code != 0
+    result_of(analyst.run(job_on(table, settings)))
+    assert all(spent(deployment, party, table) > once for party, once in zip(PARTIES, paid, strict=True))
+
+
+def why_failed(deployment, party, job_id):
+    """Wait until a party has logged why a job has failed at it."""
+    until = time.monotonic() + GENEROUS_S
+    while time.monotonic() < until:
+        for line in deployment.log_path(party).read_text().splitlines():
+            entry = json.loads(line) if line.startswith("{") else {}
+            if (entry.get("job"), entry.get("event")) == (job_id, "job failed"):
+                return entry["reason"]
+        time.sleep(0.1)
+    raise AssertionError(f"{party} has not logged why job {job_id} failed")

@@ -171,9 +171,9 @@ def test_two_plans_are_found_out_before_any_share_moves_and_cost_nobody_anything
         assert ACCUSATION in view.reason, f"{what}: {view.reason}"
         assert DOUBT in view.reason
         assert (view.culprit, view.stage) == ("", "keys"), f"{what}: {view.reason}"
-        # Sums add up their own rows first; nothing is said of them.
+        # Sums read or add up their own rows first; nothing is said of them.
         before_words = {"", "start", "reading", "keys", "key confirmation"} | (
-            set() if variant.has_helpers else {"rows"}
+            set() if variant.has_helpers else {"rows", "ratings"}
         )
         assert stages[what] <= before_words, what
     wait_until_released(deployment, before)

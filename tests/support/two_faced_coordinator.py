@@ -24,7 +24,7 @@ class TwoFacedProposal(Proposal):
     """Shows the victims of a lie another job, another analyst or other schemas than all others, each with its digest.
 
     A lie has `victims` (names) and what they are shown: `job` (fields), `analyst`, `upper` (of the first column of a
-    party, by its name).
+    party, by its name; where it has ratings, one user more than it declares).
     """
 
     def __init__(self, job_id, job, **others):
@@ -58,6 +58,9 @@ class TwoFacedProposal(Proposal):
     def _falsified(self, schema: BlockSchema) -> BlockSchema:
         if schema.party not in self._lie.get("upper", {}):
             return schema
+        if schema.ratings is not None:
+            more = {"users": schema.ratings.users + 1}
+            return schema.model_copy(update={"ratings": schema.ratings.model_copy(update=more)})
         first, *rest = schema.columns
         first = first.model_copy(update={"upper": self._lie["upper"][schema.party]})
         return schema.model_copy(update={"columns": (first, *rest)})

@@ -16,6 +16,7 @@ from mpc.errors import PeerViolationError, ShapeError
 from party import jobs as party_jobs
 from party.admission import RefusalError
 from party.events import FailedEvent, FinishedEvent, ProgressEvent
+from party.job_run import LEFT_EARLY
 from party.ledger.entry import LedgerError
 from party.tables.table import UnusableTableError
 
@@ -277,6 +278,16 @@ async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
     await running.aclose()
     assert set(federation.loaded) <= {"bank"}
     assert plan.owners == (1, 2, 3)
+
+
+async def test_a_job_whose_coordinator_goes_away_has_failed_at_the_party_and_its_log_says_so(federation, capsys):
+    await federation.reserve(make_job())
+    running = federation.jobs["bank"].run("job-1")
+    await anext(running)
+    await running.aclose()
+    assert federation.sessions["bank"].ended == "the job was cancelled"
+    assert federation.closed == [("bank", LEFT_EARLY)]
+    assert capsys.readouterr().out.count(LEFT_EARLY) == 2  # why it failed, and why it has ended
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):

@@ -57,3 +57,10 @@ def test_a_user_of_unknown_items_only_is_a_cold_user_with_no_ratings():
     _, own = mapped([0, 1], [-1, 2], [3.0, 3.0])
     assert own.user_names == ("0", "1")
     assert own.ratings.row_sizes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["9", "-1", "+1", " 1", "1.0", "1e0", "one", "٣", "²", "1_0", "9" * 5000])
+def test_a_user_whose_name_is_no_number_below_the_declared_one_is_unknown_in_the_vertical_setting(name):
+    found, own = mapped([0, name], [2, 2], [3.0, 3.0], 9)
+    assert found == {("0", 2): 0.0}
+    assert own.report.mapped_values[UNKNOWN_USER] == 1
