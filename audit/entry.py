@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 
 from dp.audit.audit import Target
 from dp.audit.exact_audit import Design, ExactTarget, design_audit
+from dp.cost.views import VIEWS, View
+
+SEEN_BY = {"coordinator": "seen by the coordinator", "coalition": "seen by a coalition"}
+"""View to who has it, in words."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,18 @@ class Published(NamedTuple):
     summary: str
     n_runs: int
     make: Callable[[], Target]
+
+
+def ways_of(analyses: tuple[str, ...], way: str) -> tuple[str, ...]:
+    """Return what a target covers that stands for one way of several analyses."""
+    return tuple(f"{analysis}:{way}" for analysis in analyses)
+
+
+def both_views(
+    name: str, summary: str, covers: tuple[str, ...], make: Callable[[View], ExactTarget], n_runs: int | None = None
+) -> dict[str, Entry]:
+    """Return the entries of a mechanism seen in both views; arguments as of `Entry`, but `make` takes the view."""
+    return {
+        f"{name}-{view}": Entry(f"{summary}, {SEEN_BY[view]}", covers, lambda view=view: make(view), n_runs)  # type: ignore[misc]
+        for view in VIEWS
+    }

@@ -185,7 +185,7 @@ LOCAL_RESPONSES: dict[str, Entry] = {
     "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
     "hashed-by-name": Entry(
         "response of an input hashed by the respondent's name, seen by anybody",
-        ("distribution:bins",),
+        ("distribution:bins", "distribution:hashed"),
         lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
     ),
     "hadamard": Entry(

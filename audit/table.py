@@ -1,8 +1,6 @@
 """The audit targets by name: mechanism and numbers, whose view, and for which ways of which analyses they stand."""
 
-from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -12,33 +10,27 @@ from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
-from analyses.job.job import PrivacyTarget
-from analyses.job.ratings import digest_of_items
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
-from analyses.matrix_factorization.job_plan import RULE
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
-from analyses.sums.noise import SumNoise, SumSensitivity
-from analyses.sums.secure_sum import SumParams
 from audit.additive import (
     AdditiveTarget,
     LaplaceSums,
-    MaskedSumRelease,
     MechanismRelease,
     PartiesRelease,
     gram_difference,
 )
-from audit.entry import Entry, Published
+from audit.entry import Entry, Published, both_views, ways_of
 from audit.factors import horizontal as horizontal_factors
 from audit.factors import vertical as vertical_factors
 from audit.faulty_mechanisms import FloatLaplace, FloatWave, SketchWithSharedKeys, TwoViewsOfOneSum
 from audit.local import LloydTarget, TreeRelease
 from audit.local_responses import LOCAL_RESPONSES
+from audit.masked_sums import MASKED_SUMS
 from audit.reports import (
     BitsTarget,
     HashingTarget,
@@ -48,9 +40,8 @@ from audit.reports import (
 )
 from audit.sketches import BlockSigns, CardinalityTarget, MomentSigns, ProjectedRow, SignsTarget
 from audit.steps import Record, StepsTarget
-from dp.audit.exact_audit import ExactTarget
 from dp.cost.accounting import Adjacency
-from dp.cost.views import ADJACENCY, VIEWS, View
+from dp.cost.views import VIEWS, View
 from dp.mechanism.bits import RandomizedBits
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from dp.mechanism.cardinality import PartitionSketch
@@ -62,11 +53,9 @@ from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.shared_laplace import MEAN_UNIT, SharedLaplace
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
-from mpc.secagg.config import Topology
 
 _N, _T = 3, 1  # parties, of which so many collude
 _SKETCHED = ("low-rank", "least-squares")
-_SEEN_BY = {"coordinator": "seen by the coordinator", "coalition": "seen by a coalition"}
 
 
 def _vector(
@@ -187,85 +176,6 @@ def _lloyd(view: View) -> LloydTarget:
     return LloydTarget(lloyd, ((20, 20), (20, 21) if view == "coordinator" else (19, 21)), cells=1)
 
 
-def _sum_noise() -> SumNoise:
-    moved = {
-        view: SumSensitivity(8 * (8 if view == "coordinator" else 16) ** 2, 128, ADJACENCY[view], "u") for view in VIEWS
-    }
-    return SumNoise(100, 8, (3, 4, 5), _T, moved)
-
-
-def _masked_counts(view: View, n_survivors: int) -> AdditiveTarget:
-    moved = {view: SumSensitivity(of.squared_l2, of.l1, ADJACENCY[view], "u") for view, of in CELL_SENSITIVITY.items()}
-    noise = SumNoise(0, 6, (3, 4, 5), _T, moved, int(2 / MEAN_UNIT))
-    difference = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
-    return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, difference))
-
-
-def _masked_sum(view: View, n_survivors: int) -> AdditiveTarget:
-    return AdditiveTarget(MaskedSumRelease(_sum_noise(), view, n_survivors, (11,) * 8))
-
-
-@lru_cache(maxsize=2)
-def _device_noise(n_members: int) -> SumNoise:
-    params = SumParams(
-        analysis="secure-sum",
-        record="steps",
-        length=16,
-        largest=8,
-        privacy=PrivacyTarget(epsilon=10, delta=1e-4, view="coalition"),
-    )
-    topology = Topology.complete(n_members, 1) if n_members <= 128 else Topology.ring(n_members, 10, 15)
-    noise = params.noise(topology)
-    assert noise is not None, "there is a privacy target"
-    return noise
-
-
-def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
-    moved = 8 if view == "coordinator" else 16  # a device's vector is present, or all eights become minus eights
-    noise = _device_noise(n_members)
-    return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, (moved,) * noise.length))
-
-
-@lru_cache(maxsize=1)
-def _ratings_noise() -> SumNoise:
-    items = 2
-    question = FactorQuestion(
-        analysis="matrix-factorization",
-        record="films",
-        items=items,
-        items_digest=digest_of_items(items),
-        ratings_per_user=1,
-        lower=-3,
-        upper=3,
-        rank=0,
-        privacy=PrivacyTarget(epsilon=2, delta=1e-3, view="coordinator"),
-    )
-    return rounds_of(question, 4).noise(0)
-
-
-def _ratings(n_survivors: int) -> AdditiveTarget:
-    """One user's vector is present: one rating beyond the residual bound, whose norm is the largest that any has."""
-    noise, rule = _ratings_noise(), RULE
-    count, residual = rule.units * rule.count_weight, rule.units * rule.residual_bound
-    moved = (int(count), int(residual), *[0] * (noise.length - 2))
-    return AdditiveTarget(MaskedSumRelease(noise, "coordinator", n_survivors, moved))
-
-
-def _both(
-    name: str, summary: str, covers: tuple[str, ...], make: Callable[[View], ExactTarget], n_runs: int | None = None
-) -> dict[str, Entry]:
-    return {
-        f"{name}-{view}": Entry(f"{summary}, {_SEEN_BY[view]}", covers, lambda view=view: make(view), n_runs)  # type: ignore[misc]
-        for view in VIEWS
-    }
-
-
-def _ways(analyses: tuple[str, ...], way: str) -> tuple[str, ...]:
-    return tuple(f"{analysis}:{way}" for analysis in analyses)
-
-
-_SUMS = ("secure-sum", "secure-mean", "secure-histogram")
-
 TARGETS: dict[str, Entry] = {
     "skellam": Entry("count with Skellam noise", (), lambda: _additive(SkellamNoise, 50, 20)),
     "discrete-gaussian": Entry(
@@ -274,36 +184,36 @@ TARGETS: dict[str, Entry] = {
     "discrete-laplace": Entry(
         "count with discrete Laplace noise", (), lambda: _additive(DiscreteLaplaceNoise, 100, 200)
     ),
-    **_both("gram", "matrix X^T X with Skellam noise", _ways(("pca", *_SKETCHED), "mpc"), _gram),
-    **_both("pattern-count", "counts of patterns under shares", ("pattern-count:mpc",), _cells),
-    **_both("memberships", "counts of memberships under shares", ("clustering:counting mpc",), _memberships),
-    **_both("moments", "moment under shares", ("moments:mpc",), _power),
-    **_both(
+    **both_views("gram", "matrix X^T X with Skellam noise", ways_of(("pca", *_SKETCHED), "mpc"), _gram),
+    **both_views("pattern-count", "counts of patterns under shares", ("pattern-count:mpc",), _cells),
+    **both_views("memberships", "counts of memberships under shares", ("clustering:counting mpc",), _memberships),
+    **both_views("moments", "moment under shares", ("moments:mpc",), _power),
+    **both_views(
         "logistic",
         "noisy gradients of sampled steps",
         ("logistic-regression:gradient, order 1",),
         lambda v: _steps(v, 1),
     ),
-    **_both(
+    **both_views(
         "logistic-cubic",
         "the same, sigmoid of order 3",
         ("logistic-regression:gradient, order 3",),
         lambda v: _steps(v, 3),
     ),
-    **_both("logistic-sums", "three sums of one step", ("logistic-regression:three-sums, order 1",), _three_sums),
-    **_both("tree", "leaves of a partition tree", ("clustering:local tree",), _tree),
-    **_both("lloyd", "centre of noisy Lloyd iterations", ("clustering:local lloyd",), _lloyd),
+    **both_views("logistic-sums", "three sums of one step", ("logistic-regression:three-sums, order 1",), _three_sums),
+    **both_views("tree", "leaves of a partition tree", ("clustering:local tree",), _tree),
+    **both_views("lloyd", "centre of noisy Lloyd iterations", ("clustering:local lloyd",), _lloyd),
     "sketch-coordinator": Entry(
-        "sketch G X by signs, G unknown, seen by the coordinator", _ways(_SKETCHED, "sketch, signs"), _block_signs
+        "sketch G X by signs, G unknown, seen by the coordinator", ways_of(_SKETCHED, "sketch, signs"), _block_signs
     ),
     "sketch-coalition": Entry(
         "sketch G X by signs, G known, seen by a coalition",
-        _ways(_SKETCHED, "sketch, signs"),
+        ways_of(_SKETCHED, "sketch, signs"),
         lambda: _projected("signs"),
     ),
     "sketch-gaussian": Entry(
         "sketch G X by binomial entries, G known, seen by a coalition",
-        _ways(_SKETCHED, "sketch, gaussian"),
+        ways_of(_SKETCHED, "sketch, gaussian"),
         lambda: _projected("gaussian"),
     ),
     "moments-laplace": Entry(
@@ -327,7 +237,7 @@ TARGETS: dict[str, Entry] = {
     "moments-small": Entry(
         "reports of moments about a small slot", ("moments:threshold",), lambda: _moment_reports((1, 2), 200)
     ),
-    **_both(
+    **both_views(
         "bits",
         "randomized bits about all slots",
         ("pattern-count:randomized-response", "clustering:counting pattern"),
@@ -341,7 +251,7 @@ TARGETS: dict[str, Entry] = {
     ),
     "response": Entry(
         "randomized response of two owners, seen by anybody",
-        ("clustering:counting ldp", "distribution:bins"),
+        ("clustering:counting ldp", "distribution:bins", "distribution:direct"),
         lambda: ResponseTarget(RandomizedResponse(3, Fraction(3, 5)), 2),
     ),
     "hashed-response": Entry(
@@ -349,53 +259,25 @@ TARGETS: dict[str, Entry] = {
         ("clustering:counting ldp",),
         lambda: HashingTarget(LocalHashing(5, RandomizedResponse(4, Fraction(3, 5)), "")),
     ),
-    **_both("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
+    **both_views("independent", "sizes of owners' clusters", ("clustering:counting independent",), _independent),
     **LOCAL_RESPONSES,
     "cardinality": Entry(
         "cardinality sketches of two parties, seen by the coordinator",
         ("clustering:counting fm-sketch",),
         lambda: CardinalityTarget(PartitionSketch(1, 32, 2, own_phantoms=5, shared_phantoms=5, floor=2)),
     ),
-    **{
-        f"sum-of-{n}-{view}": Entry(
-            f"masked sum, {n} of 5 members survive, excess removed, {_SEEN_BY[view]}",
-            (*_ways(_SUMS, "noise"), "distribution:masked"),
-            lambda view=view, n=n: _masked_sum(view, n),  # type: ignore[misc]
-        )
-        for n in (3, 4, 5)
-        for view in VIEWS
-    },
-    **_both(
-        "masked-counts",
-        "masked counts with shares of Laplace noise, 4 of 5 members survive",
-        ("secure-histogram:noise",),
-        lambda view: _masked_counts(view, 4),
-    ),
-    **_both(
+    **MASKED_SUMS,
+    **both_views(
         "factors",
         "two rounds of a factorization about one user, 3 of 4 members survive",
         ("matrix-factorization:horizontal",),
         horizontal_factors,
     ),
-    **_both(
+    **both_views(
         "factors-vertical",
         "a sweep of a factorization about one rating, 3 of 4 members survive",
         ("matrix-factorization:vertical",),
         vertical_factors,
-    ),
-    **_both("devices", "sum over 5 of 6 devices", _ways(_SUMS, "devices"), lambda view: _devices(view, 6, 5)),
-    "devices-ratings": Entry(
-        "counts and residuals of items over 4 devices, excess removed, seen by the coordinator",
-        ("matrix-factorization:devices",),
-        lambda: _ratings(4),
-        1000,
-    ),
-    **_both(
-        "devices-ring",
-        "sum over 147 of 160 devices on a ring",
-        _ways(_SUMS, "devices"),
-        lambda view: _devices(view, 160, 147),
-        250,
     ),
 }
 """Name on the command line to what is audited: the audit must not beat it, and must beat it with less noise."""

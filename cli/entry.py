@@ -35,7 +35,7 @@ def quick_health(arguments: Sequence[str]) -> int | None:
         return None
     if not 0.1 <= timeout_s < float("inf"):
         return None
-    from cli.probe import ProbeError, probe, target_of
+    from cli.doctor.probe import ProbeError, probe, target_of
     from service.settings_tree import SettingsError
 
     try:

@@ -1,7 +1,8 @@
 """`moiety health`: asks the service of a configuration file, with the service's own certificate, whether it serves.
 
 For health checks of containers and process supervisors: it ends with 0 if the service serves, with 1 if not, and with 2
-where the configuration cannot be used. `cli.probe` asks; `cli.entry` answers the usual form without loading this.
+where the configuration cannot be used. `cli.doctor.probe` asks; `cli.entry` answers the usual form without loading
+this.
 """
 
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from cli.doctor.probe import ProbeError, probe, target_of
 from cli.entry import DEFAULT_TIMEOUT_S
-from cli.probe import ProbeError, probe, target_of
 from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
 from service.settings_tree import SettingsError
 

@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
     "pki": _Subcommand("cli.federation.requests", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
+    "doctor": _Subcommand("cli.diagnosis", "doctor", "Find out what is wrong with a member, and what to do."),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }
 
@@ -62,7 +63,7 @@ def load_subcommand(name: str) -> Any:
 
 def _add_exit_codes(command: Any) -> None:
     """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
-    command.epilog = command.epilog or EXIT_CODES
+    command.epilog = command.epilog or ("" if "Exit codes:" in (command.help or "") else EXIT_CODES)
     for below in getattr(command, "commands", {}).values():
         _add_exit_codes(below)
 

@@ -274,6 +274,8 @@ async def serve_coordinator(config: CoordinatorConfig) -> None:
             f"{config.tls.certificate} is the certificate of {credentials.identity}, but the configuration is for "
             f"{expected}"
         )
+    if warning := credentials.expiry_warning():
+        _log.warning(warning, name=config.name)
     process = CoordinatorProcess(config, credentials)
     address = await process.start()
     _log.info("coordinator is ready", name=config.name, address=address, n_parties=len(config.roster))

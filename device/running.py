@@ -41,6 +41,8 @@ async def run_device(config: DeviceConfig) -> None:
         raise SettingsError(
             f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
         )
+    if warning := credentials.expiry_warning():
+        _log.warning(warning, member=config.name)
     if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
         raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
     identity, policy = read_identity_key(config.identity_file), config.member_policy()

@@ -249,6 +249,8 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
     own = Identity(config.federation, Role.PARTY, config.name)
     if credentials.identity != own:
         raise CredentialsError(f"{tls.certificate} belongs to {credentials.identity}, not to {own}")
+    if warning := credentials.expiry_warning():
+        log.warning(warning, party=config.name)
     Installation.make_folder(config.data_dir)
     mailboxes = Mailboxes()
     async with AsyncExitStack() as stack:

@@ -16,6 +16,9 @@ from service.certificate_rules import check_authority, check_member
 from service.errors import ServiceError
 from service.identity import SERVING_ROLES, Identity, identity_of
 
+EXPIRY_WARNING_DAYS = 30
+"""Services say at their start that their certificate expires, and `moiety doctor` warns, where fewer days are left."""
+
 
 class CredentialsError(ServiceError):
     """Certificate files that cannot be used; the text names the file and what to do."""
@@ -40,6 +43,15 @@ class Credentials:
     not_valid_after: datetime.datetime
     files: tuple[Path, Path] | None = field(default=None, repr=False)
 
+    def expiry_warning(self, now: datetime.datetime | None = None) -> str:
+        """Return what to log if our certificate expires within `EXPIRY_WARNING_DAYS`, or an empty text.
+
+        Args:
+            now: the moment; the system's clock where absent.
+        """
+        days = days_left(self.not_valid_after, now)
+        return f"the certificate expires in {days} days: renew it" if days < EXPIRY_WARNING_DAYS else ""
+
     def for_server(self) -> Any:
         """Return gRPC server credentials that demand a certificate of our authority from every caller."""
         return grpc.ssl_server_credentials(
@@ -51,6 +63,11 @@ class Credentials:
         return grpc.ssl_channel_credentials(
             root_certificates=self.authority_pem, private_key=self.key_pem, certificate_chain=self.certificate_pem
         )
+
+
+def days_left(end: datetime.datetime, now: datetime.datetime | None = None) -> int:
+    """Return the whole days until a certificate expires, by the system's clock where no moment is given."""
+    return (end - (datetime.datetime.now(datetime.UTC) if now is None else now)).days
 
 
 def load_credentials(
@@ -69,26 +86,31 @@ def load_credentials(
             certificate, the certificate is expired or not yet valid, comes from another authority, does not state
             exactly one identity, or breaks a rule of `service.certificate_rules`; or a file holds several.
     """
-    authority_pem = _read(authority, "the authority's certificate")
-    certificate_pem = _read(certificate, "the certificate")
-    _refuse_if_readable_by_others(key)
-    key_pem = _read(key, "the key")
-    trusted, own = _parse(authority, authority_pem), _parse(certificate, certificate_pem)
+    authority_pem = read_pem(authority, "the authority's certificate")
+    certificate_pem = read_pem(certificate, "the certificate")
+    check_key_rights(key)
+    key_pem = read_pem(key, "the key")
+    trusted, own = parse_certificate(authority, authority_pem), parse_certificate(certificate, certificate_pem)
     moment = now() if now is not None else datetime.datetime.now(datetime.UTC)
-    _check_dates(authority, trusted, moment)
-    _check_dates(certificate, own, moment)
-    _check_issuer(certificate, own, authority, trusted)
-    _check_key(key, key_pem, certificate, own)
+    check_dates(authority, trusted, moment)
+    check_dates(certificate, own, moment)
+    check_issuer(certificate, own, authority, trusted)
+    check_key(key, key_pem, certificate, own)
     try:
         identity = identity_of(own)
     except ServiceError as error:
         raise CredentialsError(f"{certificate}: {error}; issue a new one with `moiety pki issue`") from error
-    _check_rules(authority, lambda: check_authority(trusted))
-    _check_rules(certificate, lambda: check_member(own, dials=True, serves=identity.role in SERVING_ROLES))
+    check_rules(authority, lambda: check_authority(trusted))
+    check_rules(certificate, lambda: check_member(own, dials=True, serves=identity.role in SERVING_ROLES))
     return Credentials(identity, authority_pem, certificate_pem, key_pem, own.not_valid_after_utc, (certificate, key))
 
 
-def _read(path: Path, what: str) -> bytes:
+def read_pem(path: Path, what: str) -> bytes:
+    """Return the content of one of our files; `what` is what an error calls it.
+
+    Raises:
+        CredentialsError: it is missing or cannot be read.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -98,7 +120,12 @@ def _read(path: Path, what: str) -> bytes:
         raise CredentialsError(f"{what} {path} cannot be read: {error.strerror}") from error
 
 
-def _refuse_if_readable_by_others(key: Path) -> None:
+def check_key_rights(key: Path) -> None:
+    """Refuse a key that others than its owner may read, write or execute.
+
+    Raises:
+        CredentialsError: it is so, or there is no such file.
+    """
     try:
         mode = key.stat().st_mode
     except FileNotFoundError:
@@ -111,7 +138,12 @@ def _refuse_if_readable_by_others(key: Path) -> None:
         )
 
 
-def _parse(path: Path, pem: bytes) -> x509.Certificate:
+def parse_certificate(path: Path, pem: bytes) -> x509.Certificate:
+    """Return the one certificate of a file.
+
+    Raises:
+        CredentialsError: there is none, or there are several.
+    """
     try:
         found = x509.load_pem_x509_certificates(pem)
     except ValueError as error:
@@ -123,7 +155,12 @@ def _parse(path: Path, pem: bytes) -> x509.Certificate:
     return found[0]
 
 
-def _check_dates(path: Path, certificate: x509.Certificate, moment: datetime.datetime) -> None:
+def check_dates(path: Path, certificate: x509.Certificate, moment: datetime.datetime) -> None:
+    """Refuse a certificate that is not valid at this moment.
+
+    Raises:
+        CredentialsError: it is expired or not yet valid.
+    """
     if moment > certificate.not_valid_after_utc:
         raise CredentialsError(
             f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; issue a new one"
@@ -135,21 +172,36 @@ def _check_dates(path: Path, certificate: x509.Certificate, moment: datetime.dat
         )
 
 
-def _check_issuer(path: Path, own: x509.Certificate, authority: Path, trusted: x509.Certificate) -> None:
+def check_issuer(path: Path, own: x509.Certificate, authority: Path, trusted: x509.Certificate) -> None:
+    """Refuse a certificate that our authority has not signed itself.
+
+    Raises:
+        CredentialsError: it is so.
+    """
     try:
         own.verify_directly_issued_by(trusted)
     except (ValueError, TypeError, InvalidSignature) as error:
         raise CredentialsError(f"{path} was not issued by the authority in {authority}") from error
 
 
-def _check_rules(path: Path, check: Callable[[], None]) -> None:
+def check_rules(path: Path, check: Callable[[], None]) -> None:
+    """Apply a rule of `service.certificate_rules`.
+
+    Raises:
+        CredentialsError: the certificate breaks it.
+    """
     try:
         check()
     except ValueError as error:
         raise CredentialsError(f"{path} cannot be used: {error}; `moiety pki` makes one that can") from error
 
 
-def _check_key(key_path: Path, key_pem: bytes, path: Path, own: x509.Certificate) -> None:
+def check_key(key_path: Path, key_pem: bytes, path: Path, own: x509.Certificate) -> None:
+    """Refuse a key that cannot be read, or that belongs to another certificate.
+
+    Raises:
+        CredentialsError: it is so.
+    """
     try:
         key = serialization.load_pem_private_key(key_pem, password=None)
     except TypeError:

@@ -63,7 +63,12 @@ SUB_ROOMS = {
     "party": {"ledger": set(), "tables": {"ledger"}},
     "coordinator": {"sums": set(), "surveys": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
-    "cli": {"terminal": set(), "configuration": {"terminal"}, "federation": {"configuration", "terminal"}},
+    "cli": {
+        "terminal": set(),
+        "configuration": {"terminal"},
+        "federation": {"configuration", "terminal"},
+        "doctor": set(),
+    },
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
 

@@ -15,7 +15,6 @@ rating is protected, the unit is all that the table says of one user and one ite
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from analyses.job.ratings import UNKNOWN, RatingRows
@@ -87,5 +86,6 @@ def own_ratings(
 
 def _numbers(names: tuple[str, ...], end: int) -> Integers:
     """Return the whole number that each name is, `UNKNOWN` where it is none in 0 .. end - 1."""
-    numbers = pl.Series(names, dtype=pl.String).cast(pl.Int64, strict=False).fill_null(UNKNOWN).to_numpy()
+    digits = [name if name.isascii() and name.isdigit() and len(name) < 19 else str(UNKNOWN) for name in names]
+    numbers = np.array(digits, dtype=str).astype(np.int64)
     return np.where((numbers >= 0) & (numbers < end), numbers, UNKNOWN).astype(np.int64)

@@ -281,7 +281,7 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
     elif params.analysis == HISTOGRAM:
         result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
     elif params.tree is not None:
-        variance = 0.0 if noise is None else float(2 * noise.kept_mu(len(opened.survivors)))
+        variance = 0.0 if noise is None else float(noise.variance(len(opened.survivors)))
         result |= {"counts": [int(count) for count in integers], "noise_variance": variance}
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}

@@ -5,12 +5,12 @@ from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
-from dp_accounting import DpEvent
 from numpy.typing import NDArray
 
 from dp.cost.accounting import (
     ORDERS,
     Adjacency,
+    DpEvent,
     Floats,
     SkellamDpEvent,
     float_orders,

@@ -28,7 +28,7 @@ class CsvFile(TableFile):
         The last column of the file is read in any case: only then does the reader notice lines with too many fields, in
         which values stand in the wrong columns.
         """
-        present = self._column_names()
+        present = self.column_names()
         check_names(present, (*numbers, *texts))
         types: dict[str, type[pl.DataType]] = {present[-1]: pl.String, **dict.fromkeys(numbers, pl.Float64)}
         types |= dict.fromkeys(texts, pl.String)
@@ -46,8 +46,12 @@ class CsvFile(TableFile):
         except (OSError, pl.exceptions.PolarsError):
             raise SourceError(UNREADABLE) from None
 
-    def _column_names(self) -> list[str]:
-        """Return the names of all columns of the file, repeated ones included."""
+    def column_names(self) -> list[str]:
+        """Return the names of all columns of the file, repeated ones included.
+
+        Raises:
+            SourceError: it cannot be read, or its first line does not name columns.
+        """
         open_text = gzip.open if self.path.suffix == ".gz" else open
         try:
             # Text decoding runs ahead of the first line: bad bytes further down are for the reader of the rows to find.

@@ -116,7 +116,7 @@ def test_owners_let_sketches_pass_by_a_budget_of_their_unit_only(deployment):
     job = job.model_copy(update={"target": job.privacy.model_copy(update={"view": "coordinator"})})
     refused = Analyst(deployment).run(job)
     assert refused.state == "FAILED"
-    assert "this job protects one record of the joint table, against the coordinator alone" in refused.reason
+    assert "this job protects the unit 'record of the joint table, against the coordinator alone'" in refused.reason
     set_budgets(deployment, UNIT_AGAINST_COORDINATOR, "sketches")
     try:
         result = result_of(Analyst(deployment).run(job))

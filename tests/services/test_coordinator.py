@@ -233,7 +233,7 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
 
     setup.parties["south"].reservation = ask
     all_wait = False
-    with skipped_deadlines(proposal, lambda running: all_wait):
+    with skipped_deadlines(proposal, lambda running: all_wait) as running_deadlines:
         async with setup.client() as client:
             job_id = await client.submit(job_for_all(deadline_s=SKIPPED_S).canonical_json(), "key")
             async for event in client.watch(job_id):
@@ -242,8 +242,9 @@ async def test_a_party_that_asks_its_owner_keeps_the_job_proposed_beyond_any_dea
             assert (event.state, event.member) == ("PROPOSED", "south")
             assert event.text == "south waits for its owner's approval"
             await until(lambda: all(setup.parties[name].holds == {job_id} for name in ("north", "west")))
+            await until(lambda: not running_deadlines())  # the coordinator has heard all three
             all_wait = True
-            await asyncio.sleep(0.1)  # the deadlines pass
+            await asyncio.sleep(0.1)  # deadlines would pass
             assert (await client.show(job_id)).state == "PROPOSED"
     async with setup.client() as client:
         approved.set()

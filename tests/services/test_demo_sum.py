@@ -190,17 +190,19 @@ def test_the_owner_of_a_device_checks_what_its_records_are(tmp_path):
         return CliRunner().invoke(app, ["device", "check", "--config", str(config), *arguments])
 
     (tmp_path / "wage.json").write_text(json.dumps({"values": [2500]}))
+    (tmp_path / "films.json").write_text(json.dumps({"ratings": [["0", 4.5]]}))
     assert shown().exit_code == 1
     assert "steps: would count as zeros:" in shown().stdout
     assert "cannot be read" in shown().stdout
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 24, "weight": 5}))
     assert (shown().exit_code, shown().stdout) == (
         0,
-        "steps: matches its declaration\nwage: matches its declaration\n",
+        "steps: matches its declaration\nwage: matches its declaration\nfilms: matches its declaration\n",
     )
-    assert json.loads(shown("--format", "json").stdout) == {"steps": None, "wage": None}
+    assert json.loads(shown("--format", "json").stdout) == {"steps": None, "wage": None, "films": None}
     (tmp_path / "steps.json").write_text(json.dumps({"values": [1] * 23}))
     assert json.loads(shown("--format", "json").stdout) == {
         "steps": "it has 23 values; 24 are declared",
         "wage": None,
+        "films": None,
     }

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from deadlines import GENEROUS_S
-from forked_services import ForkedService
+from forked_services import ForkedService, free_ports
 from typer.testing import CliRunner
 
 from cli.main import app
-from demo.loopback import PORTS
 
 README = Path(__file__).parents[2] / "README.md"
 PARTIES = ("bank", "clinic", "shop")
@@ -30,16 +29,6 @@ def commands() -> list[list[str]]:
 
 
 MAKE, START, ASK, CERTIFY = commands()
-
-
-def free_ports(n: int) -> int:
-    """Return the first of n ports in a row that were free a moment ago."""
-    while True:
-        first = random.SystemRandom().choice(range(PORTS.start, PORTS.stop - n))
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            for port in range(first, first + n):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
 
 
 class Reader:

@@ -105,7 +105,7 @@ def test_a_party_that_is_lost_in_the_round_does_not_stop_the_sum(analyst, deploy
     survivors = set(result["survivors"])
     assert set(PARTIES) - survivors <= {"clinic"}
     assert set(result["vanished"]) == set(PARTIES) - survivors
-    exact = sum(np.trunc(np.clip(VALUES[name], *BOUNDS) / 3.0).sum(axis=0) * 3.0 for name in survivors)
+    exact = sum(np.rint(np.clip(VALUES[name], *BOUNDS) / 3.0).sum(axis=0) * 3.0 for name in survivors)
     assert result["sum"] == exact.tolist()
 
 

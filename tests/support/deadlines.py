@@ -50,13 +50,16 @@ async def until(condition: Callable[[], bool]) -> None:
 @contextlib.contextmanager
 def skipped_deadlines(
     module: ModuleType, only_the_silent_are_waited_for: Callable[[list[asyncio.Timeout]], bool]
-) -> Iterator[None]:
+) -> Iterator[Callable[[], list[asyncio.Timeout]]]:
     """Let deadlines of `SKIPPED_S` that a module sets by `asyncio.timeout` pass as soon as a condition holds.
 
     Args:
         module: that sets the deadlines.
         only_the_silent_are_waited_for: says, given the deadlines that run, that nobody who will still answer is
             waited for.
+
+    Yields:
+        What returns the deadlines that run.
     """
     timeouts = _Timeouts()
 
@@ -70,6 +73,6 @@ def skipped_deadlines(
     with mock.patch.object(module, "asyncio", timeouts):
         watching = asyncio.get_running_loop().create_task(watch())
         try:
-            yield
+            yield timeouts.running
         finally:
             watching.cancel()

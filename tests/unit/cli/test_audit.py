@@ -107,7 +107,9 @@ NOT_MECHANISMS = {"dp/draw/noise.py", "dp/draw/skellam.py"}
 COMPARISONS = {"baseline.py", "baseline_descent.py"}
 SIMULATIONS = {
     "analyses/matrix_factorization/in_process.py",
-    "analyses/matrix_factorization/descent/projected_descent.py",
+    "analyses/matrix_factorization/descent/horizontal_descent.py",
+    "analyses/matrix_factorization/descent/in_process_steps.py",
+    "analyses/matrix_factorization/descent/vertical_descent.py",
 }
 """Simulations of all members in one process, with noise drawn for all of them at once: no service runs them."""
 

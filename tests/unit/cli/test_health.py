@@ -12,8 +12,8 @@ import pytest
 from deadlines import GENEROUS_S
 from typer.testing import CliRunner
 
+from cli.doctor.probe import dialled
 from cli.main import app
-from cli.probe import dialled
 from service.authorization import Permissions
 from service.identity import Role
 from service.pki import create_authority, issue

@@ -3,6 +3,7 @@
 import asyncio
 import stat
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,17 +40,23 @@ def test_a_delta_above_the_budgets_is_refused_whatever_its_epsilon(tmp_path):
 
 
 def test_the_largest_epsilon_is_the_one_at_the_owners_delta_not_at_the_analysts(tmp_path):
-    """A smaller delta costs more at the same epsilon, so epsilon 1 at 1e-9 is less than 1 at the owner's 1e-6."""
-    params = private(epsilon=1.0, delta=1e-9)
+    """A smaller delta costs more at the same epsilon, so epsilon 1 at 1e-9 is less than 1 at the owner's 1e-6.
+
+    Of several entries, as one alone gets noise whose epsilon is the same at every delta.
+    """
+    length = 64
+    declared = replace(DECLARED, length=length)
+    records = {"steps": KeptRecord(declared, lambda: Record(np.ones(length)))}
+    params = private(epsilon=1.0, delta=1e-9, length=length)
     noise = params.noise(round_of(params).topology)
     at_owners = noise.epsilon("coalition", 1e-6).epsilon
     assert at_owners < 0.9
     with (
-        device_in(tmp_path, largest_epsilon=0.999 * at_owners) as device,
+        device_in(tmp_path, records=records, largest_epsilon=0.999 * at_owners) as device,
         pytest.raises(PolicyRefusalError, match="at delta 1e-06, in its worst view"),
     ):
         device._admit(params, round_of(params))
-    with device_in(tmp_path, largest_epsilon=1.001 * at_owners) as device:
+    with device_in(tmp_path, records=records, largest_epsilon=1.001 * at_owners) as device:
         device._admit(params, round_of(params))
         assert device.budget.standing()["reserved_jobs"] == 1
 

@@ -36,6 +36,14 @@ def test_good_files_give_the_identity_of_the_certificate(files):
     assert "PRIVATE" not in repr(credentials)
 
 
+def test_a_certificate_with_less_than_thirty_days_left_is_warned_of(files):
+    credentials = load(files)
+    end = credentials.not_valid_after
+    assert credentials.expiry_warning(NOW) == "the certificate expires in 10 days: renew it"
+    assert credentials.expiry_warning(end - 30 * DAY) == ""
+    assert "in 29 days" in credentials.expiry_warning(end - 30 * DAY + datetime.timedelta(seconds=1))
+
+
 @pytest.mark.parametrize("which", ["authority", "certificate", "key"])
 def test_a_missing_file_is_named(files, which):
     files[which].unlink()

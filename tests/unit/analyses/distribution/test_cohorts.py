@@ -129,7 +129,7 @@ def test_all_cohorts_together_say_how_the_numbers_are_distributed_and_what_the_d
         answers.append(
             {
                 "counts": exact.tolist(),
-                "noise_variance": float(2 * noise.kept_mu(len(cohort))),
+                "noise_variance": float(noise.variance(len(cohort))),
                 "survivors": list(cohort),
                 "vanished": {},
                 "privacy": report,

@@ -109,23 +109,15 @@ def probe(target: Target, timeout_s: float) -> None:
         SettingsError: its certificate files cannot be used.
         ProbeError: it does not serve, or does not say so in time.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["h2"])
-    try:
-        context.load_verify_locations(target.authority)
-        context.load_cert_chain(target.certificate, target.key)
-    except OSError as error:  # ssl.SSLError is one
-        what = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        raise SettingsError(f"the certificate files of {target.name} cannot be used: {what}") from error
+    context = client_context(target.authority, target.certificate, target.key, whose=target.name)
     who = f"{target.name} ({target.address})"
     host, _, port = target.address.rpartition(":")
-    connection = _Connection(time.monotonic() + timeout_s)
+    end_s = time.monotonic() + timeout_s
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=connection.remaining_s()) as plain:
-            plain.settimeout(connection.remaining_s())
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=remaining_s(end_s)) as plain:
+            plain.settimeout(remaining_s(end_s))
             with context.wrap_socket(plain, server_hostname=target.dns_name) as channel:
-                connection.channel = channel
-                status = connection.ask(target.dns_name)
+                status = ask_health(channel, target.dns_name, end_s)
     except ssl.SSLCertVerificationError as error:
         raise ProbeError(f"cannot check the health of {who}: {_meaning(error)}") from error
     except TimeoutError as error:
@@ -137,6 +129,51 @@ def probe(target: Target, timeout_s: float) -> None:
         raise ProbeError(f"{who} answers but is not serving: it is starting or stopping")
 
 
+def client_context(authority: Path, certificate: Path, key: Path, *, whose: str) -> ssl.SSLContext:
+    """Return what it takes to dial members: trust in one authority, our certificate and HTTP/2.
+
+    Raises:
+        SettingsError: the files cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_verify_locations(authority)
+        context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError is one
+        what = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        raise SettingsError(f"the certificate files of {whose} cannot be used: {what}") from error
+    return context
+
+
+def ask_health(channel: ssl.SSLSocket, dns_name: str, end_s: float) -> int:
+    """Call the health service over a connection that stands, and return the status in its answer.
+
+    Args:
+        channel: to the member.
+        dns_name: of the member: `service.identity.Identity.dns_name`.
+        end_s: until when, by `time.monotonic`.
+
+    Raises:
+        TimeoutError: out of time.
+        OSError: the connection broke.
+        ValueError: the answer is not one.
+    """
+    return _Connection(channel, end_s).ask(dns_name)
+
+
+def remaining_s(end_s: float) -> float:
+    """Return the seconds that remain until a time of `time.monotonic`.
+
+    Raises:
+        TimeoutError: none.
+    """
+    left_s = end_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
+
+
 def _meaning(error: ssl.SSLCertVerificationError) -> str:
     if "mismatch" in error.verify_message or "ostname" in error.verify_message:
         return "the certificate shown there belongs to somebody else"
@@ -146,20 +183,9 @@ def _meaning(error: ssl.SSLCertVerificationError) -> str:
 class _Connection:
     """One HTTP/2 connection with one call."""
 
-    def __init__(self, end_s: float) -> None:
+    def __init__(self, channel: ssl.SSLSocket, end_s: float) -> None:
+        self.channel = channel
         self._end_s = end_s
-        self.channel: ssl.SSLSocket
-
-    def remaining_s(self) -> float:
-        """Return the remaining seconds.
-
-        Raises:
-            TimeoutError: none.
-        """
-        left_s = self._end_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        return left_s
 
     def ask(self, authority: str) -> int:
         """Call the health service and return the status in its answer.
@@ -218,10 +244,10 @@ class _Connection:
     def _read(self, n_bytes: int) -> bytes:
         data = b""
         while len(data) < n_bytes:
-            self.channel.settimeout(self.remaining_s())
+            self.channel.settimeout(remaining_s(self._end_s))
             piece = self.channel.recv(n_bytes - len(data))
             if not piece:
-                raise ValueError("it closed the connection")
+                raise ConnectionAbortedError("it closed the connection")
             data += piece
         return data
 

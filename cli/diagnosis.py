@@ -1,0 +1,140 @@
+"""`moiety doctor`: finds out what is wrong with a member's files, certificates, connections and tables.
+
+It ends with 0 if everything works or there are warnings only, with 1 if a check failed, and with 2 where the
+configuration cannot be used.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.doctor.certificates import check_certificates
+from cli.doctor.check import Check, Outcome, failed
+from cli.doctor.connections import check_connections
+from cli.doctor.files import check_files
+from cli.doctor.ledger import check_ledger, check_store
+from cli.doctor.member import Member, read_member, role_of
+from cli.terminal.output import ExitCode, Format, print_json
+from service.identity import Role
+from service.settings_tree import SettingsError
+
+DEFAULT_TIMEOUT_S = 5.0
+
+
+def doctor(
+    config: Annotated[Path, typer.Option(help="party.toml, coordinator.toml, client.toml or device.toml.")],
+    role: Annotated[Role | None, typer.Option(help="Whose it is, where the file does not tell.")] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds to wait for each other member.")
+    ] = DEFAULT_TIMEOUT_S,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out tables, records and ledger, and with them all numeric libraries.")
+    ] = False,
+    output: Annotated[Format, typer.Option("--format", help="How it is printed. Both are for the owner only.")] = (
+        Format.TEXT
+    ),
+) -> None:
+    """Check a member before it starts or while it runs: what is wrong, and what to do about it.
+
+    What is wrong in a table is told with lines and values: show the output to nobody else.
+    Exit codes: 0 works, perhaps with warnings; 1 a check failed; 2 the configuration cannot be used.
+    """
+    try:
+        member, settings = read(config, role, quick=quick)
+    except SettingsError as error:
+        fix = f"Correct {config}; the examples in the documentation show every field."
+        code, checks = ExitCode.USAGE, [failed("configuration", str(error), fix)]
+    else:
+        checks = examine(member, settings, timeout_s)
+        code = ExitCode.FAILED if any(check.outcome is Outcome.FAILED for check in checks) else ExitCode.OK
+    if output is Format.JSON:
+        print_json({"ok": code == ExitCode.OK, "checks": [check.as_dict() for check in checks]})
+    else:
+        _print(checks)
+    if code:
+        raise typer.Exit(code)
+
+
+def read(path: Path, role: Role | None, *, quick: bool) -> tuple[Member, Any]:
+    """Read a configuration.
+
+    Args:
+        path: the file.
+        role: whose it is; None to tell by its fields.
+        quick: whether no model may be used that loads a numeric library.
+
+    Returns:
+        What the light checks need, and the whole model; None where it was not read.
+
+    Raises:
+        SettingsError: it cannot be used.
+    """
+    whose = role_of(path) if role is None else role
+    settings: Any = None
+    if whose is Role.COORDINATOR:
+        from coordinator.config import CoordinatorConfig
+
+        settings = CoordinatorConfig.load(path)
+    elif whose is Role.ANALYST:
+        from cli.client import ClientConfig
+
+        settings = ClientConfig.load(path)
+    elif not quick and whose is Role.PARTY:
+        from party.config import load_party_config
+
+        settings = load_party_config(path)
+    elif not quick:
+        from device.config import DeviceConfig
+
+        settings = DeviceConfig.load(path)
+    return read_member(path, whose), settings
+
+
+def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
+    """Make all checks of a member.
+
+    Args:
+        member: whose configuration it is.
+        settings: of `read`.
+        timeout_s: for each other member.
+    """
+    checks = [*check_files(member), *check_certificates(member), *check_connections(member, timeout_s)]
+    if settings is None:
+        return checks
+    if member.role is Role.COORDINATOR:
+        checks += [check_store(settings.store, "jobs"), check_store(settings.survey_path, "surveys")]
+    elif member.role is Role.PARTY:
+        checks += check_ledger(settings)
+        if settings.tables:
+            from cli.doctor.tables import check_tables
+
+            checks += check_tables(settings)
+    elif member.role is Role.DEVICE:
+        from cli.doctor.records import check_device
+
+        checks += check_device(settings)
+    return checks
+
+
+def _print(checks: Sequence[Check]) -> None:
+    """Print a table that a terminal of 40 columns can show: outcome on the left, all else wrapped beside it."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold red"}
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        told = Text.assemble((check.name, "bold"), f": {check.found}")
+        if check.fix:
+            told.append(f"\n-> {check.fix}")
+        table.add_row(Text(str(check.outcome), colours[check.outcome]), told)
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.print(table)
+    counts = Counter(check.outcome for check in checks)
+    console.print(", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome))

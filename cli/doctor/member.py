@@ -1,0 +1,189 @@
+"""Who a configuration file is for, and what of it the checks need that load no numeric library.
+
+The models of `party.config` and `device.config` load one. So files, certificates and connections are checked with what
+is read here from the file's tree, like the health probe does.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cli.doctor.probe import COORDINATOR_PREFIX, PARTY_LISTENS_AT, PARTY_PREFIX
+from service.identity import Identity, Role
+from service.settings_tree import SettingsError, read_tree
+
+PREFIXES = {
+    Role.PARTY: PARTY_PREFIX,
+    Role.COORDINATOR: COORDINATOR_PREFIX,
+    Role.ANALYST: "MOIETY_CLIENT",
+    Role.DEVICE: "MOIETY_DEVICE",
+}
+"""Prefix of the environment's variables that override each file, as in the modules that read them."""
+
+_FIELDS_OF = {
+    Role.COORDINATOR: {"parties", "sum_members", "analysts", "store"},
+    Role.DEVICE: {"identity_file", "roster", "records"},
+    Role.PARTY: {"peers", "tables", "data_dir", "listen", "ledger"},
+}
+"""Fields by which a file shows whose it is; the first role with one of them counts."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A member that this one dials.
+
+    Attributes:
+        identity: that its certificate must state.
+        address: host:port.
+    """
+
+    identity: Identity
+    address: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port, an IPv6 host without brackets."""
+        return split_address(self.address)
+
+
+@dataclass(frozen=True)
+class Member:
+    """The member whose configuration is checked.
+
+    Attributes:
+        path: of the configuration file.
+        role: see `role_of`.
+        name: as configured; an analyst's file has none, so its certificate says it.
+        federation: as configured.
+        authority, certificate, key: its PEM files.
+        listen: address at which it serves; None for members that only dial.
+        folder: where it keeps its data; None for analysts.
+        peers: whom it dials.
+        has_password: whether the file, not the environment, may hold a password: a URL of a database.
+    """
+
+    path: Path
+    role: Role
+    name: str | None
+    federation: str
+    authority: Path
+    certificate: Path
+    key: Path
+    listen: str | None
+    folder: Path | None
+    peers: tuple[Peer, ...]
+    has_password: bool
+
+    @property
+    def identity(self) -> Identity | None:
+        """What its certificate must state; None for an analyst, who may be any one of the federation."""
+        return None if self.name is None else Identity(self.federation, self.role, self.name)
+
+
+def role_of(path: Path) -> Role:
+    """Tell by its fields whose configuration a file is.
+
+    Raises:
+        SettingsError: it cannot be read, or has no field that tells.
+    """
+    tree, _ = read_tree(path, prefix="", environ={})
+    for role, fields in _FIELDS_OF.items():
+        if not fields.isdisjoint(tree):
+            return role
+    if {"federation", "coordinator", "tls"} <= set(tree):
+        return Role.ANALYST
+    raise SettingsError(
+        f"{path}: no field tells whether it is the configuration of a party, a coordinator, an analyst or a device"
+    )
+
+
+def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None) -> Member:
+    """Read of a configuration what the light checks need.
+
+    Args:
+        path: the file.
+        role: whose it is.
+        environ: the environment, which overrides it; the process's own where absent.
+
+    Raises:
+        SettingsError: it cannot be used; the text names the file and the field.
+    """
+    tree, _ = read_tree(path, prefix=PREFIXES[role], environ=os.environ if environ is None else environ)
+    federation = _text(path, tree, "federation")
+    tls = _section(path, tree, "tls")
+    files = {field: path.parent / _text(path, tls, field, "tls.") for field in ("authority", "certificate", "key")}
+    listen = None
+    if role in (Role.PARTY, Role.COORDINATOR):
+        listen = _address(path, tree.get("listen", PARTY_LISTENS_AT if role is Role.PARTY else None), "listen")
+    folder = None
+    if role is not Role.ANALYST:
+        given = path.parent / _text(path, tree, "store" if role is Role.COORDINATOR else "data_dir")
+        folder = given.parent if role is Role.COORDINATOR else given
+    in_file, _ = read_tree(path, prefix="", environ={})
+    ledger = in_file.get("ledger")
+    try:
+        return Member(
+            path=path,
+            role=role,
+            name=None if role is Role.ANALYST else _text(path, tree, "name"),
+            federation=federation,
+            **files,
+            listen=listen,
+            folder=folder,
+            peers=tuple(_peers(path, tree, role, federation)),
+            has_password=isinstance(ledger, dict) and "url" in ledger,
+        )
+    except SettingsError:
+        raise
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from error
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of an address, an IPv6 host without brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _peers(path: Path, tree: Mapping[str, Any], role: Role, federation: str) -> list[Peer]:
+    if role is Role.COORDINATOR:
+        entries = tree.get("parties", ())
+        return [
+            Peer(
+                Identity(federation, Role.PARTY, _text(path, entry, "name", "parties.")),
+                _address(path, entry.get("address"), "parties.address"),
+            )
+            for entry in (entries if isinstance(entries, list) else [])
+        ]
+    coordinator = _section(path, tree, "coordinator")
+    name = _text(path, coordinator, "name", "coordinator.")
+    address = _address(path, coordinator.get("address"), "coordinator.address")
+    found = [Peer(Identity(federation, Role.COORDINATOR, name), address)]
+    if role is Role.PARTY:
+        for peer, at in _section(path, tree, "peers").items():
+            found.append(Peer(Identity(federation, Role.PARTY, peer), _address(path, at, f"peers.{peer}")))
+    return found
+
+
+def _section(path: Path, tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = tree.get(name)
+    if not isinstance(section, dict):
+        raise SettingsError(f"{path}: {name}: " + ("missing" if section is None else "must be a section"))
+    return section
+
+
+def _text(path: Path, section: Mapping[str, Any], field: str, label: str = "") -> str:
+    value = section.get(field)
+    if not isinstance(value, str):
+        raise SettingsError(f"{path}: {label}{field}: " + ("missing" if value is None else "must be text"))
+    return value
+
+
+def _address(path: Path, value: object, label: str) -> str:
+    if isinstance(value, str):
+        host, _, port = value.rpartition(":")
+        if host and port.isascii() and port.isdigit() and int(port) < 1 << 16:
+            return value
+    raise SettingsError(f"{path}: {label}: must be host:port, as in 127.0.0.1:7101, got {value!r}")

@@ -1,0 +1,202 @@
+"""Checks of a party's tables, for the owner's eyes only: what is wrong with them is told with lines and values.
+
+Services must not say so much: to them a table is usable or not, and their logs name columns only. The verdict here is
+theirs, from `party.tables.table.load_table`; where it is bad, the file is searched once more for all that is wrong.
+"""
+
+import contextlib
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from analyses.job.job import JobInput
+from cli.doctor.check import Check, failed, passed, warning
+from cli.doctor.csv_faults import Faults, Kind, Wanted, Wording, find_faults, guess_form, lines_of_rows
+from mpc.public_text import made_public
+from party.tables.csv_file import CsvFile
+from party.tables.file import TableFile
+from party.tables.ratings_config import RatingsTableConfig
+from party.tables.source import SourceError
+from party.tables.table import TableError, UnusableTableError, load_table
+
+if TYPE_CHECKING:
+    from analyses.job.schema import Table
+    from party.config import PartyConfig
+    from party.tables.config import TableConfig
+
+MAX_SHOWN = 5
+"""So many lines of one kind of fault are shown; the others are counted."""
+
+MAX_VALUE_CHARACTERS = 40
+
+
+def check_tables(config: "PartyConfig") -> list[Check]:
+    """Check every table of a party: the file, its columns, its values, its rows."""
+    return [check for table in config.tables for check in check_table(config, table)]
+
+
+def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
+    """Check one table; later checks are left out where an earlier one leaves them without sense."""
+    checks, names, path = _source(table)
+    if any(check.outcome == "failed" for check in checks):
+        return checks
+    if names is not None:
+        checks.append(_columns(table, names))
+        if checks[-1].outcome == "failed":
+            return checks
+    try:
+        columns = () if isinstance(table, RatingsTableConfig) else tuple(table.bounds)
+        loaded = load_table(config, JobInput(party=config.name, table=table.name, columns=columns))
+    except UnusableTableError as error:
+        return [*checks, *_faults(table, path, error.detail)]
+    except TableError as error:
+        return [*checks, failed(f"values of {table.name}", str(error), f"Correct the section of {table.name}.")]
+    return [*checks, _values(table, path, loaded), _rows(table, loaded)]
+
+
+def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, Path | None]:
+    """Check that the rows can be found; of a CSV file return the columns' names and the path, too."""
+    name = f"file of {table.name}"
+    try:
+        source = table.make_source()
+    except SourceError as error:
+        return [failed(name, f"{table.path}: {error}", "Save it as .csv, .csv.gz or .parquet.")], None, None
+    if not source.is_there():
+        where = source.path if isinstance(source, TableFile) else "what [tables.source] names"
+        fix = f"Put the table there, or correct where {table.name} lies in the configuration."
+        return [failed(name, f"{where} does not exist", fix)], None, None
+    if not isinstance(source, CsvFile):
+        where = str(source.path) if isinstance(source, TableFile) else type(source).__name__
+        return [passed(name, f"{where} is there")], None, None
+    try:
+        form = guess_form(source.path)
+    except (OSError, EOFError) as error:
+        fix = "Give it to the user of the service, and look whether it is damaged."
+        return [failed(name, f"{source.path} cannot be read: {error}", fix)], None, None
+    found = f"{source.path}: {form.found}"
+    if form.fix:
+        return [failed(name, found, form.fix)], None, None
+    return [passed(name, found)], form.names, source.path
+
+
+def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
+    name = f"columns of {table.name}"
+    keys = table.key_columns
+    if isinstance(table, RatingsTableConfig):
+        keys = (table.user, table.item)
+    wanted = (*keys, *table.bounds)
+    missing = [column for column in wanted if column not in names]
+    repeated = [column for column in wanted if list(names).count(column) > 1]
+    if missing:
+        near = difflib.get_close_matches(missing[0].casefold(), [one.strip().casefold() for one in names], 1)
+        meant = [one for one in names if near and one.strip().casefold() == near[0]]
+        hint = f"; the file has {_shown(meant[0])}" if meant else ""
+        absent = ", ".join(map(repr, missing))
+        found = f"the configuration has {_what(table, missing[0])} {absent}, and the file has no such column{hint}"
+        return failed(name, found, f"Correct the name in the configuration or in the first line of {table.path}.")
+    if repeated:
+        fix = f"Give every column of {table.path} a name of its own."
+        return failed(name, f"the file has the column {repeated[0]!r} more than once", fix)
+    unused = [column for column in names if column not in wanted]
+    found = f"all {len(wanted)} columns of the configuration are in the file"
+    if unused:
+        found += f"; without bounds, so no job can use them: {', '.join(map(_shown, unused[:MAX_SHOWN]))}"
+    return passed(name, found)
+
+
+def _what(table: "TableConfig", column: str) -> str:
+    return "bounds for" if column in table.bounds else "the id or person column"
+
+
+def _faults(table: "TableConfig", path: Path | None, detail: str) -> list[Check]:
+    """Say what is wrong with a table that no job can use."""
+    if isinstance(table, RatingsTableConfig):
+        wanted = Wanted(tuple(table.bounds), (table.user, table.item), None, True)
+    else:
+        wanted = Wanted(tuple(table.bounds), table.key_columns, table.id_column, False)
+    faults = find_faults(path, wanted) if path is not None else _faults_of_columns(table, wanted)
+    checks = _checks_of(table, faults)
+    if table.rows is not None and not table.rows[0] <= faults.n_rows <= table.rows[1]:
+        checks.append(_rows_outside(table, faults.n_rows))
+    if not checks:
+        checks.append(failed(f"values of {table.name}", detail, f"Correct the table that {table.name} names."))
+    return checks
+
+
+def _faults_of_columns(table: "TableConfig", wanted: Wanted) -> Faults:
+    """Find in a source that has no lines the rows that no job can use, as far as its columns can be read."""
+    faults = Faults(unit="row")
+    with contextlib.suppress(SourceError):
+        for column in table.make_source().read(wanted.numbers, wanted.texts):
+            faults.n_rows = len(column)
+            is_text = column.name in wanted.texts
+            missing = column.is_null() | (column.cast(pl.String) == "") if is_text else column.is_null()
+            found = {Kind.NO_ID if is_text else Kind.EMPTY: missing}
+            if column.dtype.is_float() and not is_text:
+                found[Kind.NAN] = column.is_nan()
+            if column.name == wanted.id_column:
+                found[Kind.REPEATED] = column.is_not_null() & ~column.is_first_distinct()
+            for kind, rows in found.items():
+                for row in rows.arg_true():
+                    faults.add(kind, int(row) + 1, column.name, "" if column[row] is None else str(column[row]))
+    return faults
+
+
+def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
+    checks = []
+    for kind, places in faults.by_kind.items():
+        what: Wording = kind.value
+        told = [
+            f"{faults.unit} {one.line}" + (f", {one.column}: {_shown(one.value)}" if one.column else "")
+            for one in places
+        ]
+        more = f"; and {len(places) - MAX_SHOWN} more" if len(places) > MAX_SHOWN else ""
+        found = f"{what.found}: {'; '.join(told[:MAX_SHOWN])}{more}"
+        checks.append(failed(f"{what.name} of {table.name}", found, what.fix))
+    return checks
+
+
+def _values(table: "TableConfig", path: Path | None, loaded: "Table") -> Check:
+    """Tell which values lie outside of their bounds: they are clipped, which is allowed and seldom meant."""
+    name = f"values of {table.name}"
+    if loaded.ratings is not None:
+        return passed(name, f"all {len(loaded.ratings.values)} ratings are numbers")
+    lower = np.array([column.lower for column in loaded.schema.columns])
+    upper = np.array([column.upper for column in loaded.schema.columns])
+    rows, places = np.nonzero((loaded.values < lower) | (loaded.values > upper))
+    if not len(rows):
+        return passed(name, f"all values of {len(lower)} columns are numbers within their bounds")
+    lines = lines_of_rows(path, [int(row) for row in rows[:MAX_SHOWN]])
+    told = [
+        f"{line}, {loaded.schema.columns[place].name}: {loaded.values[row, place]:g}"
+        for line, row, place in zip(lines, rows, places, strict=False)
+    ]
+    more = f"; and {len(rows) - MAX_SHOWN} more" if len(rows) > MAX_SHOWN else ""
+    found = f"{len(rows)} values lie outside of their bounds and are clipped: {'; '.join(told)}{more}"
+    return warning(name, found, "Correct the values, or the bounds where the meaning of the column allows for more.")
+
+
+def _rows(table: "TableConfig", loaded: "Table") -> Check:
+    n_rows = len(loaded.values)
+    if table.rows is None:
+        return warning(
+            f"rows of {table.name}",
+            f"{n_rows} rows, and the configuration declares none: the table serves sums, means and histograms only",
+            f"Declare the least and the most rows that {table.name} may have: rows = [LEAST, MOST].",
+        )
+    return passed(f"rows of {table.name}", f"{n_rows} rows, within the declared {table.rows[0]} to {table.rows[1]}")
+
+
+def _rows_outside(table: "TableConfig", n_rows: int) -> Check:
+    assert table.rows is not None, "rows are outside of a declaration"
+    found = f"{n_rows} rows, and {table.rows[0]} to {table.rows[1]} are declared: no job gets the table"
+    return failed(f"rows of {table.name}", found, f"Correct the table, or `rows` in the section of {table.name}.")
+
+
+def _shown(value: str) -> str:
+    """Return a value of a table as text that cannot change what a terminal shows."""
+    return repr(made_public(value, MAX_VALUE_CHARACTERS))
