@@ -24,6 +24,10 @@ from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.secret.surplus import SurplusSeeds, n_opened_by
 from mpc.secagg.vector.group import RingGroup
 
+RUNS_AT_ONCE = 16
+"""Runs of a release with independent noise of one law on a vector of any length are drawn as one vector this many times
+as long: entries are independent, so its pieces are that many runs. Most of the time goes into the calls."""
+
 
 class Release(Protocol):
     """A release of the exact answer plus independent noise in each entry; input 1 moves it by `difference`."""
@@ -67,9 +71,13 @@ class AdditiveTarget:
         return found
 
     def draw(self, world: int, n_runs: int, entropy: Entropy) -> Integers:
-        """See `ExactTarget`: one call of the release per run."""
+        """See `ExactTarget`: one call of the release per run, or per `RUNS_AT_ONCE` of a release of any length."""
         release, windows = self.release.with_noise(self.noise), np.array(self._windows())
-        outputs = np.stack([release.output(world, entropy) for _ in range(n_runs)])
+        longer = _longer(release, RUNS_AT_ONCE)
+        n_long = 0 if longer is None else n_runs // RUNS_AT_ONCE
+        drawn = [longer.output(world, entropy) for _ in range(n_long)] if longer is not None else []
+        drawn += [release.output(world, entropy) for _ in range(n_runs - n_long * RUNS_AT_ONCE)]
+        outputs = np.concatenate(drawn).reshape(n_runs, len(windows))
         found: Integers = np.clip(outputs, windows[:, 0], windows[:, 1] - 1) - windows[:, 0]
         return found
 
@@ -242,3 +250,15 @@ class MaskedSumRelease:
     def with_noise(self, noise: Fraction) -> "MaskedSumRelease":
         """See `Release`."""
         return replace(self, mechanism=with_noise(self.mechanism, noise))
+
+
+def _longer(release: Release, times: int) -> Release | None:
+    """Return a release whose output is that of several runs, one after the other; None if its length is not free."""
+    if isinstance(release, PartiesRelease):
+        if isinstance(release.mechanism, SharedSkellam | SharedLaplace):
+            longer = replace(release.mechanism, length=times * release.mechanism.length)
+            return replace(release, mechanism=longer, difference=times * release.difference)
+    elif isinstance(release, MaskedSumRelease):
+        noise = replace(release.mechanism, length=times * release.mechanism.length)
+        return replace(release, mechanism=noise, difference=times * release.difference)
+    return None

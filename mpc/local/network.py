@@ -4,6 +4,7 @@ For tests, simulations and the library's first steps. A `Fault` may drop, delay,
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
@@ -81,8 +82,8 @@ class LocalNetwork:
         self.transcript: list[Message] = []
         self.accusations: list[tuple[int, int, str, str]] = []
         self.progress_log: list[tuple[int, str, int, int]] = []
-        self._queues: dict[tuple[int, int, str], asyncio.Queue[Message]] = {}
-        self._lost_changed = asyncio.Event()
+        self._arrived: dict[tuple[int, int, str], deque[Message]] = {}
+        self._waiting: dict[tuple[int, int, str], list[asyncio.Future[None]]] = {}
 
     def session(self, member: int) -> "LocalSession":
         """Return one member's end."""
@@ -91,8 +92,8 @@ class LocalNetwork:
     def kill(self, member: int) -> None:
         """Make a member drop out: no message of it arrives any more."""
         self.lost[member] = "killed"
-        self._lost_changed.set()
-        self._lost_changed = asyncio.Event()
+        for stream in list(self._waiting):
+            self._wake(stream)
 
     async def run(self, work: Mapping[int, Callable[[Session], Awaitable[Any]]]) -> dict[int, Any]:
         """Run each member's coroutine to its end; a member's `ProtocolError` is its result, other errors propagate."""
@@ -110,9 +111,9 @@ class LocalNetwork:
             for task in tasks.values():
                 task.cancel()
 
-    def queue(self, sender: int, receiver: int, stage: str) -> asyncio.Queue[Message]:
-        """Return the queue of one (sender, receiver, stage)."""
-        return self._queues.setdefault((sender, receiver, stage), asyncio.Queue())
+    def arrived(self, sender: int, receiver: int, stage: str) -> deque[Message]:
+        """Return what has arrived of one stream and nobody has taken yet, the next message first."""
+        return self._arrived.setdefault((sender, receiver, stage), deque())
 
     def post(self, message: Message) -> None:
         """Put a message on its way, as the fault decides."""
@@ -121,11 +122,10 @@ class LocalNetwork:
         self.sent_bytes[message.sender] += message.array.nbytes
         self.transcript.append(message)
         for arriving in self.fault(message):
-            queue = self.queue(arriving.sender, arriving.receiver, arriving.stage)
             if arriving.delay_s:
-                asyncio.get_running_loop().call_later(arriving.delay_s, queue.put_nowait, arriving)
+                asyncio.get_running_loop().call_later(arriving.delay_s, self._arrive, arriving)
             else:
-                queue.put_nowait(arriving)
+                self._arrive(arriving)
 
     async def next_message(self, sender: int, receiver: int, stage: str) -> Message:
         """Wait for the next message of one stream.
@@ -133,25 +133,31 @@ class LocalNetwork:
         Raises:
             PeerSilentError, PeerLostError: the sender is silent beyond the deadline, or was killed.
         """
-        queue = self.queue(sender, receiver, stage)
-        while queue.empty():
+        stream = sender, receiver, stage
+        arrived = self.arrived(*stream)
+        while not arrived:
             if sender in self.lost:
                 raise PeerLostError(sender, stage, f"{self.names[sender]} has dropped out: {self.lost[sender]}")
-            arrival, loss = asyncio.create_task(queue.get()), asyncio.create_task(self._lost_changed.wait())
+            # A message stays where it has arrived until somebody who is not cancelled takes it.
+            woken = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(stream, []).append(woken)
             try:
-                done, _ = await asyncio.wait(
-                    {arrival, loss}, timeout=self.deadline_s, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:  # also where the receiver is cancelled: nobody else may swallow its message
-                loss.cancel()
-                if not arrival.done():
-                    arrival.cancel()
-            if arrival in done:
-                return arrival.result()
-            if not done:
+                async with asyncio.timeout(self.deadline_s):
+                    await woken
+            except TimeoutError:
                 what = f"{self.names[sender]} sent nothing for {self.deadline_s:g} s in stage {stage}"
-                raise PeerSilentError(sender, stage, what)
-        return queue.get_nowait()
+                raise PeerSilentError(sender, stage, what) from None
+        return arrived.popleft()
+
+    def _arrive(self, message: Message) -> None:
+        stream = message.sender, message.receiver, message.stage
+        self.arrived(*stream).append(message)
+        self._wake(stream)
+
+    def _wake(self, stream: tuple[int, int, str]) -> None:
+        for woken in self._waiting.pop(stream, ()):
+            if not woken.done():
+                woken.set_result(None)
 
 
 class LocalSession:

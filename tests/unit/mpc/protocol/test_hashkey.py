@@ -292,9 +292,9 @@ async def run_relayed():
         while waiting:
             for route in list(waiting):
                 (sender, receiver), stage = route
-                queue = network.queue(sender, 0, f"{receiver} {stage}")
-                if not queue.empty():
-                    array = queue.get_nowait().array
+                arrived = network.arrived(sender, 0, f"{receiver} {stage}")
+                if arrived:
+                    array = arrived.popleft().array
                     inbox.append((sender, receiver, stage, array.tobytes()))
                     await session.send(receiver, f"{sender} {stage}", array)
                     waiting.remove(route)
