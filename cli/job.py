@@ -13,7 +13,6 @@ import typer
 
 from analyses.job.job import Job, JobError
 from cli.client import ClientConfig, connect
-from cli.survival import survival_of
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.result import summary_of
@@ -59,6 +58,8 @@ def plan_job(
 ) -> None:
     """Show, before anything runs, how many parties may drop out or send corrupted shares. Contacts no service."""
     with exit_codes():
+        from cli.survival import survival_of  # with kernels that no other of these commands needs
+
         survival = survival_of(_read_job(job_file))
         print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
 

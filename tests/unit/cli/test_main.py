@@ -46,6 +46,12 @@ def test_help_imports_nothing_heavy() -> None:
     assert run_python(code).splitlines()[-1] == "LOADED []"
 
 
+@pytest.mark.parametrize("module", ["cli.job, cli.client", "cli.federation.requests", "cli.doctor", "cli.entry"])
+def test_light_commands_import_no_numerics(module: str) -> None:
+    code = f"import sys, {module}\nprint('LOADED', sorted({{'numpy', 'numba', 'scipy', 'polars'}} & set(sys.modules)))"
+    assert run_python(code).splitlines()[-1] == "LOADED []"
+
+
 @pytest.mark.parametrize(("module", "prefix"), [("party", "MOIETY_PARTY"), ("coordinator", "MOIETY_COORDINATOR")])
 def test_threads_are_pinned_before_numpy_is_imported(tmp_path, module: str, prefix: str) -> None:
     config = tmp_path / "service.toml"
