@@ -26,7 +26,9 @@ def moiety(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "cli.main", *arguments], capture_output=True, text=True, env=child_environ(), timeout=300
     )
-    return done.returncode, done.stderr
+    # The certificates of this test are for a day, of which services warn.
+    lines = [line for line in done.stderr.splitlines(keepends=True) if "the certificate expires in" not in line]
+    return done.returncode, "".join(lines)
 
 
 @pytest.fixture
