@@ -23,8 +23,8 @@ RANGE = (0.0, 120.0)
 BUCKETS = 24
 EPSILON = 4.0
 KILL_WITHIN_S = 0.3
-ENDS_AFTER_S = 300.0
-"""Where a device sits out: it was killed between the beginning of its response and its payment."""
+ENDS_AFTER_S = 90.0
+"""When the survey ends where a device sits out: it was killed between the beginning of its response and its payment."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,9 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     for name in names:
         deployment.wait_until_logged(name, "member is ready")
     say(f"2/3  asking how their numbers are distributed; {n_killed} devices are killed meanwhile, and started again")
+    say(
+        f"     it ends when all have answered; after {ENDS_AFTER_S:g} s where one was killed before it had paid and sits it out"
+    )
     until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=ENDS_AFTER_S)
     question = SurveyQuestion(
         record=RECORD, range=RANGE, buckets=BUCKETS, epsilon=EPSILON, until=until, responses=n_devices
