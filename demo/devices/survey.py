@@ -142,9 +142,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     for name in names:
         deployment.wait_until_logged(name, "member is ready")
     say(f"2/3  asking how their numbers are distributed; {n_killed} devices are killed meanwhile, and started again")
-    say(
-        f"     it ends when all have answered; after {ENDS_AFTER_S:g} s where one was killed before it had paid and sits it out"
-    )
+    say(f"     it ends when all have answered, or after {ENDS_AFTER_S:g} s where one was killed before it had paid")
     until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=ENDS_AFTER_S)
     question = SurveyQuestion(
         record=RECORD, range=RANGE, buckets=BUCKETS, epsilon=EPSILON, until=until, responses=n_devices
