@@ -192,13 +192,8 @@ def survey(
 def factor_devices(
     devices: Annotated[int, typer.Option(min=5, max=60, help="How many, each a process of its own.")] = 8,
     killed: Annotated[int, typer.Option(min=0, help="So many are killed, within rounds or between them.")] = 2,
-    seed: Annotated[
-        int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")
-    ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards."),
-    ] = None,
+    seed: Seed = None,
+    keep: KeepDevices = None,
     output: Output = Format.TEXT,
 ) -> None:
     """What people like, from the ratings on their own devices in several masked sums, while some devices are killed."""
@@ -208,7 +203,7 @@ def factor_devices(
 
         if 2 * killed >= devices:
             fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
-        drawn = time.time_ns() % (1 << 32) if seed is None else seed
+        drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
         if output is Format.JSON:
             print_json(asdict(outcome) | {"seed": drawn})

@@ -1,6 +1,5 @@
 """`moiety demo sum`: devices as real processes of which some are killed at random moments."""
 
-import json
 import random
 import signal
 import threading
@@ -11,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
-from demo.loopback import tls_files, toml
-from service.identity import Role
+from demo.devices.deployment import deploy, write_device
+from demo.local_deployment import LocalDeployment
 
 RECORD = "steps"
 N_HOURS = 24
@@ -88,39 +86,11 @@ class RandomKills:
             timer.join()
 
 
-def write_devices(deployment: LocalDeployment, records: Mapping[str, list[int]], identities: Mapping[str, str]) -> None:
-    """Write each device's configuration and record, and the roster that they all pin."""
-    folder = deployment.folder
-    roster = "".join("[[members]]\n" + toml({"name": n, "identity": i}) + "\n" for n, i in identities.items())
-    (folder / "devices.toml").write_text(roster)
-    address = deployment.addresses[COORDINATOR_NAME]
+def write_devices(deployment: LocalDeployment, records: Mapping[str, list[int]]) -> None:
+    """Write each device's configuration and record."""
+    policy = {"policy": {"smallest_cohort": len(records) // 2 + 1, "corrupt_fraction": 0.0, "exact_sums": True}}
     for name, values in records.items():
-        (folder / f"{name}.json").write_text(json.dumps({"values": values}))
-        head = {
-            "name": name,
-            "federation": deployment.federation,
-            "data_dir": f"{name}.data",
-            "identity_file": f"{name}.identity",
-            "roster": "devices.toml",
-            "log_format": "json",
-        }
-        sections: dict[str, dict[str, Any]] = {
-            "coordinator": {"name": COORDINATOR_NAME, "address": address},
-            "tls": tls_files(name),
-            "policy": {"smallest_cohort": len(records) // 2 + 1, "corrupt_fraction": 0.0, "exact_sums": True},
-        }
-        text = (
-            toml(head, sections) + "\n[[records]]\n" + toml({"name": RECORD, "path": f"{name}.json", "length": N_HOURS})
-        )
-        (folder / f"{name}.toml").write_text(text)
-
-
-def make_identities(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """Make each device's signing key; return the public halves, hexadecimal."""
-    from device.config import write_identity_key
-    from entropy import SystemEntropy
-
-    return {name: write_identity_key(folder / f"{name}.identity", SystemEntropy()).hex() for name in names}
+        write_device(deployment, name, {"values": values}, policy, {"name": RECORD, "length": N_HOURS})
 
 
 def random_records(names: tuple[str, ...], seed: int) -> dict[str, list[int]]:
@@ -157,24 +127,9 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     from cli.sum import run_sum
     from cli.terminal.output import say
 
-    names = tuple(f"device-{i:02}" for i in range(1, n_devices + 1))
-    services = folder / "services"
-    services.mkdir()
-    identities = make_identities(services, names)
-    say(f"1/3  starting a coordinator and {n_devices} devices, each a process of its own, mutual TLS on loopback")
-    members = [(Role.DEVICE, name) for name in names]
-    deployment = stack.enter_context(
-        LocalDeployment(
-            services,
-            {},
-            federation="demo",
-            environment={"OPENBLAS_NUM_THREADS": "1"},
-            members=members,
-            sum_members=identities,
-        )
-    )
+    deployment, names = deploy(stack, folder, n_devices)
     records = random_records(names, seed)
-    write_devices(deployment, records, identities)
+    write_devices(deployment, records)
     devices = DeviceProcesses(deployment, names)
     devices.start()
     say(f"2/3  asking for the sum of {N_HOURS} numbers of each; {n_killed} devices are killed meanwhile")

@@ -1,7 +1,6 @@
 """`moiety demo factor-devices`: devices as real processes factorize their users' ratings; some are killed meanwhile."""
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import Mapping
@@ -10,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
-from demo.loopback import tls_files, toml
-from demo.sum import DeviceProcesses, RandomKills, make_identities
-from service.identity import Role
+from demo.devices.deployment import deploy, write_device
+from demo.local_deployment import LocalDeployment
+from demo.sum import DeviceProcesses, RandomKills
 
 RECORD = "films"
 N_FILMS = 30
@@ -60,33 +58,15 @@ def made_up_ratings(names: tuple[str, ...], seed: int) -> dict[str, list[tuple[s
     return found
 
 
-def write_devices(
-    deployment: LocalDeployment, ratings: Mapping[str, list[tuple[str, float]]], identities: Mapping[str, str]
-) -> None:
-    """Write each device's configuration and ratings, and the roster that they all pin."""
-    folder = deployment.folder
-    roster = "".join("[[members]]\n" + toml({"name": n, "identity": i}) + "\n" for n, i in identities.items())
-    (folder / "devices.toml").write_text(roster)
-    address = deployment.addresses[COORDINATOR_NAME]
+def write_devices(deployment: LocalDeployment, ratings: Mapping[str, list[tuple[str, float]]]) -> None:
+    """Write each device's configuration and ratings."""
+    policy: dict[str, dict[str, Any]] = {
+        "policy": {"smallest_cohort": len(ratings) // 2 + 1, "corrupt_fraction": 0.0},
+        "policy.budget": {"period": "demo", "epsilon": 2 * EPSILON, "delta": DELTA, "reason": "demo"},
+    }
     record = {"kind": "ratings", "name": RECORD, "items": films(), "bounds": [1.0, 5.0]}
     for name, rated in ratings.items():
-        (folder / f"{name}.json").write_text(json.dumps({"ratings": rated}))
-        head = {
-            "name": name,
-            "federation": deployment.federation,
-            "data_dir": f"{name}.data",
-            "identity_file": f"{name}.identity",
-            "roster": "devices.toml",
-            "log_format": "json",
-        }
-        sections: dict[str, dict[str, Any]] = {
-            "coordinator": {"name": COORDINATOR_NAME, "address": address},
-            "tls": tls_files(name),
-            "policy": {"smallest_cohort": len(ratings) // 2 + 1, "corrupt_fraction": 0.0},
-            "policy.budget": {"period": "demo", "epsilon": 2 * EPSILON, "delta": DELTA, "reason": "demo"},
-        }
-        text = toml(head, sections) + "\n[[records]]\n" + toml({**record, "path": f"{name}.json"})
-        (folder / f"{name}.toml").write_text(text)
+        write_device(deployment, name, {"ratings": rated}, policy, record)
 
 
 def films() -> list[str]:
@@ -114,22 +94,8 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     from device.config import DeviceConfig
     from device.recommend import recommend_own
 
-    names = tuple(f"device-{i:02}" for i in range(1, n_devices + 1))
-    services = folder / "services"
-    services.mkdir()
-    identities = make_identities(services, names)
-    say(f"1/3  starting a coordinator and {n_devices} devices, each a process of its own, mutual TLS on loopback")
-    deployment = stack.enter_context(
-        LocalDeployment(
-            services,
-            {},
-            federation="demo",
-            environment={"OPENBLAS_NUM_THREADS": "1"},
-            members=[(Role.DEVICE, name) for name in names],
-            sum_members=identities,
-        )
-    )
-    write_devices(deployment, made_up_ratings(names, seed), identities)
+    deployment, names = deploy(stack, folder, n_devices)
+    write_devices(deployment, made_up_ratings(names, seed))
     devices = DeviceProcesses(deployment, names)
     devices.start()
     n_rounds = LATER_ROUNDS + 1

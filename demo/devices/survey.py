@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime
-import json
 import random
 import signal
 import threading
@@ -13,10 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
-from demo.loopback import tls_files, toml
-from demo.sum import make_identities
-from service.identity import Role
+from demo.devices.deployment import deploy, write_device
+from demo.local_deployment import LocalDeployment
 
 RECORD = "minutes"
 RANGE = (0.0, 120.0)
@@ -85,31 +82,14 @@ def launch(deployment: LocalDeployment, name: str) -> None:
     deployment.launch(name, "cli.main", "device", "run", "--config", str(deployment.config_path(name)))
 
 
-def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float], identities: Mapping[str, str]) -> None:
-    """Write each device's configuration and record, and the roster that a configuration names."""
-    folder = deployment.folder
-    roster = "".join("[[members]]\n" + toml({"name": n, "identity": i}) + "\n" for n, i in identities.items())
-    (folder / "devices.toml").write_text(roster)
-    coordinator = {"name": COORDINATOR_NAME, "address": deployment.addresses[COORDINATOR_NAME]}
-    budget = {"period": "demo", "epsilon": 2 * EPSILON, "delta": 1e-6, "reason": "demo"}
+def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float]) -> None:
+    """Write each device's configuration and record."""
+    policy: dict[str, dict[str, Any]] = {
+        "policy.surveys": {"max_epsilon": EPSILON},
+        "policy.budget": {"period": "demo", "epsilon": 2 * EPSILON, "delta": 1e-6, "reason": "demo"},
+    }
     for name, number in numbers.items():
-        (folder / f"{name}.json").write_text(json.dumps({"values": [number]}))
-        head = {
-            "name": name,
-            "federation": deployment.federation,
-            "data_dir": f"{name}.data",
-            "identity_file": f"{name}.identity",
-            "roster": "devices.toml",
-            "log_format": "json",
-        }
-        sections: dict[str, dict[str, Any]] = {
-            "coordinator": coordinator,
-            "tls": tls_files(name),
-            "policy.surveys": {"max_epsilon": EPSILON},
-            "policy.budget": budget,
-        }
-        text = toml(head, sections) + "\n[[records]]\n" + toml({"name": RECORD, "path": f"{name}.json"})
-        (folder / f"{name}.toml").write_text(text)
+        write_device(deployment, name, {"values": [number]}, policy, {"name": RECORD})
 
 
 def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> SurveyDemoOutcome:
@@ -119,24 +99,10 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     from cli.distribution import run_survey
     from cli.terminal.output import say
 
-    names = tuple(f"device-{i:02}" for i in range(1, n_devices + 1))
-    services = folder / "services"
-    services.mkdir()
-    identities = make_identities(services, names)
-    say(f"1/3  starting a coordinator and {n_devices} devices, each a process of its own, mutual TLS on loopback")
-    deployment = stack.enter_context(
-        LocalDeployment(
-            services,
-            {},
-            federation="demo",
-            environment={"OPENBLAS_NUM_THREADS": "1"},
-            members=[(Role.DEVICE, name) for name in names],
-            sum_members=identities,
-        )
-    )
+    deployment, names = deploy(stack, folder, n_devices)
     draw = random.Random(seed)  # noqa: S311 -- made-up data
     numbers = {name: round(RANGE[1] * draw.betavariate(2, 5), 1) for name in names}
-    write_devices(deployment, numbers, identities)
+    write_devices(deployment, numbers)
     for name in names:
         launch(deployment, name)
     for name in names:
@@ -156,7 +122,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     finally:
         killing.join()
     say("3/3  comparing the responses that the devices have kept")
-    after = {name: response_of(services, name) for name in names}
+    after = {name: response_of(deployment.folder, name) for name in names}
     same = all(before in (None, after[name]) for name, before in restarts.found.items())
     return SurveyDemoOutcome(
         result=result,
