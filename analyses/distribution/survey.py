@@ -180,7 +180,7 @@ class AskedQuestion(PublicModel):
     session: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str | bytes) -> Self:
         """Read a question that was asked.
 
         Raises:
@@ -188,10 +188,7 @@ class AskedQuestion(PublicModel):
         """
         if len(text) > 2 * MAX_QUESTION_BYTES:
             raise JobError(f"the question is longer than {2 * MAX_QUESTION_BYTES} bytes")
-        try:
-            asked = cls.model_validate_json(text)
-        except ValidationError as error:
-            raise JobError(explain(error)) from error
+        asked = super().from_json(text)
         SurveyQuestion.from_tree(asked.question.model_dump())
         if asked.canonical_json() != text:
             raise JobError("the question is not in its canonical form: do both run the same version?")

@@ -78,6 +78,18 @@ class PublicModel(BaseModel):
         tree = self.model_dump(mode="json", by_alias=True)
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read the canonical JSON.
+
+        Raises:
+            JobError: a field is missing, unknown or out of range; the text names each.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise JobError(explain(error)) from error
+
 
 class PrivacyTarget(PublicModel):
     """The privacy guarantee that the noise must provide.
@@ -180,18 +192,6 @@ class Job(PublicModel):
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise JobError(f"the job is not valid TOML: {error}") from error
-        except ValidationError as error:
-            raise JobError(explain(error)) from error
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read the canonical JSON of a job.
-
-        Raises:
-            JobError: as `from_toml`.
-        """
-        try:
-            return cls.model_validate_json(text)
         except ValidationError as error:
             raise JobError(explain(error)) from error
 

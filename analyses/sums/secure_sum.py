@@ -126,18 +126,6 @@ class SumParams(SumFields):
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read the canonical JSON.
-
-        Raises:
-            JobError: a field is missing, unknown or out of range; the text names each.
-        """
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise JobError(explain(error)) from error
-
-    @classmethod
     def from_toml(cls, text: str) -> Self:
         """Read a question's file.
 

@@ -101,18 +101,6 @@ class FactorQuestion(PublicModel):
         return self.lower + (self.upper - self.lower) / 2 if self.centre is None else self.centre
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read the canonical JSON.
-
-        Raises:
-            JobError: a field is missing, unknown or out of range; the text names each.
-        """
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise JobError(explain(error)) from error
-
-    @classmethod
     def from_toml(cls, text: str) -> Self:
         """Read a question's file, in which `items` may be the public list itself.
 
