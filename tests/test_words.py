@@ -141,3 +141,12 @@ def test_no_file_names_one_machine_or_registry():
         and (match := MACHINE_TRACES.search(path.read_text(encoding="utf-8", errors="replace")))
     ]
     assert found == []
+
+
+def test_no_file_holds_both_sides_of_an_unfinished_merge():
+    marked = [
+        path.relative_to(REPOSITORY)
+        for path in committed_text_files()
+        if re.search(r"^(<{7}|>{7}) ", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    ]
+    assert marked == []
