@@ -41,10 +41,12 @@ def submit(
         job = _read_job(job_file)
         config = ClientConfig.load(client)
         idempotency_key = uuid.uuid4().hex if key is None else key
-        job_id = _call(config, lambda coordinator: coordinator.submit(job.canonical_json(), idempotency_key))
+        try:
+            job_id = _call(config, lambda coordinator: coordinator.submit(job.canonical_json(), idempotency_key))
+        except KeyboardInterrupt:
+            fail("interrupted; the job may have been accepted: moiety job list", ExitCode.INTERRUPTED)
         if watch:
-            say(f"submitted job {job_id}")
-            _watch_to_end(config, job_id, output)
+            _watch_to_end(config, job_id, output, first_line=f"submitted job {job_id}")
         elif output is Format.JSON:
             print_json({"job_id": job_id})
         else:
@@ -152,16 +154,18 @@ def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]
     return asyncio.run(connected())
 
 
-def _watch_to_end(config: ClientConfig, job_id: str, output: Format) -> None:
-    from cli.terminal.progress import event_printer
-
+def _watch_to_end(config: ClientConfig, job_id: str, output: Format, first_line: str = "") -> None:
     async def watch(coordinator: CoordinatorClient) -> JobView:
+        from cli.terminal.progress import event_printer
+
         with event_printer() as printer:
             async for event in coordinator.watch(job_id):
                 printer.show(event)
         return await coordinator.show(job_id)
 
     try:
+        if first_line:
+            say(first_line)
         view = _call(config, watch)
     except KeyboardInterrupt:
         fail(f"interrupted; the job goes on: moiety job watch {job_id}", ExitCode.INTERRUPTED)

@@ -173,7 +173,7 @@ def test_an_interrupted_watch_ends_with_130_and_the_job_goes_on(moiety, deployme
             env=child_environ(),
         )
         job_id = watching.stderr.readline().split()[2]
-        time.sleep(0.5)
+        watching.stderr.readline()  # the job's first event: the command watches
         watching.send_signal(signal.SIGINT)
         out, errors = watching.communicate(timeout=120)
     finally:
@@ -188,7 +188,6 @@ def test_cancelling_a_running_job(moiety, deployment, job_file):
     deployment.send_signal("telco", signal.SIGSTOP)
     try:
         job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
-        time.sleep(0.5)
         result = moiety("cancel", job_id)
     finally:
         deployment.send_signal("telco", signal.SIGCONT)
