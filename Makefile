@@ -14,13 +14,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := analyses audit bench cli coordinator demo deploy device dp entropy examples mpc party service tests transport
+SOURCES     := analyses audit bench cli coordinator demo deploy device docs dp entropy examples mpc party service tests transport
 PYTEST      := $(BIN)/pytest
 # Three processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
 QUICK       := -n 3 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage mutation check vectors bench bench-analyses bench-audit compose-test proto lock clean
+.PHONY: help demo test test-slow coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,13 +43,17 @@ coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branc
 mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=party/ledger/budget.py
 	$(BIN)/python tests/mutation/mutate.py $(if $(MODULE),--module $(MODULE),--sample $(or $(SAMPLE),250) --seed $(or $(SEED),1))
 
-check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words and vectors
+check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words, vectors and the site
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(PYTEST) -q tests/test_layers.py tests/test_words.py tests/test_generated.py
 	$(BIN)/python tests/vectors/generate.py --check
 	PYTHONPATH=tests/support $(BIN)/python tests/vectors/secagg/generate.py --check
+	$(MAKE) --no-print-directory site
+
+site: $(VENV)/dev.stamp ## Build the documentation as a site, build/site/index.html, or say which link leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 vectors: $(VENV)/dev.stamp ## Write the test vectors; review the differences
 	$(BIN)/python tests/vectors/generate.py

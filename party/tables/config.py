@@ -26,6 +26,11 @@ class FirstBudget(Settings):
     """Section `[tables.first_budget]`: the budget of a table whose ledger has none yet. See `Budget`.
 
     Later changes are entries of the ledger, with a reason: `moiety budget set`. This section is then without effect.
+
+    Attributes:
+        unit: what is protected.
+        period: a name; another one than before starts with nothing spent.
+        epsilon, delta: all jobs of the period together may come to this.
     """
 
     unit: Annotated[str, AfterValidator(check_budget_unit)] = UNIT
