@@ -125,7 +125,7 @@ class Job(PublicModel):
     """What an analyst submits.
 
     Attributes:
-        analysis: a key of `analyses.registry.ANALYSES`.
+        analysis: which one; a key of `analyses.registry.ANALYSES`.
         title: the analyst's words about it, one line for people; nothing depends on it.
         inputs: one per party that brings columns, in the order of the joint table's columns.
         compute: names of the parties that hold shares; empty means all parties that bring columns.
