@@ -20,11 +20,14 @@ def generator():
     """Import a module that writes pages, as mkdocs does: from its own folder."""
 
     def imported(name: str) -> ModuleType:
+        of_the_tests = sys.modules.pop(name, None)  # tests/support has a `commands`, too
         sys.path.insert(0, str(GENERATORS))
         try:
             return importlib.import_module(name)
         finally:
             sys.path.remove(str(GENERATORS))
+            if of_the_tests is not None:
+                sys.modules[name] = of_the_tests
 
     return imported
 
