@@ -51,6 +51,14 @@ def toml_of(job) -> str:
     return "\n".join(lines)
 
 
+def started(moiety, job_file) -> str:
+    """Submit a job and wait until the coordinator has begun it."""
+    job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
+    while "SUBMITTED" in moiety("show", job_id).stdout.split():
+        time.sleep(0.1)
+    return job_id
+
+
 @pytest.fixture
 def job_file(tmp_path):
     path = tmp_path / "job.toml"
@@ -187,7 +195,7 @@ def test_an_interrupted_watch_ends_with_130_and_the_job_goes_on(moiety, deployme
 def test_cancelling_a_running_job(moiety, deployment, job_file):
     deployment.send_signal("telco", signal.SIGSTOP)
     try:
-        job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
+        job_id = started(moiety, job_file)
         result = moiety("cancel", job_id)
     finally:
         deployment.send_signal("telco", signal.SIGCONT)
@@ -199,9 +207,7 @@ def test_cancelling_a_running_job(moiety, deployment, job_file):
 def test_a_coordinator_that_is_stopped_fails_its_jobs_with_the_reason_and_ends_in_order(moiety, deployment, job_file):
     deployment.send_signal("telco", signal.SIGSTOP)
     try:
-        job_id = moiety("submit", job_file, "--no-watch").stdout.strip()
-        while "SUBMITTED" in moiety("show", job_id).stdout.split():
-            time.sleep(0.1)
+        job_id = started(moiety, job_file)
         deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
         assert deployment.processes[COORDINATOR_NAME].wait(timeout=120) == 0
     finally:
