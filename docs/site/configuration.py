@@ -3,17 +3,17 @@
 from models import fields_of, models_in, section_of
 from pydantic import BaseModel
 
-from cli.client import ClientConfig
-from coordinator.config import CoordinatorConfig
-from device.config import DeviceConfig, Roster
-from party.config import PartyConfig
+from cli import client
+from coordinator import config as coordinator
+from device import config as device
+from party import config as party
 
 FILES: tuple[tuple[str, str, type[BaseModel]], ...] = (
-    ("party.toml", "MOIETY_PARTY", PartyConfig),
-    ("coordinator.toml", "MOIETY_COORDINATOR", CoordinatorConfig),
-    ("client.toml", "MOIETY_CLIENT", ClientConfig),
-    ("device.toml", "MOIETY_DEVICE", DeviceConfig),
-    ("roster.toml", "", Roster),
+    ("party.toml", party.ENVIRONMENT_PREFIX, party.PartyConfig),
+    ("coordinator.toml", coordinator.ENVIRONMENT_PREFIX, coordinator.CoordinatorConfig),
+    ("client.toml", client.ENVIRONMENT_PREFIX, client.ClientConfig),
+    ("device.toml", device.ENVIRONMENT_PREFIX, device.DeviceConfig),
+    ("roster.toml", "", device.Roster),
 )
 
 
@@ -24,7 +24,7 @@ def configuration_reference() -> str:
     shown: set[type[BaseModel]] = set()
     for name, prefix, model in FILES:
         lines += [f"## {name}", ""]
-        if prefix in {"MOIETY_PARTY", "MOIETY_COORDINATOR", "MOIETY_DEVICE"}:
+        if prefix:
             lines += [f"The environment overrides a field: `{prefix}__TLS__KEY` is `key` in the section `tls`.", ""]
         lines += fields_of(model)
         for path, inner in models_in(model):

@@ -8,7 +8,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from commands import command_reference
+from command_options import command_reference
 from configuration import configuration_reference
 from job_parameters import job_reference
 from mkdocs.config.defaults import MkDocsConfig

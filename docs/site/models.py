@@ -109,8 +109,8 @@ def _kind(annotation: Any) -> str:
 
 
 def anchor_of(model: type[BaseModel]) -> str:
-    """Return the anchor of a model's heading."""
-    return model.__name__.lower()
+    """Return the anchor of a model's heading; models of two files may have one name."""
+    return f"{model.__module__}.{model.__name__}".lower().replace(".", "-")
 
 
 def _limit(limit: Any) -> str:
@@ -138,4 +138,6 @@ def _absent(field: FieldInfo) -> str:
         return ""
     if isinstance(default, BaseModel):
         return "its own defaults"
+    if isinstance(default, frozenset | tuple):
+        default = sorted(default) if isinstance(default, frozenset) else list(default)
     return f"`{str(default).lower()}`" if isinstance(default, bool) else f"`{getattr(default, 'value', default)}`"
