@@ -33,9 +33,11 @@ COPY . /src/
 RUN /opt/installer/bin/pip --python /opt/moiety install --quiet --no-deps --no-warn-script-location --root /staging /src \
     && PYTHONPATH=/opt/compiler:/src /opt/moiety/bin/python /src/deploy/image/compile-kernels \
         /staging/opt/moiety/lib/kernels \
+    && PYTHONPATH=/opt/compiler:/src /opt/moiety/bin/python /src/deploy/image/prepare-group \
+        /staging/opt/moiety/lib/kernels \
     && cd /staging/opt/moiety/lib/python3*/site-packages \
     && LD_LIBRARY_PATH=/staging/opt/moiety/lib/kernels /opt/moiety/bin/python -c \
-        "import sys, coordinator.server, party.server, demo.data_sets.kdd, analyses.distribution.estimates.kernels; import mpc.arithmetic.rating_kernels; sys.exit('numba' in sys.modules)"
+        "import sys, coordinator.server, party.server, demo.data_sets.kdd, analyses.distribution.estimates.kernels; import mpc.arithmetic.rating_kernels; from mpc.matching.sodium import ristretto255; ristretto255(); sys.exit(not {'numba', 'rbcl'}.isdisjoint(sys.modules))"
 
 # Whatever is small comes first: engines that copy whole layers copy little then.
 FROM ${BASE_IMAGE}

@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := analyses audit bench cli coordinator demo deploy device docs dp entropy examples mpc party service tests transport
+SOURCES     := analyses analyst audit bench cli coordinator demo deploy device docs dp entropy examples mpc page party proto service tests transport
 PYTEST      := $(BIN)/pytest
 # Three processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
 QUICK       := -n 3 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"

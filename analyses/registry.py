@@ -1,10 +1,12 @@
 """The analyses on offer, and how to find one by its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from analyses.clustering import protocol as clustering
 from analyses.distribution import protocol as distribution
+from analyses.drawing.chart import Picture, PictureError
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job, JobError
 from analyses.job.text import lines_of_result
@@ -51,3 +53,27 @@ def analysis_of(job: Job) -> Analysis:
 def lines_of(name: str) -> Callable[[dict[str, Any]], list[str]]:
     """Return the function that formats a result; results of unknown analyses are printed field by field."""
     return ANALYSES[name].lines if name in ANALYSES else lines_of_result
+
+
+def picture_of(result: Mapping[str, Any], heading: str = "") -> Picture:
+    """Return what is to be seen of a result of any analysis.
+
+    Args:
+        result: as the coordinator sent it.
+        heading: to stand above it, such as the title of the job.
+
+    Raises:
+        PictureError: its analysis has no picture or is not known, or the result has nothing to draw.
+    """
+    name = str(result.get("analysis"))
+    if name not in ANALYSES:
+        raise PictureError(f"there is no analysis {name!r} here, so its result cannot be drawn")
+    draw = ANALYSES[name].picture
+    if draw is None:
+        raise PictureError(f"results of {name} have no picture")
+    try:
+        return replace(draw(dict(result)), heading=heading)
+    except PictureError:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise PictureError(f"this result of {name} cannot be drawn: it is not as this version writes it") from error

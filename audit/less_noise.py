@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.matrix_factorization.descent.step_noise import OwnStepNoise, SumStepNoise
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
@@ -87,6 +88,11 @@ def _scaled_mean(units: int, factor: Fraction) -> int:
 
 def _of_a_round(mechanism: RoundNoise | OwnItemsNoise, factor: Fraction) -> RoundNoise | OwnItemsNoise:
     return replace(mechanism, noise=with_noise(mechanism.noise, factor))
+
+
+def _of_steps(mechanism: SumStepNoise | OwnStepNoise, factor: Fraction) -> SumStepNoise | OwnStepNoise:
+    plan = mechanism.plan
+    return replace(mechanism, plan=replace(plan, mu=round(plan.mu * factor)))
 
 
 def _gram(mechanism: NoisyGram, factor: Fraction) -> NoisyGram:
@@ -194,6 +200,8 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SumNoise: _sum,
     RoundNoise: _of_a_round,
     OwnItemsNoise: _of_a_round,
+    SumStepNoise: _of_steps,
+    OwnStepNoise: _of_steps,
     NoisySketch: _sketch,
     PartitionTree: _tree,
     NoisyLloyd: _lloyd,

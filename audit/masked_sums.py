@@ -2,10 +2,13 @@
 
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analyses.job.job import PrivacyTarget
 from analyses.job.ratings import digest_of_items
-from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
-from analyses.matrix_factorization.job_plan import RULE
+from analyses.matrix_factorization.devices.question import DeviceRounds, FactorQuestion, rounds_of
+from analyses.matrix_factorization.devices.record import DeclaredRatings, UsedRatings, device_vector
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.secure_sum import SumParams
@@ -13,7 +16,9 @@ from audit.additive import AdditiveTarget, MaskedSumRelease
 from audit.entry import SEEN_BY, Entry, both_views, ways_of
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.mechanism.shared_laplace import MEAN_UNIT
-from mpc.secagg.config import Topology
+from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
+
+Integers = NDArray[np.int64]
 
 _T = 1
 """Members that collude."""
@@ -60,9 +65,11 @@ def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
     return AdditiveTarget(MaskedSumRelease(noise, view, n_survivors, (moved,) * noise.length))
 
 
-@lru_cache(maxsize=1)
-def _ratings_noise() -> SumNoise:
-    items = 2
+@lru_cache(maxsize=2)
+def _ratings_rounds(n_members: int) -> DeviceRounds:
+    """Offsets of few items over devices of which, where they stand on a ring, a fifth may vanish."""
+    is_ring = n_members > MAX_COMPLETE_GRAPH_MEMBERS
+    items = 8 if is_ring else 2
     question = FactorQuestion(
         analysis="matrix-factorization",
         record="films",
@@ -72,17 +79,30 @@ def _ratings_noise() -> SumNoise:
         lower=-3,
         upper=3,
         rank=0,
+        colluding=10 if is_ring else 0,
+        vanishing=n_members // 5 if is_ring else 0,
         privacy=PrivacyTarget(epsilon=2, delta=1e-3, view="coordinator"),
     )
-    return rounds_of(question, 4).noise(0)
+    return rounds_of(question, n_members)
 
 
-def _ratings(n_survivors: int) -> AdditiveTarget:
-    """One user's vector is present: one rating beyond the residual bound, whose norm is the largest that any has."""
-    noise, rule = _ratings_noise(), RULE
-    count, residual = rule.units * rule.count_weight, rule.units * rule.residual_bound
-    moved = (int(count), int(residual), *[0] * (noise.length - 2))
-    return AdditiveTarget(MaskedSumRelease(noise, "coordinator", n_survivors, moved))
+def _ratings(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
+    """One user's vector is present, or replaced by that of a user who says the opposite.
+
+    Its ratings, of all items, lie beyond the residual bound, so its norm is next to the largest that any has. A user of
+    one item has the largest.
+    """
+    rounds = _ratings_rounds(n_members)
+    n_items = rounds.question.items
+    declared = DeclaredRatings(n_items, -3.0, 3.0, most=n_items)
+    n_rated = n_items if n_members > MAX_COMPLETE_GRAPH_MEMBERS else 1
+
+    def vector(rating: float) -> Integers:
+        values = np.array([rating * (-1) ** i for i in range(n_rated)])
+        return device_vector(rounds, 0, None, declared, UsedRatings(np.arange(n_rated), values))
+
+    moved = vector(3.0) - (vector(-3.0) if view == "coalition" else 0)
+    return AdditiveTarget(MaskedSumRelease(rounds.noise(0), view, n_survivors, tuple(map(int, moved))))
 
 
 MASKED_SUMS: dict[str, Entry] = {
@@ -110,8 +130,15 @@ MASKED_SUMS: dict[str, Entry] = {
     "devices-ratings": Entry(
         "counts and residuals of items over 4 devices, excess removed, seen by the coordinator",
         ("matrix-factorization:devices",),
-        lambda: _ratings(4),
+        lambda: _ratings("coordinator", 4, 4),
         1000,
+    ),
+    **both_views(
+        "devices-ratings-ring",
+        "counts and residuals of items over 128 of 160 devices on a ring, of whom a fifth has vanished, excess removed",
+        ("matrix-factorization:devices",),
+        lambda view: _ratings(view, 160, 128),
+        250,
     ),
     **both_views(
         "devices-ring",

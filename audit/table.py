@@ -24,6 +24,7 @@ from audit.additive import (
     PartiesRelease,
     gram_difference,
 )
+from audit.descents import step_of
 from audit.entry import Entry, Published, both_views, ways_of
 from audit.factors import horizontal as horizontal_factors
 from audit.factors import vertical as vertical_factors
@@ -184,7 +185,12 @@ TARGETS: dict[str, Entry] = {
     "discrete-laplace": Entry(
         "count with discrete Laplace noise", (), lambda: _additive(DiscreteLaplaceNoise, 100, 200)
     ),
-    **both_views("gram", "matrix X^T X with Skellam noise", ways_of(("pca", *_SKETCHED), "mpc"), _gram),
+    **both_views(
+        "gram",
+        "matrix X^T X with Skellam noise",
+        (*ways_of(("pca", *_SKETCHED), "mpc"), "logistic-regression:moments"),
+        _gram,
+    ),
     **both_views("pattern-count", "counts of patterns under shares", ("pattern-count:mpc",), _cells),
     **both_views("memberships", "counts of memberships under shares", ("clustering:counting mpc",), _memberships),
     **both_views("moments", "moment under shares", ("moments:mpc",), _power),
@@ -278,6 +284,23 @@ TARGETS: dict[str, Entry] = {
         "a sweep of a factorization about one rating, 3 of 4 members survive",
         ("matrix-factorization:vertical",),
         vertical_factors,
+    ),
+    **{
+        name: entry
+        for setting, unit in (("horizontal", "user"), ("vertical", "rating"))
+        for noise, whose in (("once", "of the masked sum, 3 of 4 members survive"), ("party", "of each party"))
+        for name, entry in both_views(
+            f"descent-{setting}-{noise}",
+            f"a step of a descent on a sample about one {unit}, noise {whose}",
+            (f"matrix-factorization:sgd, {setting}, {noise}",),
+            lambda view, setting=setting, noise=noise: step_of(setting, noise, view),  # type: ignore[misc]
+        ).items()
+    },
+    **both_views(
+        "descent-final",
+        "a final step of an owner's items on a sample, about one rating",
+        ("matrix-factorization:sgd, vertical, once", "matrix-factorization:sgd, vertical, party"),
+        lambda view: step_of("vertical", "party", view, "final"),
     ),
 }
 """Name on the command line to what is audited: the audit must not beat it, and must beat it with less noise."""

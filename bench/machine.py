@@ -12,17 +12,26 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return the processor, its cores, the memory and the versions that matter; no names of hosts or people."""
+    """Return processor, vector instructions, cores, memory and versions; no names of hosts or people."""
     cpu = _field(Path("/proc/cpuinfo"), "model name", platform.machine())
     memory_kib = int(_field(Path("/proc/meminfo"), "MemTotal", "0 kB").split()[0])
     return {
         "cpu": cpu,
+        "instructions": instruction_set(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory_kib / 2**20),
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
+
+
+def instruction_set() -> str:
+    """Return the widest vector instructions of this processor, or for which others our kernels were compiled."""
+    flags = set(_field(Path("/proc/cpuinfo"), "flags", "").split())
+    widest = "AVX-512" if {"avx512dq", "avx512vl"} <= flags else "AVX2" if "avx2" in flags else "no AVX2"
+    told = os.environ.get("NUMBA_CPU_NAME")
+    return f"{widest}, kernels compiled for {told}" if told else widest
 
 
 def peak_resident_bytes(pid: int | str) -> int:
@@ -32,6 +41,12 @@ def peak_resident_bytes(pid: int | str) -> int:
         OSError: there is no such process.
     """
     return int(_field(Path(f"/proc/{pid}/status"), "VmHWM", "0 kB").split()[0]) * 1024
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _field(path: Path, name: str, default: str) -> str:

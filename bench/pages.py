@@ -13,17 +13,20 @@ Written by `make bench`; each number can be measured again with the command besi
 `python -m bench.report --only PART`.
 
 {machines} All processes of a measurement share these cores, so the ratios of what was measured in one run mean more
-than the seconds.
+than the seconds. Where the vector instructions are not noted, the processor had AVX-512, and kernels were older than
+[decision 042](decisions/042-kernels-without-conversions.md), which has those of AVX2 and AVX-512 side by side.
 """
 
-MACHINE = "{cpu}, {cores} cores, {memory_gib} GiB of memory, {system}, Python {python}, NumPy {numpy}."
+MACHINE = "{cpu}, {instructions}, {cores} cores, {memory_gib} GiB of memory, {system}, Python {python}, NumPy {numpy}."
 
 SERVICES = """\
 ## The services, and MPyC beside them
 
 A noisy Gram matrix of secret columns. Ours: a coordinator and N parties as separate processes, mutual TLS on loopback;
 the time runs from the acceptance of a PCA job to its result at the analyst, with planning, key agreement, the check
-that rows match, noise and opening. Parties remember the table that they read last: only the first job reads it. MPyC
+that rows match, noise and opening. With three parties seven flights of messages wait for one another, that of the gate
+included ([decision 043](decisions/043-small-jobs.md)).
+Parties remember the table that they read last: only the first job reads it. MPyC
 with gmpy2 and uvloop: N processes, TCP on loopback without TLS; the time runs from the inputs to the exact product,
 without noise. Same integers, same t = (N - 1) // 2, one thread per process, taking turns. NumPy: `X.T @ X` of the same
 integers as float64 in one process, one thread. Bytes are payload and, in brackets, what left the sockets: TLS, HTTP/2
@@ -61,6 +64,26 @@ member; the clock runs around the workflow alone, but Flower starts processes fo
 time here. "In memory": the same workflow and clients in one process, messages copied instead of sent and nothing
 started, which is less than it can take anywhere. Our sum is exact; "off" is the largest error of Flower's.
 """
+
+SINCE_CALLS_WAIT = """\
+Processor time and peak memory of the coordinator before and after members waited without polling ([decision
+044](decisions/044-members-wait-in-one-call.md)), on one machine with two cores and other work; 10 % drop out when their
+vector is due. `python -m bench.sums.secagg --members N --elements D --vanish 0.1 --corrupt 0.05 --stage-s 300
+--shared-checks`; with the last option the simulated members, which share two cores, check each signature once for
+all of them. Before: the same with `--stage-s 120` (1000 members), or 150 and without shared checks (600), as a stage
+with a member that is gone took its whole deadline.
+
+| members x elements | before | after | times | target | without waiting, before | after |
+| --- | --- | --- | --- | --- | --- | --- |
+| 600 x 1000 | 47.7 s, 534 MB | 3.7 s, 350 MB | 12.9 | | | 36.7 s |
+| 1000 x 1000 | 72.9 s, 754 MB | 6.2 s, 447 MB | 11.7 | 15 s | 61.5 s | 63.5 s |
+| 1000 x 100000 | 287.0 s, 783 MB (above, another machine) | 10.4 s, 490 MB | | 40 s | 210.9 s | 91.8 s |
+| 2000 x 1000 | not measured | 19.7 s, 634 MB | | | | 370.7 s |
+
+The time without waiting is that of the simulated members: 44 of 50 processor seconds at 1000 x 1000, 59 of 69 at
+1000 x 100000, 161 of 181 at 2000 x 1000, on two cores that others used at the same time (`--grace-s 30` at 2000).
+"""
+"""Measured once, when it changed: what was before cannot be measured again with this code."""
 
 UTILITY = """\
 ## Utility
@@ -117,11 +140,15 @@ def _machines(kept: Reports, here: dict[str, Any]) -> str:
     by_machine: dict[str, list[str]] = {}
     for name, entry in kept.items():
         measured_on = entry.get("report", {}).get("machine") or entry.get("machine")
-        by_machine.setdefault(MACHINE.format(**measured_on) if measured_on else "Unknown machine.", []).append(name)
+        by_machine.setdefault(_machine(measured_on) if measured_on else "Unknown machine.", []).append(name)
     if len(by_machine) <= 1:
-        return next(iter(by_machine), MACHINE.format(**here))
+        return next(iter(by_machine), _machine(here))
     lines = [f"* {', '.join(names)}: {text}" for text, names in by_machine.items()]
     return "Not everything was measured on one machine:\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _machine(described: dict[str, Any]) -> str:
+    return MACHINE.format(**{"instructions": "vector instructions not noted", **described})
 
 
 def _remarks(kept: Reports) -> str:
@@ -238,7 +265,7 @@ def _masked_sums(reports: Reports) -> str:
             f"\nRings of {ring['members']} members, {shares}: failures in {ring['draws']} draws, by the fraction that "
             "drops_out: " + ", ".join(f"{float(rate):.0%}: {n}" for rate, n in failures.items()) + ".\n"
         )
-    return MASKED_SUMS + "\n" + table + core if table or core else ""
+    return MASKED_SUMS + "\n" + table + core + "\n" + SINCE_CALLS_WAIT if table or core else ""
 
 
 def _local_gram(reports: Reports) -> str:

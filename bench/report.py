@@ -71,6 +71,8 @@ MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     Measurement("kdd", "kdd", ("bench.jobs.gram", "--kdd", "--repeats", "3")),
     Measurement("products", "products", ("bench.protocols.products",), ("--peer", "mpyc")),
+    Measurement("matching", "matching", ("bench.protocols.matching",)),
+    Measurement("secret_matching", "secret_matching", ("bench.protocols.secret_matching",)),
     Measurement("demo", "demo", ("bench.jobs.demo",)),
     Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
     Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),

@@ -89,10 +89,9 @@ def init(config: Config, output: OutputFormat = Format.TEXT) -> None:
         loaded = read_config(config)
         if all(table.first_budget is None for table in loaded.tables):
             fail(f"{config}: no table has a first_budget; set one with moiety budget set", ExitCode.USAGE)
-        if not begin_ledger(loaded):
+        balances = begin_ledger(loaded)
+        if balances is None:
             fail(f"the ledger of {loaded.name} has begun already; nothing was changed", ExitCode.FAILED)
-        with opened_ledger(loaded) as ledger:
-            balances = ledger.balances()
         if output is Format.JSON:
             print_json([balance.as_dict() for balance in balances])
         else:
@@ -121,7 +120,7 @@ def set_budget(
         try:
             Budget(check_budget_unit(unit or UNIT), period, epsilon, delta)
         except (BudgetError, ValueError) as error:
-            fail(str(error), ExitCode.USAGE)
+            fail(error, ExitCode.USAGE)
         _check_delta(loaded, table, delta)
         with opened_ledger(loaded, may_be_new=True) as ledger:
             before = ledger.balance(table)
@@ -159,9 +158,9 @@ def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
     try:
         most_rows = count_rows(config, table) if declared is None else declared[1]
     except UnusableTableError as error:
-        fail(f"table {table!r}: {error.detail}", ExitCode.USAGE)
+        fail(f"table {table!r}: {error.detail}", ExitCode.USAGE, code=error.code)
     except TableError as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     if delta >= 1 / max(1, most_rows):
         what = "its number of rows" if declared is None else f"{most_rows}, the most rows that it declares"
         fail(f"delta: {delta:g} is not below 1 / n for table {table!r}, where n is {what}", ExitCode.USAGE)

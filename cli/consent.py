@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analyses.job.forecast import lines_of_forecast
 from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
@@ -51,7 +52,7 @@ def approve(
                 fail("not approved; the job goes on waiting", ExitCode.FAILED)
             box.answer(job_id, None)
         except ConsentError as error:
-            fail(str(error), ExitCode.NOT_FOUND)
+            fail(error, ExitCode.NOT_FOUND)
         if output is Format.JSON:
             print_json({"approved": question})
         else:
@@ -71,7 +72,7 @@ def refuse(
         try:
             ConsentBox(read_config(config).data_dir).answer(job_id, reason)
         except ConsentError as error:
-            fail(str(error), ExitCode.NOT_FOUND)
+            fail(error, ExitCode.NOT_FOUND)
         if output is Format.JSON:
             print_json({"refused": job_id, "reason": reason})
         else:
@@ -110,11 +111,11 @@ def recommend(
         try:
             found = recommend_for(read_config(config), job, user, top=top)
         except (NoModelError, UnknownUserError) as error:
-            fail(str(error), ExitCode.NOT_FOUND)
+            fail(error, ExitCode.NOT_FOUND)
         except UnusableTableError as error:
-            fail(error.detail, ExitCode.FAILED)
+            fail(error.detail, ExitCode.FAILED, code=error.code)
         except ValueError as error:
-            fail(str(error), ExitCode.USAGE)
+            fail(error, ExitCode.USAGE)
         if output is Format.JSON:
             print_json([{"item": one.item, "rating": one.rating} for one in found])
         else:
@@ -146,6 +147,10 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
         lines.append("  data       none of this party's: it only computes")
     else:
         lines += _field("data", f"table {question['table']}: {', '.join(question['columns'])}")
+        if question.get("where"):
+            lines += _field("where", question["where"])
+    if matching := question.get("matching"):  # jobs that waited before an upgrade say nothing of it
+        lines += _field("matching", f"{matching['kind']}: {matching['reveals']}")
     epsilon = question["epsilon"]
     lines += (
         ["  epsilon    NONE: the result is exact, nothing protects anybody in it, and no budget counts it"]
@@ -163,6 +168,10 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
             f"  budget     epsilon {budget['epsilon']:g} at delta {budget['delta']:g} in period {budget['period']!r}: "
             f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} % left"
         )
+    for forecast in lines_of_forecast(question["forecast"]):
+        lines += _field("forecast", forecast)
+    if question["anyway"]:
+        lines += _field("anyway", "the analyst wants the job although no answer could be seen in its noise")
     return [*lines, *(line for reason in question["why_asked"] for line in _field("asked as", reason))]
 
 

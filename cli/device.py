@@ -1,6 +1,7 @@
 """`moiety device`: a member of masked sums, and its key."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,22 +23,23 @@ def run(
         list[Path], typer.Option(help="The member's configuration, device.toml. Repeat it for several in one process.")
     ],
 ) -> None:
-    """Wait for sums and take part in those that the configuration allows, until SIGTERM or Ctrl-C."""
+    """Wait for sums and take part in those that the configuration allows, until SIGTERM or Ctrl-C.
+
+    SIGHUP reads certificates and configuration again; rounds go on.
+    """
     with exit_codes():
-        from device.config import DeviceConfig
-        from device.running import run_device
-        from mpc.protocol.concurrency import run_together
-        from service.logs import configure_logs
+        from service.memory import made_to_stay
         from service.secrecy import forbid_core_files
+
+        with made_to_stay():
+            from device.config import DeviceConfig
+            from device.running import run_devices
+            from service.logs import configure_logs
 
         forbid_core_files()
         members = [DeviceConfig.load(path) for path in config]
         configure_logs(members[0].log_format)
-
-        async def run_all() -> None:
-            await run_together(*map(run_device, members))
-
-        asyncio.run(run_all())
+        asyncio.run(run_devices(*(partial(DeviceConfig.load, path) for path in config)))
 
 
 @device_app.command()
@@ -167,7 +169,7 @@ def recommend(
         try:
             found = recommend_own(DeviceConfig.load(config), record, top=top, model_path=model)
         except NoModelError as error:
-            fail(str(error), ExitCode.NOT_FOUND)
+            fail(error, ExitCode.NOT_FOUND)
         if output is Format.JSON:
             print_json([{"item": one.item, "rating": one.rating} for one in found])
         else:

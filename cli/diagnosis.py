@@ -7,21 +7,26 @@ configuration cannot be used.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.doctor.certificates import check_certificates
-from cli.doctor.check import Check, Outcome, failed
 from cli.doctor.connections import check_connections
 from cli.doctor.files import check_files
 from cli.doctor.ledger import check_ledger, check_store
 from cli.doctor.member import Member, read_member, role_of
-from cli.terminal.output import ExitCode, Format, print_json
+from cli.terminal.output import ExitCode, Format, fail, print_json
+from service.errors import ServiceError
 from service.identity import Role
+from service.reach.check import Check, Outcome, failed
 from service.settings_tree import SettingsError
 
+if TYPE_CHECKING:
+    from cli.doctor.federation import Row
+
 DEFAULT_TIMEOUT_S = 5.0
+COLOURS = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold red"}
 
 
 def doctor(
@@ -33,6 +38,9 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out tables, records and ledger, and with them all numeric libraries.")
     ] = False,
+    federation: Annotated[
+        bool, typer.Option("--federation", help="At the coordinator: ask all parties, and show who reaches whom.")
+    ] = False,
     output: Annotated[Format, typer.Option("--format", help="How it is printed. Both are for the owner only.")] = (
         Format.TEXT
     ),
@@ -42,6 +50,9 @@ def doctor(
     What is wrong in a table is told with lines and values: show the output to nobody else.
     Exit codes: 0 works, perhaps with warnings; 1 a check failed; 2 the configuration cannot be used.
     """
+    if federation:
+        _show_federation(config, role, timeout_s, output)
+        return
     try:
         member, settings = read(config, role, quick=quick)
     except SettingsError as error:
@@ -56,6 +67,27 @@ def doctor(
         _print(checks)
     if code:
         raise typer.Exit(code)
+
+
+def _show_federation(path: Path, role: Role | None, timeout_s: float, output: Format) -> None:
+    """Print who reaches whom; end with 1 where somebody does not reach another, with 2 at other members."""
+    from cli.doctor.federation import check_federation
+
+    try:
+        whose = role_of(path) if role is None else role
+        if whose is not Role.COORDINATOR:
+            fail(f"{path} is the configuration of a {whose}: --federation is for the coordinator", ExitCode.USAGE)
+        rows = check_federation(read_member(path, whose), timeout_s)
+    except (SettingsError, ServiceError) as error:
+        fail(error, ExitCode.USAGE)
+    checks = [(row.name, check) for row in rows for check in row.checks.values()]
+    is_ok = not any(check.outcome is Outcome.FAILED for _, check in checks)
+    if output is Format.JSON:
+        print_json({"ok": is_ok, "members": [row.as_dict() for row in rows]})
+    else:
+        _print_matrix(rows)
+    if not is_ok:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def read(path: Path, role: Role | None, *, quick: bool) -> tuple[Member, Any]:
@@ -79,7 +111,7 @@ def read(path: Path, role: Role | None, *, quick: bool) -> tuple[Member, Any]:
 
         settings = CoordinatorConfig.load(path)
     elif whose is Role.ANALYST:
-        from cli.client import ClientConfig
+        from analyst.connection import ClientConfig
 
         settings = ClientConfig.load(path)
     elif not quick and whose is Role.PARTY:
@@ -125,7 +157,6 @@ def _print(checks: Sequence[Check]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    colours = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold red"}
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -133,8 +164,33 @@ def _print(checks: Sequence[Check]) -> None:
         told = Text.assemble((check.name, "bold"), f": {check.found}")
         if check.fix:
             told.append(f"\n-> {check.fix}")
-        table.add_row(Text(str(check.outcome), colours[check.outcome]), told)
+        table.add_row(Text(str(check.outcome), COLOURS[check.outcome]), told)
     console = Console(highlight=False, emoji=False, markup=False)
     console.print(table)
     counts = Counter(check.outcome for check in checks)
     console.print(", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome))
+
+
+def _print_matrix(rows: "Sequence[Row]") -> None:
+    """Print a row per member that dials and a column per member that is dialled, then all that is not well."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("from, to", *(row.name for row in rows), "version", box=None, pad_edge=False)
+    for row in rows:
+        cells = [
+            Text("") if other.name == row.name
+            else Text(str(row.checks[other.name].outcome), COLOURS[row.checks[other.name].outcome])
+            if other.name in row.checks
+            else Text("not asked", "dim")
+            for other in rows
+        ]  # fmt: skip
+        table.add_row(row.name, *cells, row.version)
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.print(table)
+    for row in rows:
+        for check in row.checks.values():
+            if check.fix:
+                told = Text.assemble((f"{row.name}, {check.name}", "bold"), f": {check.found}\n-> {check.fix}")
+                console.print(told)

@@ -11,7 +11,7 @@ from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 
 if TYPE_CHECKING:
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
 
 distribution_app = typer.Typer(name="distribution", no_args_is_help=True)
 
@@ -31,15 +31,19 @@ def ask(
     with exit_codes():
         from analyses.distribution.questions import question_from_toml
         from analyses.job.job import JobError
-        from cli.client import ClientConfig
+        from analyst.connection import ClientConfig
         from service.files.text_file import TextFileError, read_text
 
         try:
             asked = question_from_toml(read_text(question))
         except TextFileError as error:
-            fail(str(error), ExitCode.USAGE)
+            fail(error, ExitCode.USAGE)
         except JobError as error:
-            fail("\n".join(f"{question}: {line}" for line in str(error).splitlines()), ExitCode.USAGE)
+            fail(
+                "\n".join(f"{question}: {line}" for line in str(error).splitlines()),
+                ExitCode.USAGE,
+                code=error.code,
+            )
         _show(asyncio.run(run_survey(ClientConfig.load(client), question_json=asked.canonical_json())), output)
 
 
@@ -51,7 +55,7 @@ def show(
 ) -> None:
     """Wait for the end of a survey that you have asked for, and print its result."""
     with exit_codes():
-        from cli.client import ClientConfig
+        from analyst.connection import ClientConfig
 
         try:
             question_id = bytes.fromhex(survey)
@@ -71,9 +75,10 @@ async def run_survey(config: "ClientConfig", question_json: str = "", question_i
     Raises:
         ServiceError: the coordinator cannot be reached, or refuses.
     """
-    from cli.client import open_coordinator
+    from analyst.connection import open_coordinator
     from service.errors import RemoteFailureError
-    from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened
+    from transport.refusal import in_words
+    from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyRefused
     from transport.survey_client import ask_survey
 
     async with open_coordinator(config) as (name, channel):
@@ -82,6 +87,8 @@ async def run_survey(config: "ClientConfig", question_json: str = "", question_i
                 say(f"survey {happening.question_id.hex()}")
             elif isinstance(happening, SurveyCounted):
                 say(f"  {happening.n_responses} responses")
+            elif isinstance(happening, SurveyRefused):
+                say(f"  {in_words(happening.refusals)}")
             elif isinstance(happening, SurveyFailure):
                 fail(f"the survey has no result: {happening.reason}", ExitCode.FAILED)
             else:

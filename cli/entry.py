@@ -36,13 +36,14 @@ def quick_health(arguments: Sequence[str]) -> int | None:
     if not 0.1 <= timeout_s < float("inf"):
         return None
     from cli.doctor.probe import ProbeError, probe, target_of
+    from service.codes.coded_text import told
     from service.settings_tree import SettingsError
 
     try:
         target = target_of(Path(given["--config"]))
         probe(target, timeout_s)
     except (ProbeError, SettingsError) as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {told(error)}\n")
         return FAILED if isinstance(error, ProbeError) else USAGE
     sys.stdout.write(f"{target.name} serves at {target.address}\n")
     return 0

@@ -28,9 +28,9 @@ def health(
         target = target_of(config)
         probe(target, timeout_s)
     except SettingsError as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     except ProbeError as error:
-        fail(str(error), ExitCode.FAILED)
+        fail(error, ExitCode.FAILED)
     if output is Format.JSON:
         print_json({"name": target.name, "address": target.address})
     else:

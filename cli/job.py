@@ -11,17 +11,22 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from analyses.job.job import Job, JobError
-from cli.client import ClientConfig, connect
+from analyses.job.job import Job
+from analyst.connection import ClientConfig, connect
+from analyst.question import job_of, job_wanted
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.result import summary_of
-from service.files.text_file import TextFileError, read_text
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
 
 job_app = typer.Typer(name="job", help="Submit jobs, watch them, read their results.", no_args_is_help=True)
+
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also draw the result into this .svg file, or .png with matplotlib."),
+]
 
 JobId = Annotated[str, typer.Argument(help="Identifier of the job.")]
 
@@ -34,11 +39,18 @@ def submit(
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: submitting again with the same key gives the same job.")
     ] = None,
+    plot: Plot = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Run the job even where no answer could be seen in its noise.")
+    ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Submit a job and, unless told otherwise, watch it to its end."""
     with exit_codes():
-        job = _read_job(job_file)
+        job = job_wanted(job_file, anyway=anyway)
+        if plot is not None and not watch:
+            fail("--plot draws the result, so it needs --watch; later: moiety job show JOB --plot FILE", ExitCode.USAGE)
+        _check_plot(plot)
         config = ClientConfig.load(client)
         idempotency_key = uuid.uuid4().hex if key is None else key
         try:
@@ -46,7 +58,7 @@ def submit(
         except KeyboardInterrupt:
             fail("interrupted; the job may have been accepted: moiety job list", ExitCode.INTERRUPTED)
         if watch:
-            _watch_to_end(config, job_id, output, first_line=f"submitted job {job_id}")
+            _watch_to_end(config, job_id, output, first_line=f"submitted job {job_id}", plot=plot)
         elif output is Format.JSON:
             print_json({"job_id": job_id})
         else:
@@ -56,21 +68,40 @@ def submit(
 @job_app.command("plan")
 def plan_job(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job to look at; nothing is submitted.")],
+    client: Annotated[
+        Path | None,
+        typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml, for the cost and the forecast."),
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Show, before anything runs, how many parties may drop out or send corrupted shares. Contacts no service."""
+    """Show, before anything runs, what a job would cost, how large its errors would be, and who may drop out.
+
+    Cost and forecast follow from the tables that the parties list, so the coordinator is asked for these. Without a
+    client.toml nobody is contacted, and only the table of dropouts is shown.
+    """
     with exit_codes():
         from cli.survival import survival_of  # with kernels that no other of these commands needs
 
-        survival = survival_of(_read_job(job_file))
-        print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
+        job = job_of(job_file)
+        survival = survival_of(job)
+        if client is None:
+            print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
+            say("for its cost and the forecast of its errors, name your client.toml: --client")
+            return
+        from analyst.catalogue import Catalogue
+        from analyst.client import plan_of
+
+        tables = _call(ClientConfig.load(client), lambda coordinator: coordinator.tables())
+        plan = plan_of(job, Catalogue.of(tables))
+        print_json(plan.to_dict()) if output is Format.JSON else print_text(repr(plan))
 
 
 @job_app.command("watch")
-def watch_job(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT) -> None:
+def watch_job(job_id: JobId, client: Client, plot: Plot = None, output: OutputFormat = Format.TEXT) -> None:
     """Follow a job to its end and print its result."""
     with exit_codes():
-        _watch_to_end(ClientConfig.load(client), job_id, output)
+        _check_plot(plot)
+        _watch_to_end(ClientConfig.load(client), job_id, output, plot=plot)
 
 
 @job_app.command("list")
@@ -98,26 +129,41 @@ def list_jobs(
 def show(
     job_id: JobId,
     client: Client = DEFAULT_CLIENT,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the result into this PNG file.")] = None,
+    plot: Plot = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show one job: its state, its result and what it cost in privacy."""
     with exit_codes():
+        _check_plot(plot)
         view = _call(ClientConfig.load(client), lambda coordinator: coordinator.show(job_id))
         _print_view(view, output)
         if plot is not None:
             _plot(view, plot)
 
 
+def _check_plot(path: Path | None) -> None:
+    """Say before anything is asked of anybody that no picture can be written there."""
+    if path is not None:
+        from analyses.drawing.chart import PictureError
+        from analyses.drawing.file import check
+
+        try:
+            check(path)
+        except PictureError as error:
+            fail(error, ExitCode.USAGE)
+
+
 def _plot(view: JobView, path: Path) -> None:
-    from cli.terminal.plot import PlotError, plot_pca
+    from analyses.drawing.chart import PictureError
+    from analyses.drawing.file import write
+    from analyses.registry import picture_of
 
     if not view.result_json:
         fail(f"there is nothing to draw: the job is {view.state}", ExitCode.FAILED)
     try:
-        plot_pca(json.loads(view.result_json), path)
-    except PlotError as error:
-        fail(str(error), ExitCode.FAILED)
+        write(picture_of(json.loads(view.result_json), Job.from_json(view.job_json).title), path)
+    except PictureError as error:
+        fail(error, ExitCode.FAILED)
     except OSError as error:
         fail(f"{path}: cannot be written: {error.strerror}", ExitCode.USAGE)
     say(f"plot: {path}")
@@ -133,19 +179,6 @@ def cancel(job_id: JobId, client: Client, output: OutputFormat = Format.TEXT) ->
             fail(f"the job ended before it could be cancelled: it is {view.state}", ExitCode.FAILED)
 
 
-def _read_job(path: Path) -> Job:
-    from analyses.registry import analysis_of
-
-    try:
-        job = Job.from_toml(read_text(path))
-        analysis_of(job).check_parameters(job)
-    except TextFileError as error:
-        raise JobError(str(error)) from error
-    except JobError as error:
-        raise JobError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
-    return job
-
-
 def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]) -> T:
     async def connected() -> T:
         async with connect(config) as coordinator:
@@ -154,7 +187,9 @@ def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]
     return asyncio.run(connected())
 
 
-def _watch_to_end(config: ClientConfig, job_id: str, output: Format, first_line: str = "") -> None:
+def _watch_to_end(
+    config: ClientConfig, job_id: str, output: Format, first_line: str = "", plot: Path | None = None
+) -> None:
     async def watch(coordinator: CoordinatorClient) -> JobView:
         from cli.terminal.progress import event_printer
 
@@ -172,6 +207,8 @@ def _watch_to_end(config: ClientConfig, job_id: str, output: Format, first_line:
     _print_view(view, output)
     if view.state != "DONE":
         raise typer.Exit(ExitCode.FAILED)
+    if plot is not None:
+        _plot(view, plot)
 
 
 def _print_view(view: JobView, output: Format) -> None:
@@ -197,6 +234,7 @@ def _summary_as_dict(view: JobSummary) -> dict[str, Any]:
         "analysis": view.analysis,
         "state": view.state,
         "reason": view.reason or None,
+        "code": view.code or None,
         "culprit": view.culprit or None,
         "stage": view.stage or None,
         "submitted_by": view.submitted_by,

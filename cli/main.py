@@ -1,7 +1,8 @@
 """The `moiety` command: a table of subcommands, each imported only when it runs, so that `--help` is quick."""
 
 import importlib
-from typing import Annotated, Any, NamedTuple
+import shutil
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,6 +19,8 @@ class _Subcommand(NamedTuple):
 SUBCOMMANDS = {
     "demo": _Subcommand("demo.command", "demo_app", "Run a whole federation on this machine, on real data."),
     "new": _Subcommand("cli.federation.new", "new", "Make the folders of a new federation, one for each member."),
+    "tables": _Subcommand("cli.tables", "tables", "List the tables that you may ask about."),
+    "table": _Subcommand("cli.configuration.table_draft", "table_app", "Write a first section of a party's table."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
     "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
     "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
@@ -25,11 +28,20 @@ SUBCOMMANDS = {
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
-    "pki": _Subcommand("cli.federation.requests", "pki_app", "Make the certificates of a federation."),
+    "pki": _Subcommand("cli.federation.revoke", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
     "doctor": _Subcommand("cli.diagnosis", "doctor", "Find out what is wrong with a member, and what to do."),
+    "explain": _Subcommand("cli.explain", "explain", "Say what the code at the end of an error means, and what to do."),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }
+
+
+MIN_WIDTH_OF_TABLES = 72
+"""Columns of the terminal below which tables of options would cut their names off; help is plain text there."""
+
+_WIDTH = shutil.get_terminal_size().columns
+_MARKUP: Literal["rich"] | None = "rich" if _WIDTH >= MIN_WIDTH_OF_TABLES else None
+_CONTEXT = {} if _MARKUP else {"terminal_width": _WIDTH - 1}
 
 
 class _LazyGroup(TyperGroup):
@@ -40,7 +52,7 @@ class _LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         entry = SUBCOMMANDS.get(cmd_name)
-        return None if entry is None else TyperCommand(cmd_name, help=entry.summary)
+        return None if entry is None else TyperCommand(cmd_name, help=entry.summary, short_help=entry.summary)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
@@ -51,26 +63,32 @@ def load_subcommand(name: str) -> Any:
     """Import a subcommand of the table and return its command object."""
     entry = SUBCOMMANDS[name]
     target = getattr(importlib.import_module(entry.module), entry.attribute)
-    if not isinstance(target, typer.Typer):
+    if isinstance(target, typer.Typer):
+        command: Any = typer.main.get_group(target)  # unlike get_command without the options that install completion
+    else:
         single = typer.Typer(add_completion=False)
         single.command()(target)
-        target = single
-    command = typer.main.get_command(target)
+        command = typer.main.get_command(single)
     command.name = name
-    _add_exit_codes(command)
+    _finish_help(command)
     return command
 
 
-def _add_exit_codes(command: Any) -> None:
-    """Let the help of a command and of those below it end with the exit codes, unless it has something else to say."""
+def _finish_help(command: Any) -> None:
+    """Let the help of a command and of those below it fit the terminal, and end with the exit codes if it says none."""
+    command.rich_markup_mode = _MARKUP
+    if _MARKUP is None:  # a short help of its own is not cut off
+        command.short_help = " ".join((command.help or "").split("\n\n")[0].split())
     command.epilog = command.epilog or ("" if "Exit codes:" in (command.help or "") else EXIT_CODES)
     for below in getattr(command, "commands", {}).values():
-        _add_exit_codes(below)
+        _finish_help(below)
 
 
 app = typer.Typer(
     cls=_LazyGroup,
     no_args_is_help=True,
+    rich_markup_mode=_MARKUP,
+    context_settings=_CONTEXT,
     pretty_exceptions_enable=False,  # its tracebacks may show values
     help="Statistics over columns that several organisations hold, without showing them to anybody.",
 )

@@ -6,6 +6,7 @@ this module imports the services only inside the commands.
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,15 +40,24 @@ def serve_party(
     config: Annotated[Path, typer.Option(help="The party's configuration, party.toml.")],
     listen: Listen = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
         _limit_process(config, "MOIETY_PARTY")
-        from party.config import load_party_config
-        from party.server import serve_party as serve
-        from service.memory import release_compiler
+        from service.memory import made_to_stay, release_compiler
+
+        with made_to_stay():
+            from party.config import load_party_config
+            from party.server import serve_party as serve
 
         release_compiler()
-        asyncio.run(serve(load_party_config(config, {"listen": listen})))
+        read = partial(load_party_config, config, {"listen": listen})
+        settings = read()
+        if settings.page is None:
+            asyncio.run(serve(settings, read))
+            return
+        from page.beside import beside_party
+
+        asyncio.run(serve(settings, read, beside_party))
 
 
 @coordinator_app.command("serve")
@@ -55,15 +65,24 @@ def serve_coordinator(
     config: Annotated[Path, typer.Option(help="The coordinator's configuration, coordinator.toml.")],
     listen: Listen = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
         _limit_process(config, "MOIETY_COORDINATOR")
-        from coordinator.config import CoordinatorConfig
-        from coordinator.server import serve_coordinator as serve
-        from service.memory import release_compiler
+        from service.memory import made_to_stay, release_compiler
+
+        with made_to_stay():
+            from coordinator.config import CoordinatorConfig
+            from coordinator.server import serve_coordinator as serve
 
         release_compiler()
-        asyncio.run(serve(CoordinatorConfig.load(config, {"listen": listen})))
+        read = partial(CoordinatorConfig.load, config, {"listen": listen})
+        settings = read()
+        if settings.page is None:
+            asyncio.run(serve(settings, read))
+            return
+        from page.beside import beside_coordinator
+
+        asyncio.run(serve(settings, read, beside_coordinator))
 
 
 def _limit_process(path: Path, prefix: str) -> None:

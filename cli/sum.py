@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, 
 
 if TYPE_CHECKING:
     from analyses.device_questions import DeviceQuestion
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
     from transport.sum_codec import StageReport
 
 
@@ -26,18 +27,22 @@ def ask(
     with exit_codes():
         from analyses.device_questions import question_from_toml
         from analyses.job.job import JobError
-        from cli.client import ClientConfig
+        from analyst.connection import ClientConfig
         from service.files.text_file import TextFileError, read_text
 
         try:
             text = read_text(question)
         except TextFileError as error:
-            fail(str(error), ExitCode.USAGE)
+            fail(error, ExitCode.USAGE)
         try:
             params = question_from_toml(text)
         except JobError as error:
             hint = "; this is a job: `moiety job submit`" if "[[inputs]]" in text else ""
-            fail("\n".join(f"{question}: {line}" for line in str(error).splitlines()) + hint, ExitCode.USAGE)
+            fail(
+                "\n".join(f"{question}: {line}" for line in str(error).splitlines()) + hint,
+                ExitCode.USAGE,
+                code=error.code,
+            )
         answer = asyncio.run(run_sum(ClientConfig.load(client), params))
         if output is Format.JSON:
             print_json(answer)
@@ -58,7 +63,7 @@ async def run_sum(
     Raises:
         ServiceError: the coordinator cannot be reached, or refuses.
     """
-    from cli.client import open_coordinator
+    from analyst.connection import open_coordinator
     from service.errors import RemoteFailureError
     from transport.aggregation_client import watch_sum
     from transport.sum_codec import StageReport, SumFailure, SumRetry
@@ -81,7 +86,10 @@ async def run_sum(
 
 def line_of(report: "StageReport") -> str:
     """Return one line on how a stage went."""
+    from transport.refusal import in_words
+
     missing = f"; no answer from {', '.join(report.missing)}" if report.missing else ""
+    missing += f"; {in_words(report.refused)}" if report.refused else ""
     width = 26 if ", round " in report.stage else 16
     return f"  {report.stage:<{width}} {report.seconds:6.2f} s  {report.n_answers} answered{missing}"
 
@@ -96,11 +104,45 @@ def text_of(answer: dict[str, Any]) -> str:
         return "\n".join(lines_of(answer))
     key = next(key for key in ("sum", "mean", "counts") if key in answer)
     value = answer[key]
-    shown = "none: the weights add up to 0" if value is None else ", ".join(f"{entry:.12g}" for entry in value)
-    lines = [f"{key} of {answer['record']} over {len(answer['survivors'])} members: {shown}"]
+    heading = f"{key} of {answer['record']} over {len(answer['survivors'])} members:"
+    lines = [f"{heading} {_no_mean(answer)}"] if value is None else _entry_lines(heading, value, answer)
+    if value is not None and any(answer["standard_errors"]):
+        lines.append("+- holds the noise in 19 of 20 cases (1.96 standard errors)")
     if answer["vanished"]:
         lines.append("not in it: " + ", ".join(f"{name} ({stage})" for name, stage in answer["vanished"].items()))
     if answer["silent_after"]:
         told = ", ".join(f"{name} ({stage})" for name, stage in answer["silent_after"].items())
         lines.append(f"in it, although they dropped out later: {told}")
     return "\n".join([*lines, *describe(answer["privacy"], "members")])
+
+
+def _entry_lines(heading: str, values: "list[float]", answer: dict[str, Any]) -> list[str]:
+    """Return one entry beside the heading, or each of several in a line below it, with its bin or its number."""
+    from analyses.job.text import MAX_LINES
+
+    entries = _entries(values, answer["standard_errors"])
+    if len(entries) == 1:
+        return [f"{heading} {entries[0]}"]
+    edges = answer.get("edges") or []
+    names = [f"from {lower:g} to {upper:g}" for lower, upper in pairwise(edges)]
+    names = names or [f"entry {at}" for at in range(1, len(entries) + 1)]
+    lines = [f"  {name}: {entry}" for name, entry in zip(names, entries, strict=True)][:MAX_LINES]
+    left_out = len(entries) - len(lines)
+    return [heading, *lines, *([f"  and {left_out} more; --format json has them all"] if left_out else [])]
+
+
+def _entries(values: "list[float]", errors: "list[float]") -> list[str]:
+    from analyses.job.text import half_intervals
+
+    return [f"{x:.12g}" + (f" +- {h:.2g}" if h else "") for x, h in zip(values, half_intervals(errors), strict=True)]
+
+
+def _no_mean(answer: dict[str, Any]) -> str:
+    """Say why a mean has no value; with noise in it, the total of the weights says little about the weights."""
+    error = answer["standard_error_of_weight"]
+    if not error:
+        return "none: the weights add up to 0"
+    return (
+        f"none: the noisy total of the weights is {answer['total_weight']} with a standard error of {error:.2g}, which "
+        "is not distinguishable from 0; more members or a larger epsilon would help"
+    )

@@ -8,10 +8,15 @@ from pydantic import Field, model_validator
 
 from analyses.job.job import Finite, Name
 from service.identity import Identity, Role
-from service.logs import LogFormat
+from service.logs import LogFormat, LogLevel
 from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
+from service.watch.page_config import PageConfig
+from service.watch.traces import TracesConfig
 
 ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
+
+MAY_CHANGE = ("log_level", "tls", "max_running_jobs", "max_job_s", "turn_s", "parties", "analysts")
+"""Fields that a running service takes over at SIGHUP."""
 
 
 class RosterEntry(Settings):
@@ -64,9 +69,11 @@ class CoordinatorConfig(Settings):
         federation: the federation whose members it trusts.
         listen: address to serve on; port 0 lets the system choose.
         store: the SQLite file of jobs and their events.
-        survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent.
+        survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent. A
+            coordinator for surveys alone, without `parties` and `sum_members`, names it.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
+        log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
         max_running_jobs: more than these wait. Analysts take turns.
         max_job_s: a job that runs for longer is broken off.
         turn_s: a job that has run longer than this may have to make room for others; see `Scheduler`.
@@ -74,6 +81,8 @@ class CoordinatorConfig(Settings):
         parties: the roster of jobs.
         sum_members: who may take part in masked sums.
         analysts: who may submit jobs.
+        page: a page to look at, and metrics; none where absent.
+        traces: spans of jobs for a collector of OpenTelemetry; none where absent.
     """
 
     name: Name
@@ -83,6 +92,7 @@ class CoordinatorConfig(Settings):
     survey_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
+    log_level: LogLevel = "info"
     max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     turn_s: Annotated[Finite, Field(gt=0, le=604_800)] = 300.0
@@ -90,11 +100,16 @@ class CoordinatorConfig(Settings):
     parties: tuple[RosterEntry, ...] = ()
     sum_members: tuple[SumMember, ...] = ()
     analysts: Analysts
+    page: PageConfig | None = None
+    traces: TracesConfig | None = None
 
     @model_validator(mode="after")
     def _parties_are_distinct(self) -> Self:
-        if not self.parties and not self.sum_members:
-            raise ValueError("parties: there are none, and no sum_members either")
+        if not (self.parties or self.sum_members or self.survey_store):
+            raise ValueError(
+                "parties: there are none, and no sum_members either; a coordinator that only asks devices in surveys "
+                "names its survey_store"
+            )
         for what, entries in (("parties", self.parties), ("sum_members", self.sum_members)):
             names = [entry.name for entry in entries]
             repeated = sorted({name for name in names if names.count(name) > 1})

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from service.codes.coded_text import coded
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -105,7 +107,7 @@ class Evidence:
 
     def fell_silent(self, name: str, deadline_s: float) -> None:
         """The party gave no sign of life for the deadline."""
-        self._parties[name].silent = f"no sign of life for {deadline_s:g} s"
+        self._parties[name].silent = coded(f"no sign of life for {deadline_s:g} s", code="party-stalled")
 
     def silent_since(self, before_s: float) -> list[str]:
         """Return the parties that were last heard before a time and have not ended."""
@@ -169,7 +171,7 @@ class Evidence:
                 verdict = Verdict(f"party {accuser} reports: {blame.reason}", blame.culprit, blame.stage)
             elif party.waits_for:
                 what = f"party {accuser} waits for {party.waits_for}{_in(party.stage)}, and others wait for {accuser}"
-                verdict = Verdict(what, party.waits_for, party.stage)
+                verdict = Verdict(coded(what, code="party-slow"), party.waits_for, party.stage)
             else:
                 break
             if verdict.culprit in asked:

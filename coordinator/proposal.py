@@ -12,6 +12,7 @@ from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
 from coordinator.evidence import Verdict
 from coordinator.said import MAX_RESERVE_MESSAGES, MAX_SCHEMA_BYTES
+from service.codes.coded_text import coded, joined, told
 from service.errors import ServiceError
 from service.identity import Identity
 from transport.calls.channel import wait_until_reachable
@@ -52,6 +53,7 @@ class Proposal:
         job: what was asked for.
         analyst: who asked; the parties are told.
         parties: of the job, by member number 1 and up.
+        on_retry: called with the name of a party that is not reached at once, at each further attempt.
         on_waiting: called when a party begins to wait for its owner, with its name and public text.
     """
 
@@ -63,6 +65,7 @@ class Proposal:
         analyst: str,
         parties: Mapping[int, RosterParty],
         on_waiting: Callable[[str, str], None],
+        on_retry: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._job_id = job_id
         self._job = job
@@ -70,6 +73,7 @@ class Proposal:
         self._parties = list(parties.values())
         self._members = {number: party.identity.name for number, party in parties.items()}
         self._on_waiting = on_waiting
+        self._on_retry = on_retry
         self._waiting: set[str] = set()
 
     @property
@@ -97,7 +101,11 @@ class Proposal:
         name = party.identity.name
         try:
             await wait_until_reachable(
-                party.channel, peer=name, address=party.address, deadline_s=min(REACH_S, self._job.deadline_s)
+                party.channel,
+                peer=name,
+                address=party.address,
+                deadline_s=min(REACH_S, self._job.deadline_s),
+                on_retry=self._on_retry,
             )
             answer = await party.client.propose(
                 self._job_id,
@@ -107,20 +115,20 @@ class Proposal:
                 timeout_s=self._job.deadline_s,
             )
         except ServiceError as error:
-            return Verdict(f"party {name}: {error}", name)
+            return Verdict(f"party {name}: {told(error)}", name)
         if isinstance(answer, Refused):
             return Verdict(f"party {name} refused: {answer.reason or 'it gave no reason'}", name)
         return self._schema_of(name, answer)
 
     def _schema_of(self, name: str, answer: Accepted) -> BlockSchema | Verdict:
         if len(answer.schema_json) > MAX_SCHEMA_BYTES:
-            return Verdict(f"party {name} accepted, but its schema has more than {MAX_SCHEMA_BYTES} bytes", name)
+            return _unfit(name, f"its schema has more than {MAX_SCHEMA_BYTES} bytes")
         try:
             schema = BlockSchema.model_validate_json(answer.schema_json)
         except ValidationError:
-            return Verdict(f"party {name} accepted, but its schema is not valid", name)
+            return _unfit(name, "its schema is not valid")
         if schema.party != name:
-            return Verdict(f"party {name} accepted, but with the schema of {schema.party}", name)
+            return _unfit(name, f"with the schema of {schema.party}")
         return schema
 
     async def reserve(self, plan: Plan) -> None:
@@ -171,13 +179,19 @@ class Proposal:
                             silence.reschedule(None)
                             self._waiting.discard(name)
                             agreed.set()
-            return Verdict(f"party {name} agreed, but gave up its reservation before the others had agreed", name)
+            what = f"party {name} agreed, but gave up its reservation before the others had agreed"
+            return Verdict(coded(what, code="reservation-given-up"), name)
         except TimeoutError:
-            return Verdict(f"party {name} did not answer the plan within {self._job.deadline_s:g} s", name)
+            what = f"party {name} did not answer the plan within {self._job.deadline_s:g} s"
+            return Verdict(coded(what, code="plan-not-answered"), name)
         except ServiceError as error:
-            return Verdict(f"party {name}: {error}", name)
+            return Verdict(f"party {name}: {told(error)}", name)
         finally:
             self._waiting.discard(name)
+
+
+def _unfit(name: str, what: str) -> Verdict:
+    return Verdict(coded(f"party {name} accepted, but {what}", code="schema-refused"), name)
 
 
 async def _all_set(events: Iterable[asyncio.Event]) -> None:
@@ -187,4 +201,4 @@ async def _all_set(events: Iterable[asyncio.Event]) -> None:
 
 def _check_refusals(refusals: Sequence[Verdict], stage: str) -> None:
     if refusals:
-        raise JobFailedError(Verdict("; ".join(r.reason for r in refusals), refusals[0].culprit, stage))
+        raise JobFailedError(Verdict(joined([r.reason for r in refusals]), refusals[0].culprit, stage))

@@ -22,8 +22,10 @@ from coordinator.store import StoreWriteError
 from entropy import Entropy
 from mpc.errors import ProtocolError
 from mpc.protocol.session import COORDINATOR
+from service.codes.coded_text import INTERNAL_CODE, coded, told
 from service.errors import ServiceError
 from service.identity import Identity
+from service.watch.meter import Meter
 from transport.calls.party_client import Failed, Finished, PartyEvent, Progressed
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes
@@ -46,7 +48,7 @@ MAX_JOB_S = 14_400.0
 
 _NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch_silence
 
-_BUG = "internal error of the coordinator; its log has the details"
+_BUG = coded("internal error of the coordinator; its log has the details", code=INTERNAL_CODE)
 
 _log = structlog.get_logger(__name__)
 
@@ -71,6 +73,7 @@ class JobRunner:
         mailboxes: where parties deliver.
         entropy: the coordinator's randomness; the protocols give it little to do.
         max_job_s: a job that runs for longer is broken off.
+        meter: of the service.
     """
 
     def __init__(
@@ -85,11 +88,20 @@ class JobRunner:
         mailboxes: Mailboxes,
         entropy: Entropy,
         max_job_s: float = MAX_JOB_S,
+        meter: Meter | None = None,
     ) -> None:
         self.job_id = job_id
         self._job = job
         self._analyst = analyst
-        self._proposal = Proposal(job_id, job, analyst=analyst, parties=parties, on_waiting=self._wait_for_owner)
+        self._meter = meter or Meter()
+        self._proposal = Proposal(
+            job_id,
+            job,
+            analyst=analyst,
+            parties=parties,
+            on_waiting=self._wait_for_owner,
+            on_retry=self._meter.retried,
+        )
         self._parties = dict(parties)
         self._names = {COORDINATOR: identity.name, **{number: p.identity.name for number, p in parties.items()}}
         self._journal = journal
@@ -172,7 +184,7 @@ class JobRunner:
         try:
             return await asyncio.to_thread(analysis_of(self._job).plan, self._job, schemas)
         except (JobError, ProtocolError) as error:
-            raise JobFailedError(Verdict(str(error), stage="plan")) from error
+            raise JobFailedError(Verdict(told(error), stage="plan")) from error
 
     def _wait_for_owner(self, name: str, text: str) -> None:
         self._record_progress(name, "approval", text=text)
@@ -215,7 +227,8 @@ class JobRunner:
         running = evidence.running
         culprit = evidence.slow_party() or (running[0] if len(running) == 1 else "")
         what = f"the job ran longer than this coordinator allows ({self._max_job_s:g} s, max_job_s)"
-        return Verdict(f"{what}; the others waited for party {culprit}" if culprit else what, culprit)
+        whole = f"{what}; the others waited for party {culprit}" if culprit else what
+        return Verdict(coded(whole, code="job-overtime"), culprit)
 
     def _name_liars(self, names: Sequence[str]) -> None:
         """Record whose shares were corrected: the job continues, but its participants should know."""
@@ -250,10 +263,10 @@ class JobRunner:
                 if isinstance(event, Failed):
                     self._lose(name, event.reason, session, evidence)
         except ServiceError as error:
-            evidence.broke(name, str(error))
-            self._record_progress(name, "", text=f"party {name} went away: {error}")
+            evidence.broke(name, told(error))
+            self._record_progress(name, "", text=f"party {name} went away: {told(error)}")
             self._log.warning("party went away", party=name, cause=str(error))
-            self._lose(name, str(error), session, evidence)
+            self._lose(name, told(error), session, evidence)
 
     def _lose(self, name: str, reason: str, session: GrpcSession, evidence: Evidence) -> None:
         """Continue without a party. End the run once t or fewer parties are left, because they cannot open anything."""
@@ -313,10 +326,13 @@ class JobRunner:
     def _verdict_of(self, error: Exception) -> Verdict:
         """Attribute a failure by the coordinator's own part, if no party reported one."""
         member = getattr(error, "member", None)
-        return Verdict(str(error), self._names.get(member, "") if member else "", getattr(error, "stage", ""))
+        return Verdict(told(error), self._names.get(member, "") if member else "", getattr(error, "stage", ""))
 
     async def _end(self, ending: _Ending) -> None:
         is_written = self._write_end(ending)
+        if self._session is not None:
+            self._meter.traffic("sent", self._session.sent_bytes_by_name)
+            self._meter.traffic("received", self._session.received_bytes_by_name)
         reason = ending.verdict.reason
         if ending.state is State.DONE:
             await self._let_parties_finish()

@@ -16,7 +16,8 @@ from analyses.registry import analysis_of
 from coordinator.journal import Journal
 from coordinator.runner import JobRunner
 from coordinator.state import State
-from coordinator.store import JobRecord, StoreWriteError
+from coordinator.store import JobRecord, StoreWriteError, stopped
+from service.codes.coded_text import told
 from service.errors import InvalidRequestError, TooMuchError, WrongStateError
 
 MAX_WAITING = 1000
@@ -92,6 +93,11 @@ class Scheduler:
         self._analysts: dict[str, str] = {}  # of the jobs that run
         self._stopping = False
 
+    def use(self, *, roster: frozenset[str], most_running: int, turn_s: float) -> None:
+        """Take over other values; jobs that were accepted before keep their parties."""
+        self._roster, self._most_running, self._turn_s = roster, most_running, turn_s
+        self._start_waiting()
+
     def submit(self, analyst: str, idempotency_key: str, job_json: str) -> str:
         """Check and store a job, and run it as soon as there is room.
 
@@ -126,7 +132,7 @@ class Scheduler:
             job = Job.from_json(job_json)
             analysis_of(job)
         except JobError as error:
-            raise InvalidRequestError(str(error)) from error
+            raise InvalidRequestError(told(error)) from error
         if (n_bytes := len(job.canonical_json())) > MAX_JOB_BYTES:  # of ASCII
             raise InvalidRequestError(
                 f"the job is {n_bytes} bytes long as JSON; at most {MAX_JOB_BYTES} bytes can be sent to parties"
@@ -138,7 +144,7 @@ class Scheduler:
         try:
             check_roster(job)
         except JobError as error:
-            raise InvalidRequestError(str(error)) from error
+            raise InvalidRequestError(told(error)) from error
         return job
 
     async def cancel(self, analyst: str, job_id: str) -> JobRecord:
@@ -170,6 +176,11 @@ class Scheduler:
             )
         return record
 
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs wait for their turn, for owners' approval, and how many run otherwise."""
+        asking = sum(runner.waits_for_owners for runner, _ in self._running.values())
+        return {"waiting": len(self._waiting), "asking": asking, "running": len(self._running) - asking}
+
     def waiting_parties(self, job_id: str) -> frozenset[str]:
         """Return the parties whose owners a job waits for; none where it does not run."""
         running = self._running.get(job_id)
@@ -185,14 +196,14 @@ class Scheduler:
         self._stopping = True
         running = list(self._running.values())
         for runner, _ in running:
-            runner.stop(State.FAILED, "the coordinator was stopped while the job was running")
+            runner.stop(State.FAILED, stopped("the coordinator was stopped while the job was running"))
         waiting, self._waiting = self._waiting, []
         if self._tick is not None:
             self._tick.cancel()
         for one in waiting:
             with suppress(StoreWriteError):  # else the next start says it
                 self._journal.step(
-                    one.job_id, State.FAILED, reason="the coordinator was stopped before the job started"
+                    one.job_id, State.FAILED, reason=stopped("the coordinator was stopped before the job started")
                 )
         for runner, task in running:
             await _first_of(runner.unwritten.wait(), asyncio.wait((task,)))

@@ -1,23 +1,35 @@
 """The coordinator service: what analysts call, the mailbox of the parties, start and stop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import structlog
 from moiety.v1.aggregation_pb2 import Chunk
-from moiety.v1.coordinator_pb2 import JobEvent, JobPart, JobRecord, JobRef, ListRequest, SubmitReply, SubmitRequest
+from moiety.v1.coordinator_pb2 import (
+    JobEvent,
+    JobPart,
+    JobRecord,
+    JobRef,
+    ListRequest,
+    SubmitReply,
+    SubmitRequest,
+    TablesPart,
+    TablesRequest,
+)
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
-from coordinator.config import CoordinatorConfig
+from coordinator.catalogue import listings
+from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.proposal import RosterParty
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
 from coordinator.sqlite_store import SqliteJobStore
+from coordinator.store import PIECE_BYTES, JobStore
 from coordinator.store import JobRecord as StoredJob
-from coordinator.store import JobStore
 from coordinator.sums.questions import Sums
 from coordinator.surveys.questions import Surveys
 from coordinator.surveys.store import SurveyStore
@@ -29,7 +41,11 @@ from service.job_id import check_job_id
 from service.logs import configure_logs
 from service.server import Server
 from service.settings import SettingsError
-from service.tls import Credentials, load_credentials
+from service.tls import Credentials, credentials_of
+from service.trust.changes import check_changes
+from service.trust.expiry import warn_every_day
+from service.watch.meter import Meter
+from service.watch.traces import Traces
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
@@ -40,7 +56,7 @@ from transport.survey import FETCH as FETCH_SURVEY
 from transport.survey import SurveyService
 
 GRACE_S = 2.0
-ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel")
+ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel", "Tables")
 
 _log = structlog.get_logger(__name__)
 
@@ -52,12 +68,20 @@ class CoordinatorService(CoordinatorServicer):
         scheduler: takes the jobs.
         journal: of the jobs.
         analysts: names of those that may call.
+        parties: returns those of the roster.
     """
 
-    def __init__(self, scheduler: Scheduler, journal: Journal, analysts: frozenset[str]) -> None:
-        self._scheduler = scheduler
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        journal: Journal,
+        analysts: frozenset[str],
+        parties: Callable[[], Sequence[RosterParty]],
+    ) -> None:
+        self.scheduler = scheduler
         self._journal = journal
-        self._analysts = analysts
+        self.analysts = analysts
+        self._parties = parties
 
     def add_to(self, server: Any) -> None:
         """Register the service."""
@@ -67,7 +91,7 @@ class CoordinatorService(CoordinatorServicer):
         """Take a job."""
         request = await gather_request(request_iterator, SubmitRequest)
         return SubmitReply(
-            job_id=self._scheduler.submit(self._caller(context), request.idempotency_key, request.job_json)
+            job_id=self.scheduler.submit(self._caller(context), request.idempotency_key, request.job_json)
         )
 
     async def Watch(self, request: JobRef, context: Any) -> AsyncIterator[JobEvent]:  # noqa: N802
@@ -97,8 +121,15 @@ class CoordinatorService(CoordinatorServicer):
 
     async def Cancel(self, request: JobRef, context: Any) -> AsyncIterator[JobPart]:  # noqa: N802
         """Cancel a job of the caller, and stream it."""
-        for part in self._parts(await self._scheduler.cancel(self._caller(context), check_job_id(request.job_id))):
+        for part in self._parts(await self.scheduler.cancel(self._caller(context), check_job_id(request.job_id))):
             yield part
+
+    async def Tables(self, request: TablesRequest, context: Any) -> AsyncIterator[TablesPart]:  # noqa: N802
+        """Stream what every party of the roster tells the caller of its tables."""
+        async for party, listing, problem in listings(self._parties(), self._caller(context)):
+            for start in range(0, max(1, len(listing)), PIECE_BYTES):
+                piece = listing[start : start + PIECE_BYTES]
+                yield TablesPart(party=party, listing_json=piece, problem=problem)
 
     def _parts(self, record: StoredJob) -> Iterator[JobPart]:
         texts = self._journal.store.texts(record.job_id)  # as of the record: nothing has happened since
@@ -113,7 +144,7 @@ class CoordinatorService(CoordinatorServicer):
         Raises:
             NotAllowedError: names the analyst.
         """
-        if caller.name not in self._analysts:
+        if caller.name not in self.analysts:
             raise NotAllowedError(f"analyst {caller.name} is not in the list of this coordinator (analysts.allowed)")
 
     @staticmethod
@@ -132,7 +163,7 @@ class CoordinatorService(CoordinatorServicer):
             submitted_at_s=record.submitted_at_s,
             ended_at_s=record.ended_at_s,
             title=record.title,
-            waits_for_owners_of=sorted(self._scheduler.waiting_parties(record.job_id)),
+            waits_for_owners_of=sorted(self.scheduler.waiting_parties(record.job_id)),
         )
 
 
@@ -158,7 +189,7 @@ class CoordinatorProcess:
     """
 
     def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
-        self._config = config
+        self.config = config
         self._credentials = credentials
         self._store = open_store(config)
         try:
@@ -166,17 +197,21 @@ class CoordinatorProcess:
         except BaseException:
             self._store.close()
             raise
-        self._journal = Journal(self._store)
+        self._traces = None if config.traces is None else Traces(config.traces, config.name, "coordinator")
+        self.meter = Meter(self._traces)
+        self.journal = Journal(self._store, self.meter)
         self._mailboxes = Mailboxes()
         self._parties = {name: self._roster_party(name, address) for name, address in config.roster.items()}
-        self._scheduler = Scheduler(
-            self._journal,
+        self.scheduler = Scheduler(
+            self.journal,
             make_runner=self._make_runner,
             roster=frozenset(config.roster),
             most_running=config.max_running_jobs,
             turn_s=config.turn_s,
         )
-        service = CoordinatorService(self._scheduler, self._journal, frozenset(config.analysts.allowed))
+        service = self._service = CoordinatorService(
+            self.scheduler, self.journal, frozenset(config.analysts.allowed), self._roster
+        )
         allowed = {f"/moiety.v1.Coordinator/{method}": frozenset({Role.ANALYST}) for method in ANALYST_METHODS}
         allowed[DELIVER] = frozenset({Role.PARTY})
         self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
@@ -199,7 +234,8 @@ class CoordinatorProcess:
         sums = AggregationService(self._sums.rounds, self._sums.run)
         surveys = SurveyService(self._surveys)
         services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
-        self._server = Server(credentials, permissions, services)
+        self.server = Server(credentials, permissions, services)
+        self._expiry: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
         """Mark what an earlier process left behind, listen, and return the bound address.
@@ -210,9 +246,10 @@ class CoordinatorProcess:
         for job_id in self._store.fail_unended():
             _log.warning("job is FAILED", job=job_id, reason="the coordinator restarted")
         await self._surveys.start()
-        host, _, _ = self._config.listen.rpartition(":")
+        self._expiry = asyncio.create_task(warn_every_day(lambda: self.server.credentials, self.config.name))
+        host, _, _ = self.config.listen.rpartition(":")
         try:
-            return f"{host}:{await self._server.start(self._config.listen)}"
+            return f"{host}:{await self.server.start(self.config.listen)}"
         except BaseException:
             await self._surveys.stop()
             raise
@@ -220,27 +257,56 @@ class CoordinatorProcess:
     async def stop(self) -> None:
         """End all jobs with their reason, tell the parties, then stop listening."""
         await self._end_work()
-        await self._server.stop(GRACE_S)
+        await self.server.stop(GRACE_S)
         await self._release()
 
-    async def serve_until_signal(self) -> None:
-        """Serve until SIGTERM or SIGINT, then do as `stop` does; watchers hear how their jobs ended."""
-        await self._server.serve_until_signal(GRACE_S, end_work=self._end_work)
+    async def serve_until_signal(self, read_again: Callable[[], CoordinatorConfig]) -> None:
+        """Serve until SIGTERM or SIGINT, then do as `stop` does; watchers hear how their jobs ended.
+
+        Args:
+            read_again: reads the configuration file anew, at SIGHUP.
+        """
+        await self.server.serve_until_signal(GRACE_S, end_work=self._end_work, reload=lambda: self.use(read_again()))
         await self._release()
+
+    def use(self, config: CoordinatorConfig) -> None:
+        """Take over a configuration and the files that its `[tls]` names, all of it or nothing; jobs that run go on.
+
+        Raises:
+            SettingsError: a field differs that changes only at a restart, or the certificate is somebody else's.
+            CredentialsError: the files cannot be used.
+        """
+        changed = check_changes(self.config, config, MAY_CHANGE)
+        self.server.renew(own_credentials(config))
+        self.config, self._credentials = config, self.server.credentials
+        # Jobs that were accepted before may name parties that the roster has no more.
+        self._parties |= {name: self._roster_party(name, address) for name, address in config.roster.items()}
+        self._service.analysts = self._sums.analysts = frozenset(config.analysts.allowed)
+        self.scheduler.use(roster=frozenset(config.roster), most_running=config.max_running_jobs, turn_s=config.turn_s)
+        configure_logs(config.log_format, level=config.log_level)
+        _log.info("files were read again", name=config.name, changed=", ".join(changed) or "no field")
 
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
         self._surveys.leave()
-        await self._scheduler.stop()
+        await self.scheduler.stop()
 
     async def _release(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
         await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
         await self._surveys.stop()
         self._survey_store.close()
+        self.journal.write_notes()
         self._store.close()
+        if self._traces is not None:
+            self._traces.close()
+
+    def _roster(self) -> list[RosterParty]:
+        return [self._parties[name] for name in self.config.roster]
 
     def _roster_party(self, name: str, address: str) -> RosterParty:
-        identity = Identity(self._config.federation, Role.PARTY, name)
+        identity = Identity(self.config.federation, Role.PARTY, name)
         return RosterParty(identity, address, open_channel(address, identity, self._credentials))
 
     def _make_runner(self, job_id: str, job: Job) -> JobRunner:
@@ -250,34 +316,51 @@ class CoordinatorProcess:
             analyst=self._store.record(job_id).analyst,
             identity=self._credentials.identity,
             parties={number: self._parties[name] for number, name in enumerate(job.members, start=1)},
-            journal=self._journal,
+            journal=self.journal,
             mailboxes=self._mailboxes,
             entropy=SystemEntropy(),
-            max_job_s=self._config.max_job_s,
+            max_job_s=self.config.max_job_s,
+            meter=self.meter,
         )
 
 
-async def serve_coordinator(config: CoordinatorConfig) -> None:
+def own_credentials(config: CoordinatorConfig) -> Credentials:
+    """Load the files of `[tls]`.
+
+    Raises:
+        SettingsError: the certificate states another identity than the configuration.
+        CredentialsError: the files cannot be used.
+    """
+    tls = config.tls
+    credentials = credentials_of(tls)
+    expected = Identity(config.federation, Role.COORDINATOR, config.name)
+    if credentials.identity != expected:
+        raise SettingsError(
+            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {expected}"
+        )
+    return credentials
+
+
+async def serve_coordinator(
+    config: CoordinatorConfig,
+    read_again: Callable[[], CoordinatorConfig],
+    beside: Callable[[CoordinatorProcess], AbstractAsyncContextManager[None]] = lambda process: nullcontext(),
+) -> None:
     """Serve until SIGTERM or SIGINT.
+
+    Args:
+        config: as in `coordinator.toml`.
+        read_again: reads the file anew, at SIGHUP.
+        beside: what else runs as long as the coordinator serves.
 
     Raises:
         SettingsError: the certificate states another identity than the configuration.
         ServiceError: the certificates, the job store or the address cannot be used; the text says why.
     """
-    configure_logs(config.log_format)
-    credentials = load_credentials(
-        authority=config.tls.authority, certificate=config.tls.certificate, key=config.tls.key
-    )
-    expected = Identity(config.federation, Role.COORDINATOR, config.name)
-    if credentials.identity != expected:
-        raise SettingsError(
-            f"{config.tls.certificate} is the certificate of {credentials.identity}, but the configuration is for "
-            f"{expected}"
-        )
-    if warning := credentials.expiry_warning():
-        _log.warning(warning, name=config.name)
-    process = CoordinatorProcess(config, credentials)
+    configure_logs(config.log_format, level=config.log_level)
+    process = CoordinatorProcess(config, own_credentials(config))
     address = await process.start()
     _log.info("coordinator is ready", name=config.name, address=address, n_parties=len(config.roster))
-    await process.serve_until_signal()
+    async with beside(process):
+        await process.serve_until_signal(read_again)
     _log.info("coordinator has stopped", name=config.name)

@@ -9,7 +9,7 @@ import secrets
 import sqlite3
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from coordinator.store import (
     JobNotFoundError,
     JobRecord,
     KeyReusedError,
+    Note,
     StoreError,
     StoreWriteError,
+    stopped,
 )
 from mpc.public_text import shortened
 
@@ -190,18 +192,27 @@ class SqliteJobStore:
             )
             self._append(job_id, state, now_s, stage=stage, member=culprit, text=text or reason)
 
-    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+    def record_progress(self, notes: Sequence[Note]) -> None:
         """See `JobStore`."""
         with self._writing():
-            state = self._state(job_id)
-            self._append(job_id, state, self._clock(), stage=stage, member=member, percent=percent, text=text)
+            for note in notes:
+                state = self._state(note.job_id)
+                self._append(
+                    note.job_id,
+                    state,
+                    note.at_s,
+                    stage=note.stage,
+                    member=note.member,
+                    percent=note.percent,
+                    text=note.text,
+                )
 
     def fail_unended(self) -> list[str]:
         """See `JobStore`."""
         rows = self._db.execute("SELECT job_id, state FROM jobs ORDER BY number").fetchall()
         unended = [(str(job_id), State(state)) for job_id, state in rows if not State(state).has_ended]
         for job_id, state in unended:
-            self.advance(job_id, State.FAILED, reason=f"the coordinator restarted while the job was {state}")
+            self.advance(job_id, State.FAILED, reason=stopped(f"the coordinator restarted while the job was {state}"))
         return [job_id for job_id, _ in unended]
 
     def record(self, job_id: str, *, analyst: str | None = None) -> JobRecord:
@@ -214,10 +225,11 @@ class SqliteJobStore:
             raise JobNotFoundError(job_id)
         return found
 
-    def records(self, analyst: str, *, limit: int = 0) -> list[JobRecord]:
+    def records(self, analyst: str | None, *, limit: int = 0) -> list[JobRecord]:
         """See `JobStore`."""
         rows = self._db.execute(
-            _SELECT_RECORD + " WHERE analyst = ? ORDER BY number DESC LIMIT ?", (analyst, limit or -1)
+            _SELECT_RECORD + " WHERE analyst = coalesce(?, analyst) ORDER BY number DESC LIMIT ?",
+            (analyst, limit or -1),
         )
         return [_record(row) for row in rows]
 

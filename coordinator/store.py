@@ -4,12 +4,13 @@ A store is the truth about jobs: each state change is durable when the call retu
 at a time. After a restart no job is left running: see `JobStore.fail_unended`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from analyses.job.job import Job
 from coordinator.state import State
+from service.codes.coded_text import coded
 from service.errors import AlreadyExistsError, NotFoundError, RemoteFailureError, ServiceError
 
 TEXTS = ("job_json", "plan_json", "result_json")
@@ -26,9 +27,13 @@ events."""
 class StoreError(ServiceError):
     """The file cannot be used: it is not a job store, has another version, or is locked by another process."""
 
+    code = "job-store-unusable"
+
 
 class StoreWriteError(RemoteFailureError):
     """The store cannot be written now: the disk is full or fails. Earlier writes are intact."""
+
+    code = "job-store-unwritable"
 
     def __init__(self, cause: object) -> None:
         super().__init__(f"the job store cannot be written: {cause}")
@@ -37,12 +42,21 @@ class StoreWriteError(RemoteFailureError):
 class JobNotFoundError(NotFoundError):
     """There is no such job, or it belongs to another analyst; the two cases are not distinguished."""
 
+    code = "job-unknown"
+
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id!r} of yours")
 
 
 class KeyReusedError(AlreadyExistsError):
     """The idempotency key was used before for another job."""
+
+    code = "submission-key-reused"
+
+
+def stopped(reason: str) -> str:
+    """Return the reason of jobs that ended because the coordinator did, with its code."""
+    return coded(reason, code="coordinator-stopped")
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,18 @@ class Event:
     member: str
     percent: int
     text: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A member's progress within a stage of a job, or an event at it. `at_s` is when, in Unix seconds."""
+
+    job_id: str
+    at_s: float
+    stage: str
+    member: str
+    percent: int = 0
+    text: str = ""
 
 
 class JobStore(Protocol):
@@ -122,11 +148,11 @@ class JobStore(Protocol):
             StoreWriteError: the state of the job is unchanged.
         """
 
-    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
-        """Record a member's progress within a stage, or an event at it; the job's state does not change.
+    def record_progress(self, notes: Sequence[Note]) -> None:
+        """Record notes of any jobs, in order, all of them or none; the states of the jobs do not change.
 
         Raises:
-            JobNotFoundError: no such job.
+            JobNotFoundError: there is no such job as one of them names.
             StoreWriteError: nothing was recorded.
         """
 
@@ -148,8 +174,8 @@ class JobStore(Protocol):
             JobNotFoundError: no such job, or another analyst's.
         """
 
-    def records(self, analyst: str, *, limit: int = 0) -> list[JobRecord]:
-        """Return an analyst's jobs, newest first; `limit` 0 means all."""
+    def records(self, analyst: str | None, *, limit: int = 0) -> list[JobRecord]:
+        """Return an analyst's jobs, or for None those of all analysts, newest first; `limit` 0 means all."""
 
     def texts(self, job_id: str) -> Iterator[tuple[str, str]]:
         """Return the TEXTS of a job as they stand now, in order and in pieces: (name, at most PIECE_BYTES in UTF-8).

@@ -110,7 +110,7 @@ DEMOS = (
     Demo(
         "logistic-regression",
         "Which network connections are attacks, from columns of three parties of which one knows the label.",
-        (EPSILON, Option("iterations", int, "Gradients to open.", "parameters.iterations", limits=(11, None))),
+        (EPSILON,),
     ),
     Demo(
         "pattern-count",

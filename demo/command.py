@@ -14,6 +14,7 @@ import typer
 
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from demo.catalogue import DEMOS, PCA, Demo, Option
+from service.memory import made_to_stay
 
 CIRCUIT_MEMBERS = ("alice", "bob", "carol")
 CIRCUIT_TIMEOUT_S = 300.0
@@ -43,7 +44,8 @@ def _add(demo: Demo) -> None:
 
     def command(**given: Any) -> None:
         with exit_codes(), ExitStack() as stack:
-            from demo.job import run_demo
+            with made_to_stay():
+                from demo.job import run_demo
 
             rows, keep, output = given.pop("rows"), given.pop("keep"), given.pop("output")
             outcome, text = run_demo(stack, demo, keep, rows, given)
@@ -75,16 +77,20 @@ _add(PCA)
 def data(
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     rows: Rows = None,
+    table: Annotated[str, typer.Option(help="Which one, by the name that examples call it.")] = "connections",
     output: Output = Format.TEXT,
 ) -> None:
     """Write the demo's tables, one per party, for a deployment of your own."""
     with exit_codes():
-        from demo.job import write_tables
+        from demo.job import DATA_SETS, write_tables
+
+        if table not in DATA_SETS:
+            fail(f"--table: must be one of {', '.join(DATA_SETS)}", ExitCode.USAGE)
 
         if out.exists() and not out.is_dir():
             fail(f"{out} is no folder", ExitCode.USAGE)
         out.mkdir(parents=True, exist_ok=True)
-        written = {party: str(table.path) for party, table in write_tables(out, rows).tables.items()}
+        written = {party: str(table.path) for party, table in write_tables(out, rows, table).tables.items()}
         if output is Format.JSON:
             print_json({"tables": written})
         else:
@@ -132,6 +138,26 @@ def circuit(
 
 for _demo in DEMOS:
     _add(_demo)
+
+
+@demo_app.command()
+def matching(
+    customers: Annotated[int, typer.Option(min=300, max=100_000, help="How many each party has.")] = 3000,
+    epsilon: Annotated[float, typer.Option(min=0.1, help="Privacy: smaller is more private.")] = 4.0,
+    keep: Keep = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Private logistic regression on the customers that three tables of different forms have in common."""
+    with exit_codes(), ExitStack() as stack:
+        with made_to_stay():
+            from demo.job import working_folder
+            from demo.matching import run_demo, text_of
+
+        outcome = run_demo(stack, working_folder(stack, keep), customers, epsilon)
+        if output is Format.JSON:
+            print_json(asdict(outcome))
+        else:
+            print_text(text_of(outcome))
 
 
 def _seed_or_random(seed: int | None) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analyses.job.job import Job
-from cli.client import ClientConfig, connect
+from analyst.connection import ClientConfig, connect
 from cli.terminal.output import ExitCode, fail, say
 from cli.terminal.progress import event_printer
 from demo.catalogue import Demo
@@ -127,7 +127,7 @@ def run_on(deployment: LocalDeployment, job: Job, data: Parties) -> DemoRun:
     """
     view = asyncio.run(_submit_and_watch(deployment, job))
     if view.state != "DONE":
-        fail(f"job {view.job_id} {view.state}: {view.reason}", ExitCode.FAILED)
+        fail(f"job {view.job_id} {view.state}: {view.reason}", ExitCode.FAILED, code=view.code)
     reports = {party: deployment.report(party, view.job_id) for party in data.tables}
     return DemoRun(
         job=job,
@@ -170,7 +170,7 @@ def write_tables(folder: Path, rows: int | None, table: str = kdd.TABLE_NAME) ->
     try:
         return DATA_SETS[table][1](folder, rows=rows)
     except ValueError as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
 
 
 async def _submit_and_watch(deployment: LocalDeployment, job: Job) -> JobView:

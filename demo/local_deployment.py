@@ -57,24 +57,29 @@ class LocalTable:
         name: as jobs call it.
         path: the file.
         bounds: column to (lower, upper).
-        rows: the least and the most that it may have.
+        rows: the least and the most that it may have; None says nothing of them.
         id_column: name of the id column, if any.
         on_request: columns that only jobs get that name them.
         person_column, most_rows_per_person: whose the rows are, and how many of one person count, if it says so.
         unit: of its first budget.
         ratings: what a table of ratings declares; None for a table of rows.
+        show_budget: whether the analyst sees what remains of its budget.
+        sections: further sections of its configuration as TOML, such as `[tables.columns]`, or `[tables.source]` where
+            it has no path.
     """
 
     name: str
-    path: Path
+    path: Path | None
     bounds: Mapping[str, tuple[float, float]]
-    rows: tuple[int, int]
+    rows: tuple[int, int] | None
     id_column: str | None = None
     on_request: tuple[str, ...] = ()
     person_column: str | None = None
     most_rows_per_person: int | None = None
     unit: str = "record of the joint table"
     ratings: LocalRatings | None = None
+    show_budget: bool = False
+    sections: str = ""
 
     @property
     def usual_bounds(self) -> dict[str, tuple[float, float]]:
@@ -82,6 +87,11 @@ class LocalTable:
         if self.ratings is not None:
             return {}
         return {name: bounds for name, bounds in self.bounds.items() if name not in self.on_request}
+
+
+def largest_delta(rows: int) -> float:
+    """Return a delta that a table of so many rows may have: half of 1 / rows, which it must stay below."""
+    return 1 / (2 * rows)
 
 
 @dataclass
@@ -93,7 +103,8 @@ class LocalDeployment:
         tables: party name to its tables; a party without tables only computes.
         federation: its name.
         environment: extra environment variables of all processes.
-        budget: epsilon and delta of every table: ample, as nobody's data are at stake on one machine.
+        budget: epsilon and delta of every table: ample, as nobody's data are at stake on one machine. A table with more
+            rows than this delta admits has `largest_delta`.
         policy: party to sections of its configuration, for instance `{"policy.limits": {"min_compute_parties": 3}}`;
             by default every job that the budget covers is accepted.
         members: others that get a certificate: devices.
@@ -266,13 +277,18 @@ class LocalDeployment:
                 if table.person_column is not None:
                     ids |= {"person_column": table.person_column, "most_rows_per_person": table.most_rows_per_person}
                 kind = {} if table.ratings is None else {"kind": "ratings", **asdict(table.ratings)}
-                text += "\n[[tables]]\n" + toml({"name": table.name, "path": str(table.path), **kind, **ids})
-                text += toml({"rows": list(table.rows), "on_request": list(table.on_request)})
+                path = {} if table.path is None else {"path": str(table.path)}
+                text += "\n[[tables]]\n" + toml({"name": table.name, **path, **kind, **ids})
+                rows = {} if table.rows is None else {"rows": list(table.rows)}
+                text += toml({**rows, "on_request": list(table.on_request), "show_budget": table.show_budget})
                 epsilon, delta = self.budget
+                if table.rows is not None:
+                    delta = min(delta, largest_delta(table.rows[1]))
                 text += "\n[tables.first_budget]\n"
                 text += toml({"unit": table.unit, "period": "this deployment", "epsilon": epsilon, "delta": delta})
                 text += "\n[tables.bounds]\n"
                 text += "".join(f"{json.dumps(c)} = [{low!r}, {high!r}]\n" for c, (low, high) in table.bounds.items())
+                text += table.sections
             self.config_path(name).write_text(text)
         head = {
             "name": COORDINATOR_NAME,

@@ -55,8 +55,15 @@ def _free_port(stack: contextlib.ExitStack) -> int:
 
 def toml(fields: Mapping[str, Any], sections: Mapping[str, Mapping[str, Any]] | None = None) -> str:
     """Return TOML text of plain fields and of sections of them."""
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in fields.items()]  # JSON text and lists are TOML too
+    lines = [f"{key} = {_value(value)}\n" for key, value in fields.items()]
     for section, inner in (sections or {}).items():
         lines.append(f"\n[{section}]\n")
-        lines += [f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in inner.items()]
+        lines += [f"{json.dumps(key)} = {_value(value)}\n" for key, value in inner.items()]
     return "".join(lines)
+
+
+def _value(value: Any) -> str:
+    """Return a value as TOML: JSON text and lists are TOML too, and mappings are inline tables."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value)

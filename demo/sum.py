@@ -123,7 +123,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     import asyncio
 
     from analyses.sums.secure_sum import SumParams
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
     from cli.sum import run_sum
     from cli.terminal.output import say
 
@@ -160,7 +160,7 @@ def text_of(outcome: SumOutcome) -> str:
         else:
             what = "had sent everything before"
         lines.append(f"  {name} killed after {moment_s:5.2f} s, {what}")
-    shown = ", ".join(map(str, answer["sum_in_units"][:6]))
+    shown = ", ".join(f"{value} in hour {hour}" for hour, value in enumerate(answer["sum_in_units"][:4]))
     verdict = "exact: equal in every entry" if outcome.is_exact else "WRONG: the two differ"
     lines += ["", f"  the sum         {shown}, ...", f"  the check       {verdict}"]
     lines += [

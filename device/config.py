@@ -18,6 +18,7 @@ from device.record_config import AnyRecordConfig, RatingsRecordConfig, RecordCon
 from device.records import KeptRecord
 from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
+from mpc.secagg.graph_parameters import SMALLEST_DEGREE
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
 from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
 from party.ledger.budget import Budget, BudgetError
@@ -98,12 +99,14 @@ class SumPolicy(Settings):
         budget: of all noisy sums of a period together; without, none is answered.
         exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
         surveys: see `SurveyPolicy`; it needs a budget.
+        tell_refusals: whether who asks is told the class of the reason where nothing is answered: policy, budget,
+            question, version or trouble. Nothing of it depends on a record.
     """
 
     smallest_cohort: Annotated[int, Field(ge=2)] = 3
     smallest_n_required: Annotated[int, Field(ge=2)] = 2
     corrupt_fraction: Annotated[Finite, Field(ge=0, lt=1)] = 0.1
-    smallest_degree: Annotated[int, Field(ge=2)] = 20
+    smallest_degree: Annotated[int, Field(ge=2)] = SMALLEST_DEGREE
     largest_degree: Annotated[int, Field(ge=2)] = 1024
     largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
     largest_attempt: Annotated[int, Field(ge=0)] = 7
@@ -112,6 +115,7 @@ class SumPolicy(Settings):
     budget: SumBudgetConfig | None = None
     exact_sums: bool = False
     surveys: SurveyPolicy | None = None
+    tell_refusals: bool = True
 
     @model_validator(mode="after")
     def _surveys_have_a_budget(self) -> Self:

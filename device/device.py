@@ -23,6 +23,7 @@ from device.answered_round import AnsweredRound
 from device.budget import DeviceBudget, cost_of
 from device.factors import FactorDevice
 from device.records import KeptRecord
+from device.refusing import why_refused
 from device.report import write_sum_report
 from entropy import Entropy
 from mpc.errors import PeerViolationError, ProtocolError
@@ -40,9 +41,11 @@ from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
+from service.codes.coded_text import told
 from service.errors import ServiceError
 from transport.aggregation import STEP_OF, RoundStep
 from transport.aggregation_client import AggregationClient
+from transport.refusal import Declined
 from transport.sum_codec import Ended, Invitation, RefusedInvitationError
 
 PAUSE_S = 2.0
@@ -67,6 +70,8 @@ class RoundEndedError(Exception):
         outcome: what a series of rounds has come to, where it is over; public.
     """
 
+    code: str = "round-ended"
+
     def __init__(self, reason: str, outcome: bytes = b"") -> None:
         super().__init__(reason)
         self.outcome = outcome
@@ -89,6 +94,7 @@ class Device:
         largest_epsilon: of one round, in its worst view, at the budget's delta; None for no limit but the budget's.
         exact_sums: whether it answers sums without noise.
         factors: its part in matrix factorizations; None where it keeps no ratings.
+        tells_refusals: whether the coordinator is told the class of a refusal's reason.
 
     Raises:
         ValueError: the entropy is reproducible: whoever knew its seed would know all masks and noise.
@@ -106,37 +112,15 @@ class Device:
     largest_epsilon: float | None = None
     exact_sums: bool = False
     factors: FactorDevice | None = None
+    tells_refusals: bool = True
 
     def __post_init__(self) -> None:
         if not self.entropy.is_secure:
             raise ValueError("a service needs secure randomness")
 
     async def run(self) -> None:
-        """Take part in every round that this member is invited to and agrees with, until cancelled.
-
-        A round is answered only once, whatever its outcome. If a coordinator offers it again, the device polls again
-        after a pause, and neither ledger nor journal changes.
-        """
-        last = RoundId("", 0, 0)
-        answered: deque[RoundId] = deque(maxlen=MAX_ROUNDS_REMEMBERED)
-        while True:
-            try:
-                invitation = await self.client.fetch(RoundStep.INVITATION, last)
-            except RefusedInvitationError as error:
-                invitation, last = None, error.round_id
-                _log.warning("refused the round", member=self.name, round=str(last), reason=str(error))
-            except ServiceError as error:
-                _log.warning("no invitation", member=self.name, reason=str(error))
-                await asyncio.sleep(PAUSE_S)
-                continue
-            if isinstance(invitation, Invitation):
-                last = invitation.config.round_id
-            if last in answered:
-                await asyncio.sleep(PAUSE_S)
-                continue
-            answered.append(last)
-            if isinstance(invitation, Invitation):
-                await self.answer(invitation)
+        """Take part in every round that this member is invited to and agrees with, until cancelled."""
+        await answer_rounds(lambda: self)
 
     async def answer(self, invitation: Invitation) -> bool:
         """Take part in one round, or refuse it; say whether its sum was opened. What goes wrong is logged."""
@@ -144,7 +128,7 @@ class Device:
         try:
             await self.take_part(invitation)
         except (ProtocolError, JobError, ServiceError, RoundEndedError) as error:
-            log.warning("left the round", reason=str(error))
+            log.warning("left the round", reason=told(error))
             return False
         finally:
             await self._give_back(invitation.config.round_id)
@@ -176,9 +160,13 @@ class Device:
             RoundEndedError: it was ended, or goes on without us.
         """
         config, client, outcome = invitation.config, self.client, b""
-        await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
-        answered = await asyncio.to_thread(self._answered, invitation)
-        await asyncio.to_thread(answered.admit)
+        try:
+            await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
+            answered = await asyncio.to_thread(self._answered, invitation)
+            await asyncio.to_thread(answered.admit)
+        except (ProtocolError, JobError, ServiceError) as error:
+            await self._decline(config, error)
+            raise
         try:
             member = await asyncio.to_thread(self._enter, invitation)
 
@@ -196,6 +184,19 @@ class Device:
             raise
         finally:
             await asyncio.to_thread(answered.leave, outcome)
+
+    async def _decline(self, config: RoundConfig, error: Exception) -> None:
+        """Tell the coordinator that we do not enter the round, by the class of the reason; no record has been read.
+
+        Nothing depends on whether it hears of it: it would find us silent.
+        """
+        why, number = why_refused(error), self._number_in(config)
+        if why is None or number == 0 or not self.tells_refusals:
+            return
+        try:
+            await self.client.answer(Declined(config.round_id, number, why))
+        except ServiceError as failure:
+            _log.info("refusal not told", member=self.name, round=str(config.round_id), reason=told(failure))
 
     def _answered(self, invitation: Invitation) -> AnsweredRound:
         """Return the round, by the kind of its question.
@@ -271,6 +272,38 @@ class Device:
             public_input=invitation.public_input,
             entropy=self.entropy,
         )
+
+
+async def answer_rounds(current: Callable[[], Device]) -> None:
+    """Take part in every round that a member is invited to and agrees with, until cancelled.
+
+    A round is answered only once, whatever its outcome. If a coordinator offers it again, the device polls again after
+    a pause, and neither ledger nor journal changes.
+
+    Args:
+        current: returns the device as it is configured now; a round goes on with the one that it began with.
+    """
+    last = RoundId("", 0, 0)
+    answered: deque[RoundId] = deque(maxlen=MAX_ROUNDS_REMEMBERED)
+    while True:
+        device = current()
+        try:
+            invitation = await device.client.fetch(RoundStep.INVITATION, last)
+        except RefusedInvitationError as error:
+            invitation, last = None, error.round_id
+            _log.warning("refused the round", member=device.name, round=str(last), reason=told(error))
+        except ServiceError as error:
+            _log.warning("no invitation", member=device.name, reason=told(error))
+            await asyncio.sleep(PAUSE_S)
+            continue
+        if isinstance(invitation, Invitation):
+            last = invitation.config.round_id
+        if last in answered:
+            await asyncio.sleep(PAUSE_S)
+            continue
+        answered.append(last)
+        if isinstance(invitation, Invitation):
+            await current().answer(invitation)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ Integers = NDArray[np.int64]
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class FactorDevice:
     """The part of a device that answers matrix factorizations.
 
@@ -64,7 +64,7 @@ class FactorDevice:
         entropy: where its noise comes from.
         data_dir: where reports and models are kept; None for none.
         largest_epsilon: of all rounds of a question together, in the worst view, at the budget's delta; None for no
-            limit but the budget's.
+            limit but the budget's. It changes when the owner changes it.
     """
 
     name: str

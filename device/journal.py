@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS rounds (
 class SumJournalError(ServiceError):
     """The journal cannot be used, so nothing may leave the member. The text is for the owner."""
 
+    code = "sum-journal-unusable"
+
 
 class SqliteSumJournal:
     """Implements `mpc.secagg.journal.MemberJournal`. May be called from several threads, and by several processes.

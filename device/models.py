@@ -22,6 +22,8 @@ MAX_UNITS = 1 << 20
 class NoModelError(Exception):
     """There is no usable model; the text says why."""
 
+    code: str = "device-has-no-model"
+
 
 @dataclass(frozen=True)
 class KeptModel:

@@ -17,7 +17,7 @@ from analyses.matrix_factorization.devices.record import (
     no_ratings,
     used_ratings,
 )
-from device.records import BYTES_BESIDE, BYTES_PER_VALUE, UnusableRecordError, read_tree
+from device.records import BYTES_BESIDE, BYTES_PER_VALUE, UnusableRecordError, read_tree, why_not_read
 
 LONGEST_NAME_BYTES = 256
 """Bytes that the name of an item may take in a file."""
@@ -45,10 +45,8 @@ class KeptRatings:
         """
         try:
             return used_ratings(self.declared, self.read())
-        except UnusableRecordError as error:
-            return no_ratings(str(error))
         except Exception as error:
-            return no_ratings(f"reading it failed: {type(error).__name__}")
+            return no_ratings(why_not_read(error))
 
     def why_unusable(self) -> str:
         """Return why the record would count as one without ratings now, or an empty text. Private to the owner."""

@@ -32,6 +32,13 @@ NOT_A_RECORD = 'not of the form {"values": [numbers], "weight": 1}, with a whole
 class UnusableRecordError(Exception):
     """A record that cannot be used. The text is private, though it shows no value: it is for the owner's report."""
 
+    code: str = "record-unusable"
+
+
+def why_not_read(error: Exception) -> str:
+    """Return why a record cannot be used whose reading ended so: of errors of others only the class. Private."""
+    return str(error) if isinstance(error, UnusableRecordError) else f"reading it failed: {type(error).__name__}"
+
 
 @dataclass(frozen=True)
 class KeptRecord:
@@ -57,19 +64,15 @@ class KeptRecord:
         self.declared.check(params)
         try:
             return contribution(params, self.declared, self.read())
-        except UnusableRecordError as error:
-            return no_contribution(params, str(error))
         except Exception as error:
-            return no_contribution(params, f"reading it failed: {type(error).__name__}")
+            return no_contribution(params, why_not_read(error))
 
     def why_unusable(self) -> str:
         """Return why the record would count as zeros now, or an empty text. Private to the owner."""
         try:
             return self.declared.why_unusable(self.read())
-        except UnusableRecordError as error:
-            return str(error)
         except Exception as error:
-            return f"reading it failed: {type(error).__name__}"
+            return why_not_read(error)
 
 
 def largest_file_bytes(declared: DeclaredRecord) -> int:

@@ -43,6 +43,8 @@ SENDING, TAKEN = "sending", "taken"
 class ResponseStoreError(ServiceError):
     """The store cannot be used; for its owner. Nothing may leave the device."""
 
+    code = "response-store-unusable"
+
 
 @dataclass(frozen=True)
 class Begun:

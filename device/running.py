@@ -1,30 +1,196 @@
-"""The process of a device: what its configuration names, opened and joined together."""
+"""The process of a device: what its configuration names, opened and joined together; and what SIGHUP changes of it."""
 
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import structlog
 
 from device.config import DeviceConfig, read_identity_key
-from device.device import Device, describe_standing
+from device.device import Device, answer_rounds, describe_standing
 from device.factors import FactorDevice
 from device.journal import SqliteSumJournal
 from device.response_store import ResponseStore
-from device.survey import SurveyDevice
+from device.survey import SurveyDevice, answer_questions
 from entropy import SystemEntropy
 from mpc.protocol.concurrency import run_together
+from mpc.secagg.policy import MemberPolicy
 from party.installation import Installation
 from service.identity import Identity, Role
 from service.settings import SettingsError
-from service.tls import load_credentials
+from service.tls import Credentials, credentials_of
+from service.trust.changes import check_changes, guarded
+from service.trust.expiry import warn_every_day
+from transport.aggregation import CALL_S, PATIENCE_S
 from transport.aggregation_client import AggregationClient
-from transport.calls.channel import open_channel
+from transport.calls.peers import PeerChannels
 from transport.survey_client import SurveyClient
+
+MAY_CHANGE = ("tls", "roster", "coordinator", "policy")
+"""Fields that SIGHUP may change: of `coordinator` the address alone, of `policy` all but the budget and whether surveys
+are answered."""
 
 _log = structlog.get_logger(__name__)
 
 
-async def run_device(config: DeviceConfig) -> None:
+class RunningDevice:
+    """A device that runs, and what of it changes when its files are read again.
+
+    Args:
+        config: in use.
+        credentials: that `own_credentials` has read.
+        device: as it answers rounds now.
+        surveys: as it answers surveys now; None where it answers none.
+        channels: with the one to the coordinator.
+    """
+
+    def __init__(
+        self,
+        config: DeviceConfig,
+        credentials: Credentials,
+        device: Device,
+        surveys: SurveyDevice | None,
+        channels: PeerChannels,
+    ) -> None:
+        self.credentials = credentials
+        self.device = device
+        self.surveys = surveys
+        self._config = config
+        self._channels = channels
+
+    async def run(self) -> None:
+        """Answer rounds, and surveys where the owner allows them, until cancelled."""
+        rounds = answer_rounds(lambda: self.device)
+        surveys = self.surveys
+        await run_together(rounds, *([] if surveys is None else [answer_questions(lambda: self.surveys or surveys)]))
+
+    def use(self, config: DeviceConfig) -> None:
+        """Take over a configuration and the files that it names, all of it or nothing.
+
+        A round goes on under the rules that it began with, over a new connection.
+
+        Raises:
+            SettingsError: a field differs that changes only at a restart, or the roster cannot be used.
+            CredentialsError: the files cannot be used.
+        """
+        changed = check_changes(self._config, config, MAY_CHANGE)
+        _check_lasting(self._config, config)
+        credentials, policy = own_credentials(config), own_policy(config, self.device.identity.public_bytes)
+        self.credentials.check_successor(credentials)
+        before = self._channels[config.coordinator.name]
+        self._channels.open(coordinator_of(config), credentials)
+        channel = self._channels[config.coordinator.name]
+        # A channel that nobody has closes itself: this one stays for the calls that are in flight.
+        asyncio.get_running_loop().call_later(CALL_S + PATIENCE_S, lambda kept: None, before)
+        self.device.client.use(channel, policy)
+        self.device = replace(
+            self.device,
+            policy=policy,
+            largest_epsilon=config.policy.largest_epsilon,
+            exact_sums=config.policy.exact_sums,
+            tells_refusals=config.policy.tell_refusals,
+        )
+        if self.device.factors is not None:
+            self.device.factors.largest_epsilon = config.policy.largest_epsilon
+        if self.surveys is not None and config.policy.surveys is not None:
+            self.surveys.client.use(channel)
+            self.surveys = replace(
+                self.surveys,
+                max_epsilon=config.policy.surveys.max_epsilon,
+                tells_refusals=config.policy.tell_refusals,
+            )
+        self.credentials, self._config = credentials, config
+        _log.info("files were read again", member=config.name, changed=", ".join(changed) or "no field")
+
+
+def _check_lasting(before: DeviceConfig, after: DeviceConfig) -> None:
+    """Refuse changes within `coordinator` and `policy` that take effect only at a restart."""
+    fixed = {
+        "coordinator.name": (before.coordinator.name, after.coordinator.name),
+        "policy.budget": (before.policy.budget, after.policy.budget),
+        "policy.surveys": (before.policy.surveys is None, after.policy.surveys is None),
+    }
+    if differ := [name for name, (one, other) in fixed.items() if one != other]:
+        raise SettingsError(f"{', '.join(differ)}: changes only when the device is restarted; nothing was taken over")
+
+
+def coordinator_of(config: DeviceConfig) -> Mapping[Identity, str]:
+    """Return whom the device dials, and where."""
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    return {coordinator: config.coordinator.address}
+
+
+def own_credentials(config: DeviceConfig) -> Credentials:
+    """Load the files of `[tls]`.
+
+    Raises:
+        CredentialsError: they cannot be used.
+        SettingsError: they belong to somebody else, or to a party that is to answer surveys.
+    """
+    tls = config.tls
+    credentials = credentials_of(tls)
+    allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
+    if credentials.identity not in allowed:
+        raise SettingsError(
+            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
+        )
+    if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
+        raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
+    return credentials
+
+
+def own_policy(config: DeviceConfig, public: bytes) -> MemberPolicy:
+    """Return the floor with the members of the roster, which must list this one.
+
+    Args:
+        config: of the device.
+        public: its public signing key.
+
+    Raises:
+        SettingsError: the roster cannot be used, or does not list it.
+    """
+    policy = config.member_policy()
+    if policy.pinned.get(config.name) != public:
+        raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
+    return policy
+
+
+async def run_devices(*read: Callable[[], DeviceConfig]) -> None:
+    """Be several members in one process until cancelled. SIGHUP reads the files of all of them again.
+
+    Args:
+        read: reads the configuration of each; called at the start, and at each SIGHUP.
+
+    Raises:
+        as `run_device`.
+    """
+    running: list[tuple[RunningDevice, Callable[[], DeviceConfig]]] = []
+
+    def reload(device: RunningDevice, read_again: Callable[[], DeviceConfig]) -> Callable[[], None]:
+        return guarded(lambda: device.use(read_again()))
+
+    def hung_up() -> None:
+        for device, read_again in running:
+            reload(device, read_again)()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, hung_up)
+    try:
+        await run_together(
+            *(run_device(one(), lambda device, one=one: running.append((device, one))) for one in read)  # type: ignore[misc]
+        )
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
+async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], None] = lambda device: None) -> None:
     """Be a member until cancelled.
+
+    Args:
+        config: of the device.
+        on_start: called once it is ready.
 
     Raises:
         SettingsError: the key, the roster or the certificate cannot be used, or states another identity; or the data
@@ -34,33 +200,20 @@ async def run_device(config: DeviceConfig) -> None:
         LedgerError: the privacy ledger cannot be used, or was tampered with.
         ResponseStoreError: the store of responses cannot be used.
     """
-    tls = config.tls
-    credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
-    allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
-    if credentials.identity not in allowed:
-        raise SettingsError(
-            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {allowed[0]}"
-        )
-    if warning := credentials.expiry_warning():
-        _log.warning(warning, member=config.name)
-    if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
-        raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
-    identity, policy = read_identity_key(config.identity_file), config.member_policy()
-    if policy.pinned.get(config.name) != identity.public_bytes:
-        raise SettingsError(f"{config.roster}: it does not list {config.name} with the key in {config.identity_file}")
+    credentials = own_credentials(config)
+    identity = read_identity_key(config.identity_file)
+    policy = own_policy(config, identity.public_bytes)
     Installation.make_folder(config.data_dir)
-    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    channels = PeerChannels()
     async with AsyncExitStack() as stack:
         installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
         journal = SqliteSumJournal(config.data_dir / "sums.sqlite")
         stack.callback(journal.close)
         budget = config.open_budget(installation.name)
         stack.callback(budget.close)
-        channel = await stack.enter_async_context(open_channel(config.coordinator.address, coordinator, credentials))
-        at = f"{coordinator.name} ({config.coordinator.address})"
-        client = AggregationClient(at, channel, policy=policy)
-        told = describe_standing(budget.standing())
-        _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
+        channels.open(coordinator_of(config), credentials)
+        stack.push_async_callback(channels.close)
+        at = f"{config.coordinator.name} ({config.coordinator.address})"
         records = config.kept_records()
         factors = FactorDevice(
             name=config.name,
@@ -73,7 +226,7 @@ async def run_device(config: DeviceConfig) -> None:
         stack.callback(factors.close)
         device = Device(
             name=config.name,
-            client=client,
+            client=AggregationClient(at, channels[config.coordinator.name], policy=policy),
             identity=identity,
             policy=policy,
             journal=journal,
@@ -84,22 +237,29 @@ async def run_device(config: DeviceConfig) -> None:
             largest_epsilon=config.policy.largest_epsilon,
             exact_sums=config.policy.exact_sums,
             factors=factors,
+            tells_refusals=config.policy.tell_refusals,
         )
-        if config.policy.surveys is None:
-            await device.run()
-            return
-        store = ResponseStore(config.response_path)
-        stack.callback(store.close)
-        surveys = SurveyDevice(
-            name=config.name,
-            coordinator=coordinator.uri,
-            client=SurveyClient(at, channel),
-            store=store,
-            records=records,
-            fixed=config.fixed_records,
-            budget=budget,
-            max_epsilon=config.policy.surveys.max_epsilon,
-            entropy=SystemEntropy(),
-            data_dir=config.data_dir,
-        )
-        await run_together(device.run(), surveys.run())
+        surveys = None
+        if config.policy.surveys is not None:
+            store = ResponseStore(config.response_path)
+            stack.callback(store.close)
+            surveys = SurveyDevice(
+                name=config.name,
+                coordinator=next(iter(coordinator_of(config))).uri,
+                client=SurveyClient(at, channels[config.coordinator.name]),
+                store=store,
+                records=records,
+                fixed=config.fixed_records,
+                budget=budget,
+                max_epsilon=config.policy.surveys.max_epsilon,
+                entropy=SystemEntropy(),
+                data_dir=config.data_dir,
+                tells_refusals=config.policy.tell_refusals,
+            )
+        running = RunningDevice(config, credentials, device, surveys, channels)
+        expiry = asyncio.create_task(warn_every_day(lambda: running.credentials, config.name))
+        stack.callback(expiry.cancel)
+        told = describe_standing(budget.standing())
+        on_start(running)
+        _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
+        await running.run()

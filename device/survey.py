@@ -34,13 +34,16 @@ from analyses.distribution.survey import AskedQuestion, Input
 from analyses.job.job import JobError
 from device.budget import DeviceBudget, survey_charge_id
 from device.records import KeptRecord, UnusableRecordError
+from device.refusing import why_refused
 from device.report import write_survey_report
 from device.response_store import SENDING, TAKEN, ResponseStore
 from dp.draw.noise import sample_uniform
 from entropy import Entropy
 from party.ledger.books import JobState
 from party.ledger.entry import LedgerError
+from service.codes.coded_text import told
 from service.errors import ServiceError, TimedOutError, TooMuchError, UnreachableError
+from transport.refusal import WhyRefused
 from transport.survey_client import SurveyClient
 
 PAUSE_S = 2.0
@@ -52,7 +55,17 @@ _log = structlog.get_logger(__name__)
 
 
 class SitsOutError(Exception):
-    """The device does not answer the question; the text is for its owner and shows nothing of a record."""
+    """The device does not answer the question; the text is for its owner and shows nothing of a record.
+
+    Attributes:
+        why: what who asks is told of it; None for nothing.
+    """
+
+    code: str = "survey-sat-out"
+
+    def __init__(self, text: str, why: WhyRefused | None = None) -> None:
+        super().__init__(text)
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,7 @@ class SurveyDevice:
         max_epsilon: of one response.
         entropy: where its randomness comes from.
         data_dir: where its private reports are kept; None for none.
+        tells_refusals: whether the coordinator is told the class of the reason where nothing is answered.
 
     Raises:
         ValueError: the entropy is reproducible: whoever knew its seed would know the value behind a response.
@@ -85,6 +99,7 @@ class SurveyDevice:
     max_epsilon: float
     entropy: Entropy
     data_dir: Path | None = None
+    tells_refusals: bool = True
 
     def __post_init__(self) -> None:
         if not self.entropy.is_secure:
@@ -92,21 +107,7 @@ class SurveyDevice:
 
     async def run(self) -> None:
         """Answer every question that the owner's policy allows, until cancelled."""
-        after = 0
-        while True:
-            try:
-                found = await self.client.fetch(after)
-            except ServiceError as error:
-                _log.warning("no question", member=self.name, reason=str(error))
-                await asyncio.sleep(PAUSE_S)
-                continue
-            if found is None:
-                continue
-            number, text = found
-            if number <= after:
-                await asyncio.sleep(PAUSE_S)
-            after = max(after, number)
-            await self.answer(text)
+        await answer_questions(lambda: self)
 
     async def answer(self, text: str) -> bool:
         """Answer one question, or sit it out; say whether the coordinator has taken a response. Failures are logged."""
@@ -119,13 +120,23 @@ class SurveyDevice:
         try:
             body = await asyncio.to_thread(self.respond, asked)
         except (SitsOutError, JobError, LedgerError, ServiceError) as error:
-            log.warning("sits the question out", reason=str(error))
+            log.warning("sits the question out", reason=told(error))
+            await self._tell(asked, error.why if isinstance(error, SitsOutError) else why_refused(error))
             await self._note(asked, f"sat out: {error}")
             return False
         outcome = await self._send(asked, body)
         log.info("response", outcome=outcome)
         await self._note(asked, outcome)
         return outcome == TAKEN
+
+    async def _tell(self, asked: AskedQuestion, why: WhyRefused | None) -> None:
+        """Tell the class of the reason to who asks, once; nothing depends on whether it is heard."""
+        if why is None or not self.tells_refusals:
+            return
+        try:
+            await self.client.refuse(asked.question_id, why)
+        except ServiceError as error:
+            _log.info("refusal not told", member=self.name, reason=told(error))
 
     async def _send(self, asked: AskedQuestion, body: bytes) -> str:
         """Send a response until it is taken or refused for good; return what became of it."""
@@ -164,7 +175,9 @@ class SurveyDevice:
         state = self.budget.survey_state(key)
         if found is None:
             if state is not None:
-                raise SitsOutError("the ledger knows the response and the store does not: the store was lost")
+                raise SitsOutError(
+                    "the ledger knows the response and the store does not: the store was lost", WhyRefused.TROUBLE
+                )
             self.store.begin(key)
             self.budget.charge_survey(key, asked.question.analysis, asked.question.cost())
         elif state is not JobState.COMMITTED:
@@ -179,14 +192,17 @@ class SurveyDevice:
         """Refuse what the owner rules out, by the question and the owner's declarations alone; no record is read."""
         question = asked.question
         if asked.asker != self.coordinator:
-            raise SitsOutError(f"the question is that of {asked.asker}, which is not this device's coordinator")
+            raise SitsOutError(
+                f"the question is that of {asked.asker}, which is not this device's coordinator", WhyRefused.POLICY
+            )
         if question.record not in self.records:
             raise JobError(f"record: {self.name} declares none called {question.record}")
         if self.records[question.record].declared.length not in (None, 1):
             raise JobError(f"record: {question.record} is declared with several values; a survey asks for one")
         epsilon = question.inquiry.odds.pure_epsilon
         if epsilon > self.max_epsilon:
-            raise SitsOutError(f"a response costs epsilon {epsilon:.3g}; at most {self.max_epsilon:g} here")
+            what = f"a response costs epsilon {epsilon:.3g}; at most {self.max_epsilon:g} here"
+            raise SitsOutError(what, WhyRefused.POLICY)
         if question.rounds > 1:
             drawn = self.store.round_of(question.series_digest, _uniform(self.entropy, question.rounds))
             if drawn != question.round:
@@ -215,6 +231,30 @@ class SurveyDevice:
             write_survey_report(self.data_dir, survey_charge_id(key), asked, answers, self.budget.standing())
         except (OSError, ValueError, LedgerError) as error:
             _log.error("report not kept", member=self.name, reason=str(error))
+
+
+async def answer_questions(current: Callable[[], SurveyDevice]) -> None:
+    """Answer every question that the owner's policy allows, until cancelled.
+
+    Args:
+        current: returns the device as it is configured now.
+    """
+    after = 0
+    while True:
+        device = current()
+        try:
+            found = await device.client.fetch(after)
+        except ServiceError as error:
+            _log.warning("no question", member=device.name, reason=told(error))
+            await asyncio.sleep(PAUSE_S)
+            continue
+        if found is None:
+            continue
+        number, text = found
+        if number <= after:
+            await asyncio.sleep(PAUSE_S)
+        after = max(after, number)
+        await current().answer(text)
 
 
 def _uniform(entropy: Entropy, n: int) -> Callable[[], int]:

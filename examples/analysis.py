@@ -57,7 +57,7 @@ class BothFlaggedPlan(Plan):
         """What ledgers charge, and all that the gate lets the compute parties draw."""
         return (PlannedRelease(self.noise, self.compute_members),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views."""
         return self.noise.report("number of rows with both flags", self.job.privacy.delta)
 
@@ -100,9 +100,14 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:
 async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) -> LocalReport:
     """Run a party's part."""
     flags, n_mapped = None, 0
-    if table is not None:
-        flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
-    async with joined(session, plan, table) as (c, n_rows, counting):  # the same plan and rows, or nothing goes on
+    async with joined(session, plan, table) as (
+        c,
+        n_rows,
+        counting,
+        table,
+    ):  # the same plan and rows, or nothing goes on
+        if table is not None:
+            flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
         if flags is not None and counting is not None:
             flags[~counting] = 0  # rows of persons who have more than count
         total = await c.noise_of(plan.noise, (1,))
@@ -149,6 +154,7 @@ ANALYSIS = Analysis(
     page="recipes.md",
     demo="both-flagged",
     reference=reference,
+    matching=("revealed",),
 )
 
 

@@ -9,8 +9,8 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ from coordinator.store import (
     JobNotFoundError,
     JobRecord,
     KeyReusedError,
+    Note,
     StoreError,
     StoreWriteError,
+    stopped,
 )
 from mpc.public_text import shortened
 
@@ -96,16 +98,17 @@ class LineJobStore:
         told = shortened(reason, MAX_CHARACTERS)
         self._write(job_id, state, texts=texts, reason=told, stage=stage, member=culprit, text=text or told)
 
-    def record_progress(self, job_id: str, *, stage: str, member: str, percent: int = 0, text: str = "") -> None:
+    def record_progress(self, notes: Sequence[Note]) -> None:
         """See `JobStore`."""
-        state = self.record(job_id).state
-        self._write(job_id, state, is_note=True, stage=stage, member=member, percent=percent, text=text)
+        states = [self.record(note.job_id).state for note in notes]
+        told = [asdict(note) | {"text": shortened(note.text, MAX_CHARACTERS), "is_note": True} for note in notes]
+        self._append([note | {"state": state} for note, state in zip(told, states, strict=True)])
 
     def fail_unended(self) -> list[str]:
         """See `JobStore`."""
         unended = [job_id for job_id, stored in self._jobs.items() if not stored.record.state.has_ended]
         for job_id in unended:
-            what = f"the coordinator restarted while the job was {self._jobs[job_id].record.state}"
+            what = stopped(f"the coordinator restarted while the job was {self._jobs[job_id].record.state}")
             self.advance(job_id, State.FAILED, reason=what)
         return unended
 
@@ -116,9 +119,9 @@ class LineJobStore:
             raise JobNotFoundError(job_id)
         return stored.record
 
-    def records(self, analyst: str, *, limit: int = 0) -> list[JobRecord]:
+    def records(self, analyst: str | None, *, limit: int = 0) -> list[JobRecord]:
         """See `JobStore`."""
-        newest_first = [s.record for s in reversed(self._jobs.values()) if s.record.analyst == analyst]
+        newest_first = [s.record for s in reversed(self._jobs.values()) if analyst in (None, s.record.analyst)]
         return newest_first[: limit or None]
 
     def texts(self, job_id: str) -> Iterator[tuple[str, str]]:
@@ -136,18 +139,17 @@ class LineJobStore:
         self._file.close()
 
     def _write(self, job_id: str, state: State, *, text: str = "", **what: Any) -> None:
-        change: dict[str, Any] = {
-            "job_id": job_id,
-            "state": state,
-            "at_s": self._clock(),
-            "text": shortened(text, MAX_CHARACTERS),
-        }
+        written = {"job_id": job_id, "state": state, "at_s": self._clock(), "text": shortened(text, MAX_CHARACTERS)}
+        self._append([written | what])
+
+    def _append(self, changes: list[dict[str, Any]]) -> None:
         try:
-            self._file.write(json.dumps(change | what).encode() + b"\n")
+            self._file.write(b"".join(json.dumps(change).encode() + b"\n" for change in changes))
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StoreWriteError(error.strerror) from error
-        self._apply(**change, **what)
+        for change in changes:
+            self._apply(**change)
 
     def _apply(
         self,

@@ -6,7 +6,7 @@ python examples/table_source.py     describes and reads a table that is made up
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import polars as pl
 
 from analyses.job.job import JobInput
 from party.tables.config import TableConfig
-from party.tables.registry import SOURCES
-from party.tables.source import SourceError, TableSource
+from party.tables.sources.registry import SOURCES
+from party.tables.sources.source import SourceError, TableSource
 from party.tables.table import describe_table, load_table
 from service.settings import FilePath
+
+ROWS_AT_ONCE = 10_000
 
 
 class SqliteQuery(TableSource):
@@ -38,28 +40,33 @@ class SqliteQuery(TableSource):
     def version(self) -> None:
         """Nobody can tell, so the table is read for each job."""
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[pl.Series]:
+    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[pl.DataFrame]:
         """See `TableSource`."""
-        names, rows = self._answer()
-        for name in (*numbers, *texts):
-            if names.count(name) != 1:
-                raise SourceError(f"column {name!r} is missing in the answer of its database, or stands there twice")
-        try:
-            frame = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
-            raise SourceError("a column holds values of more than one type") from None
-        for name in (*numbers, *texts):
-            yield frame[name]
+        wanted = (*numbers, *texts)
+        with self._answer() as cursor:
+            names = [column[0] for column in cursor.description]
+            for name in wanted:
+                if names.count(name) != 1:
+                    raise SourceError(
+                        f"column {name!r} is missing in the answer of its database, or stands there twice"
+                    )
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                try:
+                    frame = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+                except (TypeError, OverflowError, pl.exceptions.PolarsError):
+                    raise SourceError("a column holds values of more than one type") from None
+                yield frame.select(wanted)
 
     def count_rows(self) -> int:
         """See `TableSource`."""
-        return len(self._answer()[1])
+        with self._answer() as cursor:
+            return sum(1 for _ in cursor)
 
-    def _answer(self) -> tuple[list[str], list[tuple[object, ...]]]:
+    @contextmanager
+    def _answer(self) -> Iterator[sqlite3.Cursor]:
         try:
             with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as database:
-                cursor = database.execute(self.query)
-                return [column[0] for column in cursor.description], cursor.fetchall()
+                yield database.execute(self.query)
         except sqlite3.Error:
             raise SourceError("its database cannot be opened, or refuses the query") from None
 
@@ -69,12 +76,14 @@ class North:
     """A party with one table; a service reads both from `party.toml`."""
 
     tables: tuple[TableConfig, ...]
+    data_dir: Path
     name: str = "north"
+    table_memory_mib: int = 1024
 
 
 def main() -> None:
     """Make a database, describe the table, read it."""
-    SOURCES["sqlite"] = SqliteQuery  # the one line in party/tables/registry.py
+    SOURCES["sqlite"] = SqliteQuery  # the one line in party/tables/sources/registry.py
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "clinic.sqlite"
         with closing(sqlite3.connect(path)) as database, database:
@@ -82,7 +91,7 @@ def main() -> None:
             database.executemany("INSERT INTO visits VALUES (?, ?)", [("p-1", 31.0), ("p-2", 47.5)])
         source = {"kind": "sqlite", "path": path, "query": "SELECT patient, age FROM visits ORDER BY patient"}
         section = {"name": "visits", "id_column": "patient", "bounds": {"age": (0, 120)}, "source": source}
-        owner = North((TableConfig.model_validate(section),))
+        owner = North((TableConfig.model_validate(section),), Path(folder))
         wanted = JobInput(party="north", table="visits")
         columns = ", ".join(column.name for column in describe_table(owner, wanted).columns)
         print(f"columns {columns}; {load_table(owner, wanted).n_rows} rows")

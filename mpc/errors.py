@@ -8,6 +8,8 @@ another member.
 class ProtocolError(Exception):
     """Base of every error that a protocol raises."""
 
+    code: str = "protocol-failed"
+
 
 class LocalFaultError(ProtocolError):
     """The caller is at fault: wrong shapes, a wrong field or a wrong order of calls."""
@@ -24,13 +26,25 @@ class FieldMismatchError(LocalFaultError):
 class FieldTooSmallError(LocalFaultError):
     """A public bound needs a larger field than the largest on offer (six primes, 126 bits)."""
 
+    code = "numbers-too-large"
+
 
 class TooFewPartiesError(LocalFaultError):
     """The roster is too small for the number of colluding parties to be tolerated."""
 
+    code = "too-few-parties"
+
+
+class PlacementFailedError(ProtocolError):
+    """Keys do not fit where their hashes put them: chance, below 2^-40, or hashes that are not random."""
+
+    code = "placement-failed"
+
 
 class TooFewSharesError(ProtocolError):
     """Fewer shares arrived than the degree of the sharing needs."""
+
+    code = "too-few-shares"
 
 
 class PeerError(ProtocolError):
@@ -51,17 +65,25 @@ class PeerError(ProtocolError):
 class PeerLostError(PeerError):
     """A member cannot be reached any more."""
 
+    code = "peer-lost"
+
 
 class PeerSilentError(PeerError):
     """A member sent nothing within the deadline."""
+
+    code = "peer-silent"
 
 
 class PeerSlowError(PeerSilentError):
     """A member began to send an array and then sent it more slowly than the minimum rate."""
 
+    code = "peer-slow"
+
 
 class PeerViolationError(PeerError):
     """A member sent something that the protocol does not allow."""
+
+    code = "peer-violation"
 
 
 class OutOfRangeError(ProtocolError):
@@ -70,3 +92,5 @@ class OutOfRangeError(ProtocolError):
 
 class InconsistentSharesError(ProtocolError):
     """Surplus shares contradict each other, and they are too few to find out which shares are corrupted."""
+
+    code = "shares-contradict"

@@ -10,12 +10,15 @@ from typing import Any
 import structlog
 
 from analyses.job.job import Job, JobInput
+from analyses.job.listing import Listing
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
+from analyses.registry import analysis_of
 from dp.cost.job_cost import CostError, JobCost
 from dp.cost.views import VIEWS
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
+from party.catalogue import listing_of
 from party.config import PartyConfig
 from party.consent import ConsentBox
 from party.ledger.balance import Quote
@@ -24,12 +27,47 @@ from party.ledger.entry import LedgerError
 from party.ledger.ledger import Ledger
 from party.ledger.spending import Cover, Spending, cover_of, spending_of_one
 from party.policy import Answer, Decision, Request
+from service.codes.coded_text import code_of, coded, told
+from service.watch.meter import Meter
+from service.watch.notice import tell_owner
 
 log = structlog.get_logger()
 
 
 class RefusalError(Exception):
     """The party refuses the job; the text is public and goes to the analyst."""
+
+    code: str = "job-refused"
+
+
+class PolicyRefusalError(RefusalError):
+    """The owner's policy rules the job out."""
+
+    code = "job-refused-policy"
+
+
+class OwnerRefusalError(RefusalError):
+    """The owner was asked and said no."""
+
+    code = "job-refused-owner"
+
+
+class OwnerSilentError(RefusalError):
+    """The owner was asked and did not answer in time."""
+
+    code = "job-not-approved"
+
+
+class DeltaRefusalError(RefusalError):
+    """The job's delta is too large for a table's owner."""
+
+    code = "delta-too-large"
+
+
+class DeadlineRefusalError(RefusalError):
+    """The job's deadline is shorter than the owner allows."""
+
+    code = "deadline-too-short"
 
 
 @dataclass(frozen=True)
@@ -57,6 +95,7 @@ class Admission:
         ledger: what was and may be spent.
         consent: how the owner is asked.
         clock: Unix time, shown to the owner.
+        meter: of the service.
     """
 
     def __init__(
@@ -66,12 +105,23 @@ class Admission:
         consent: ConsentBox,
         *,
         clock: Callable[[], float] = time.time,
+        meter: Meter | None = None,
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._consent = consent
         self._clock = clock
+        self._timed = (meter or Meter()).timed
+        self._telling: set[asyncio.Task[None]] = set()
         self._exact: dict[str, str] = {}  # job that may open an exact result, to who agreed
+
+    def use(self, config: PartyConfig) -> None:
+        """Decide by another configuration from now on: also about jobs that are being decided."""
+        self._config = config
+
+    def listing(self, analyst: str) -> Listing:
+        """Return what an analyst is told of our tables; see `party.catalogue`."""
+        return listing_of(self._config, self._ledger, analyst)
 
     def check_proposal(self, job: Job, analyst: str, schema: BlockSchema) -> None:
         """Refuse jobs that violate the limits, before they are planned.
@@ -84,12 +134,12 @@ class Admission:
         """
         least_s, me = self._config.least_deadline_s, self._config.name
         if job.deadline_s < least_s and any(brought.party == me for brought in job.inputs):
-            raise RefusalError(
+            raise DeadlineRefusalError(
                 f"deadline_s: {job.deadline_s:g} is below {least_s:g}, the shortest deadline that {me} accepts"
             )
         decision = self._config.policy.decide(self._request(job, analyst, schema, (COORDINATOR,)))
         if decision.answer is Answer.REFUSE:
-            raise RefusalError(_policy_text(decision))
+            raise PolicyRefusalError(_policy_text(decision))
 
     async def admit(self, applicant: Applicant, plan: Plan) -> AsyncGenerator[str, None]:
         """Admit or refuse a planned job. If this succeeds, budget is reserved; nothing has been opened by then.
@@ -124,7 +174,7 @@ class Admission:
             )
             decision = self._config.policy.decide(request)
             if decision.answer is Answer.REFUSE:
-                raise RefusalError(_policy_text(decision))
+                raise PolicyRefusalError(_policy_text(decision))
             consent = "policy"
             if decision.answer is Answer.ASK:
                 if quote is not None:
@@ -138,7 +188,7 @@ class Admission:
                 self._exact[applicant.job_id] = consent
             elif quote is not None:
                 await run_to_its_end(  # whoever cancels the job releases its reservation
-                    self._ledger.reserve,
+                    self._timed("reserve", self._ledger.reserve),
                     applicant.job_id,
                     dataset=quote.balance.dataset,
                     analyst=applicant.analyst,
@@ -148,7 +198,7 @@ class Admission:
                     most_epsilons_of_analyst=decision.max_epsilons_per_analyst,
                 )
         except ChargeError as error:
-            raise RefusalError(str(error)) from error
+            raise RefusalError(told(error)) from error
         except LedgerError as error:
             raise RefusalError(self.explain(error)) from error
 
@@ -164,7 +214,7 @@ class Admission:
         if applicant.brought is None:
             return
         if applicant.job.target is not None:
-            self._ledger.commit(applicant.job_id)
+            self._timed("commit", self._ledger.commit)(applicant.job_id)
             return
         consent = self._exact.pop(applicant.job_id, None)
         if consent is None:
@@ -186,7 +236,7 @@ class Admission:
         """
         self._exact.pop(job_id, None)
         try:
-            await asyncio.to_thread(self._ledger.release, job_id, reason)
+            await asyncio.to_thread(self._timed("release", self._ledger.release), job_id, reason)
         except LedgerError as error:
             log.error("reservation kept", job=job_id, reason=str(error))
 
@@ -203,7 +253,8 @@ class Admission:
     def explain(self, error: LedgerError) -> str:
         """Return the public text for a failure of the ledger; the owner finds the details in the log."""
         log.error("ledger failed", reason=str(error))
-        return f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
+        what = f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
+        return coded(what, code=code_of(error))
 
     async def _quote(self, applicant: Applicant, plan: Plan) -> Quote | None:
         if applicant.brought is None or plan.is_exact:
@@ -214,7 +265,7 @@ class Admission:
         # `warn_of_rows` tells the owner what it finds, and nobody else.
         allowed, declared = quote.balance.budget.delta, plan.schema_of(self._number_in(applicant.job)).rows
         if applicant.job.privacy.delta > allowed or (declared is not None and allowed >= 1 / declared[1]):
-            raise RefusalError(f"delta is too large for table {brought.table!r} of {self._config.name}")
+            raise DeltaRefusalError(f"delta is too large for table {brought.table!r} of {self._config.name}")
         return quote
 
     def _spending_without_budget(self, applicant: Applicant, plan: Plan) -> Spending:
@@ -232,7 +283,7 @@ class Admission:
         delta = applicant.job.privacy.delta
         for schema in plan.schemas:
             if schema.rows is not None and delta >= 1 / schema.rows[1]:
-                raise RefusalError(
+                raise DeltaRefusalError(
                     f"delta is too large for the table of {schema.party}: it must be below 1 / (the largest number of "
                     "rows that the table may have)"
                 )
@@ -242,23 +293,31 @@ class Admission:
         self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
     ) -> None:
         deadline_s = self._config.policy.approval_deadline_s
-        question = self._question(applicant, plan, schema, quote, decision) | {
+        question = await asyncio.to_thread(self._question, applicant, plan, schema, quote, decision)
+        question |= {
             "asked_at_s": self._clock(),
             "deadline_s": deadline_s,
         }
         log.warning("job waits for approval", job=applicant.job_id, analyst=applicant.analyst)
+        if self._config.notice is not None:
+            telling = asyncio.create_task(tell_owner(self._config.notice, self._config.name, question))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
         try:
             async with asyncio.timeout(deadline_s):
                 refusal = await self._consent.ask(applicant.job_id, question)
         except TimeoutError as error:
-            raise RefusalError(f"the owner did not approve the job within {deadline_s:g} s") from error
+            raise OwnerSilentError(f"the owner did not approve the job within {deadline_s:g} s") from error
         if refusal is not None:
-            raise RefusalError(f"the owner refused the job: {refusal}")
+            raise OwnerRefusalError(f"the owner refused the job: {refusal}")
 
     def _question(
         self, applicant: Applicant, plan: Plan, schema: BlockSchema, quote: Quote | None, decision: Decision
     ) -> dict[str, Any]:
-        """Return the facts for the owner's decision: analyst, job, columns, both epsilons, and the remaining budget."""
+        """Return the facts for the owner's decision.
+
+        Analyst, job, columns, both epsilons, the remaining budget, and the forecast of the result's errors.
+        """
         job, report, brought = applicant.job, plan.privacy_report(), applicant.brought
         return {
             "job_id": applicant.job_id,
@@ -266,15 +325,19 @@ class Admission:
             "analysis": job.analysis,
             "title": job.title,
             "parameters": dict(job.parameters),
+            "anyway": job.anyway,
+            "matching": report.get("matching"),
             "members": list(job.members),
             "colluding": plan.withstands,
             "table": None if brought is None else brought.table,
             "columns": [column.name for column in schema.columns],
+            "where": schema.where,
             "delta": None if job.target is None else job.target.delta,
             "epsilon": None if plan.is_exact else {view: report["views"][view]["epsilon"] for view in VIEWS},
             "budget": None
             if quote is None
             else quote.balance.as_dict() | {"held_after": quote.held_after, "part_after": quote.after.used},
+            "forecast": analysis_of(job).forecast(plan).as_dict(),
             "why_asked": list(decision.objections),
         }
 
@@ -301,7 +364,9 @@ class Admission:
             n_compute_parties=len(job.compute_parties),
             colluding=job.t if withstands is None else withstands,
             receivers=(analyst, *(names[number] for number in receivers)),
+            sources={column.name: column.source for column in schema.columns},
             is_exact=job.target is None,
+            matching=None if job.matching is None else job.matching.kind,
             epsilon=epsilon,
             analyst_cover=analyst_cover,
         )

@@ -14,10 +14,16 @@ from pydantic import Field, SecretStr, model_validator
 from analyses.job.job import Finite, Name
 from party.policy import Policy
 from party.tables.ratings_config import AnyTableConfig
-from service.logs import LogFormat
+from service.logs import LogFormat, LogLevel
 from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
+from service.watch.notice import NoticeConfig
+from service.watch.page_config import PageConfig
+from service.watch.traces import TracesConfig
 
 ENVIRONMENT_PREFIX = "MOIETY_PARTY"
+
+MAY_CHANGE = ("log_level", "tls", "peers", "max_job_s", "least_deadline_s", "policy", "notice")
+"""Fields that a running service takes over at SIGHUP."""
 
 
 class CoordinatorPin(Settings):
@@ -67,16 +73,22 @@ class PartyConfig(Settings):
         data_dir: folder for what this party keeps to itself, such as its reports.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
+        log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
         tls: this party's certificate, its key, the authority.
         coordinator: the only coordinator that it accepts calls from.
         peers: party to address: the parties that this owner agrees to compute with; a job with any other is refused.
         tables: what jobs may ask for; a party that only computes has none.
+        table_memory_mib: so many MiB of a table's values may be in memory; more are kept in a file without a name in
+            `data_dir`, which should be on a disk as safe as that of the table.
         max_job_s: a job that runs here for longer is broken off, whoever is slow.
         least_deadline_s: a job with a shorter `deadline_s` gets no table of this party. Well above the time that the
             largest table takes to be read: else an analyst's deadline, and not the table, would decide whether jobs
             fail that cost nothing.
         policy: which jobs are accepted, asked about, refused; by default the owner is asked about every job.
         ledger: where the privacy ledger lies.
+        page: a page to look at, and metrics; none where absent.
+        traces: spans of jobs for a collector of OpenTelemetry; none where absent.
+        notice: how the owner hears that a job waits for approval; not at all where absent.
     """
 
     name: Name
@@ -85,14 +97,19 @@ class PartyConfig(Settings):
     data_dir: FilePath
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
+    log_level: LogLevel = "info"
     tls: TlsFiles
     coordinator: CoordinatorPin
     peers: dict[Name, Address]
     tables: tuple[AnyTableConfig, ...] = ()
+    table_memory_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 1024
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
     policy: Policy = Policy()
     ledger: LedgerConfig = LedgerConfig()
+    page: PageConfig | None = None
+    traces: TracesConfig | None = None
+    notice: NoticeConfig | None = None
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:
@@ -103,7 +120,7 @@ class PartyConfig(Settings):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"tables: {repeated[0]!r} appears more than once")
-        columns = {table.name: tuple(table.bounds) for table in self.tables}
+        columns = {table.name: (*table.column_names, *table.source_columns) for table in self.tables}
         contradiction = self.policy.contradiction(columns, len(self.peers) + 1, self.coordinator.name)
         if contradiction is not None:
             raise ValueError(contradiction)

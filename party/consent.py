@@ -20,6 +20,8 @@ POLL_S = 0.2
 class ConsentError(ValueError):
     """No such job waits, or its id is not one."""
 
+    code: str = "approval-unknown"
+
 
 class ConsentBox:
     """Questions to the owner and answers.

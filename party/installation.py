@@ -4,11 +4,13 @@ import fcntl
 import os
 import re
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from entropy import Entropy
 from service.errors import ServiceError
 from service.settings import SettingsError
+
+if TYPE_CHECKING:
+    from entropy import Entropy
 
 _NAME_BYTES = 8
 _NAME = re.compile(r"[0-9a-f]{16}")
@@ -16,6 +18,8 @@ _NAME = re.compile(r"[0-9a-f]{16}")
 
 class InstallationError(ServiceError):
     """The folder cannot be used, or another service is using it."""
+
+    code = "data-folder-unusable"
 
 
 class Installation:
@@ -32,7 +36,7 @@ class Installation:
         InstallationError: another service holds it, or it cannot be written.
     """
 
-    def __init__(self, data_dir: Path, entropy: Entropy) -> None:
+    def __init__(self, data_dir: Path, entropy: "Entropy") -> None:
         path = data_dir / "installation"
         try:
             self._handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -69,7 +73,7 @@ class Installation:
         """Let another service claim the folder."""
         os.close(self._handle)
 
-    def _read_or_write_name(self, entropy: Entropy) -> str:
+    def _read_or_write_name(self, entropy: "Entropy") -> str:
         name = os.pread(self._handle, 2 * _NAME_BYTES, 0).decode("ascii", "replace")
         if not _NAME.fullmatch(name):
             name = entropy.read(_NAME_BYTES).hex()

@@ -22,18 +22,24 @@ from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
 from party.tables.table import UnusableTableError
+from service.codes.coded_text import INTERNAL_CODE, coded, told
 
 HEARTBEATS_PER_DEADLINE = 8
 READ_STAGE = "reading"
 """The stage in which a party reads its table: the first of a job that runs."""
 
-LEFT_EARLY = "the coordinator asks for no more of the job: it has gone away, or has ended the job for all"
+LEFT_EARLY = coded(
+    "the coordinator asks for no more of the job: it has gone away, or has ended the job for all",
+    code="coordinator-left",
+)
 
 log = structlog.get_logger()
 
 
 class OverLimitError(Exception):
     """A job runs longer than our owner allows because of our own work; the text is public."""
+
+    code: str = "job-overtime-here"
 
 
 class JobSession(Session, Protocol):
@@ -71,6 +77,7 @@ class JobRun:
         applicant: the job and who brings it.
         plan: the plan that budget is reserved for.
         roster: member number to name, with the coordinator.
+        on_stage: told each stage, at its first report and later ones.
 
     Attributes:
         failure: the public text of why it failed; None as long as it has not.
@@ -87,6 +94,7 @@ class JobRun:
         applicant: Applicant,
         plan: Plan,
         roster: Mapping[int, str],
+        on_stage: Callable[[str], None] = lambda stage: None,
     ) -> None:
         self.failure: str | None = None
         self._config = config
@@ -97,6 +105,7 @@ class JobRun:
         self._applicant = applicant
         self._plan = plan
         self._roster = roster
+        self._on_stage = on_stage
         self._number = applicant.job.members.index(config.name) + 1
         self._events: asyncio.Queue[JobEvent] = asyncio.Queue()
         self._session: JobSession | None = None
@@ -142,6 +151,7 @@ class JobRun:
 
     def _on_progress(self, stage: str, done: int, total: int) -> None:
         self._stage = stage
+        self._on_stage(stage)
         percent = done * 4 // total * 25
         before = self._reported[1] if self._reported[0] == stage else -25
         for quarter in range(before + 25, percent + 1, 25):  # none is left out, however few blocks the rows fill
@@ -172,7 +182,7 @@ class JobRun:
             member = self._roster[error.member]
             self._log.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
             is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
-            await self._abort(session, FailedEvent(error.stage, error.what, member, is_finding))
+            await self._abort(session, FailedEvent(error.stage, coded(error.what, code=error.code), member, is_finding))
         except Exception as error:
             await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
         else:
@@ -188,6 +198,15 @@ class JobRun:
             self._on_progress(READ_STAGE, 0, 1)
             table = await self._tables.read(brought)
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
+        if table is not None:
+            report = replace(
+                report,
+                gaps=table.gaps,
+                others=table.others,
+                filtered=table.filtered,
+                left_out=table.left_out,
+                merged=table.merged,
+            )
         await gated.open()
         return report
 
@@ -229,12 +248,12 @@ class JobRun:
             return self._admission.explain(error)
         if isinstance(error, UnusableTableError):
             bound.warning("table cannot be used", reason=error.detail)
-            return str(error)
+            return told(error)
         if isinstance(error, ProtocolError | ChargeError | OverLimitError) and not isinstance(error, LocalFaultError):
-            bound.warning("job failed", reason=str(error))
-            return str(error)
+            bound.warning("job failed", reason=told(error))
+            return told(error)
         bound.error("job failed unexpectedly", exc_info=error)
-        return f"internal error; the log of {self._config.name} has the details"
+        return coded(f"internal error; the log of {self._config.name} has the details", code=INTERNAL_CODE)
 
     async def _finish(self, session: JobSession) -> None:
         """Wait until the others have received everything. A party that has dropped out meanwhile needs nothing more."""

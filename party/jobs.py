@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
 from analyses.job.job import Job, JobError, JobInput
+from analyses.job.listing import Listing
 from analyses.job.plan import Plan, check_roster
 from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
@@ -18,12 +20,32 @@ from party.events import JobEvent
 from party.job_run import JobRun, ReportWriter, SessionOpener
 from party.reading import TableReading
 from party.tables.table import TableError
+from service.codes.coded_text import INTERNAL_CODE, coded, told
 from service.errors import AlreadyExistsError
+from service.watch.meter import Meter
 
 MAX_JOBS = 8
 """Jobs that may be proposed or running at once; further proposals are refused."""
 
 log = structlog.get_logger()
+
+
+class BusyError(RefusalError):
+    """There are too many jobs here already."""
+
+    code = "party-busy"
+
+
+class StrangersError(RefusalError):
+    """Members of the job are not among those that the owner computes with."""
+
+    code = "strangers-in-job"
+
+
+class PlansDifferError(RefusalError):
+    """The coordinator plans the job otherwise than we do."""
+
+    code = "plans-differ"
 
 
 @dataclass
@@ -54,6 +76,7 @@ class PartyJobs:
         open_session: makes our end of a job's session.
         close_session: forgets everything about a job's messages.
         write_report: keeps the party-local report of a job.
+        meter: of the service.
     """
 
     def __init__(
@@ -67,6 +90,7 @@ class PartyJobs:
         open_session: SessionOpener,
         close_session: Callable[[str, str | None], None],
         write_report: ReportWriter,
+        meter: Meter | None = None,
     ) -> None:
         self._config = config
         self._admission = admission
@@ -76,8 +100,19 @@ class PartyJobs:
         self._open_session = open_session
         self._close_session = close_session
         self._write_report = write_report
+        self._meter = meter or Meter()
         self._jobs: dict[str, _AcceptedJob] = {}
         self._releases: set[asyncio.Task[None]] = set()
+
+    def use(self, config: PartyConfig) -> None:
+        """Take over another configuration of the same tables; jobs that run keep the one that they began with."""
+        self._config = config
+        self._admission.use(config)
+        self._tables.use(config)
+
+    def listing(self, analyst: str) -> Listing:
+        """Return what an analyst is told of our tables; may take a moment and runs off the event loop."""
+        return self._admission.listing(analyst)
 
     async def propose(self, job_id: str, job_json: str, roster: Mapping[int, str], analyst: str) -> BlockSchema:
         """Check a proposed job without reading any table; its messages are accepted from then on. `reserve` is next.
@@ -97,7 +132,7 @@ class PartyJobs:
         if job_id in self._jobs:
             raise RefusalError(f"job {job_id} was proposed before")
         if len(self._jobs) >= MAX_JOBS:
-            raise RefusalError(f"{self._config.name} already holds {MAX_JOBS} jobs; try again later")
+            raise BusyError(f"{self._config.name} already holds {MAX_JOBS} jobs; try again later")
         try:
             job = Job.from_json(job_json)
             analysis_of(job)
@@ -106,14 +141,14 @@ class PartyJobs:
             brought = next((i for i in job.inputs if i.party == self._config.name), None)
             schema = BlockSchema(party=self._config.name) if brought is None else self._describe_table(brought)
         except (JobError, TableError) as error:
-            raise RefusalError(str(error)) from error
+            raise RefusalError(told(error)) from error
         self._admission.check_proposal(job, analyst, schema)
         names = {COORDINATOR: self._config.coordinator.name, **roster}
         applicant = Applicant(job_id, analyst, job, brought)
         try:
             self._accept_messages(job_id, names)  # first, so that an id that was used before leaves nothing behind
         except AlreadyExistsError as error:
-            raise RefusalError(str(error)) from error
+            raise RefusalError(told(error)) from error
         self._jobs[job_id] = _AcceptedJob(applicant, names, schema, self._expire(job_id, job))
         log.info("job accepted", job=job_id, analysis=job.analysis, stage="propose")
         return schema
@@ -126,7 +161,7 @@ class PartyJobs:
             raise RefusalError(f"{me} is not a member of this job")
         strangers = [name for name in job.members if name != me and name not in self._config.peers]
         if strangers:
-            raise RefusalError(f"{me} does not compute with {', '.join(strangers)} (not among its peers)")
+            raise StrangersError(f"{me} does not compute with {', '.join(strangers)} (not among its peers)")
 
     def _expire(self, job_id: str, job: Job) -> asyncio.TimerHandle:
         loop = asyncio.get_running_loop()
@@ -166,7 +201,7 @@ class PartyJobs:
             accepted.expiry = self._expire(job_id, accepted.job)
             log.info("job reserved", job=job_id, stage="reserve")
         except RefusalError as error:
-            failure = str(error)
+            failure = told(error)
             raise
         finally:
             if accepted.plan is None:
@@ -212,6 +247,7 @@ class PartyJobs:
             applicant=accepted.applicant,
             plan=accepted.plan,
             roster=accepted.roster,
+            on_stage=partial(self._meter.stage, job_id, self._config.name),
         )
         try:
             async with aclosing(running.events()) as events:
@@ -232,17 +268,17 @@ class PartyJobs:
             plan = analysis_of(accepted.job).plan(accepted.job, schemas)
             digest = plan.digest()
         except JobError as error:
-            raise RefusalError(str(error)) from error
+            raise RefusalError(told(error)) from error
         except Exception as error:
             log.error("the analysis failed to plan", job=accepted.applicant.job_id, exc_info=error)
             what = (
                 f"{me} cannot plan this job, because its analysis failed unexpectedly; the log of {me} has the details"
             )
-            raise RefusalError(what) from error
+            raise RefusalError(coded(what, code=INTERNAL_CODE)) from error
         if accepted.schema not in plan.schemas:
-            raise RefusalError(f"the coordinator's schema of {me} differs from the one that {me} sent")
+            raise PlansDifferError(f"the coordinator's schema of {me} differs from the one that {me} sent")
         if digest != plan_digest:
-            raise RefusalError(
+            raise PlansDifferError(
                 f"the plan that {me} computed differs from the coordinator's: do both run the same version?"
             )
         return plan
@@ -256,6 +292,8 @@ class PartyJobs:
         accepted.left.set()
         if accepted.run is not None:
             accepted.run.cancel(reason or "the job has ended")
+            self._meter.job_ended(job_id, "DONE" if reason is None else "FAILED", reason or "")
+            self._meter.stages_ended(job_id)
         self._close_session(job_id, reason)
         self._release(job_id, reason or "it ended without opening anything")
         log.info("job ended", job=job_id, reason=reason or "done")

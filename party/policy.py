@@ -9,14 +9,15 @@ What lies between waits for `moiety party approve`. Without `[policy.automatic]`
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from analyses.job.job import Epsilon, Finite, Name
-from analyses.registry import ANALYSES
+from analyses.job.column_names import expanded_names
+from analyses.job.job import Epsilon, Finite, Matching, MatchingKind, Name
+from analyses.names import NAMES
 from party.ledger.spending import Cover
 from service.settings import Settings
 
@@ -29,7 +30,8 @@ class Request:
         analyst: who submitted it, as the coordinator says.
         analysis: what it computes.
         table: of this party; empty where the party only computes.
-        columns: of that table.
+        columns: of that table, as analyses see them.
+        sources: encoded column to the column of the owner's table that it comes from; others come from themselves.
         n_compute_parties: N.
         colluding: t, how large a coalition the job withstands.
         receivers: names of those that get the result.
@@ -39,6 +41,7 @@ class Request:
         analyst_cover: how all of the analyst's jobs of the period on this table, with this one, stand to an epsilon; of
             this job alone where the party only computes; None likewise.
         is_exact: whether the answer has no noise, so that no epsilon describes it.
+        matching: how rows of the table are matched with others; None where they are not.
     """
 
     analyst: str
@@ -48,20 +51,23 @@ class Request:
     n_compute_parties: int
     colluding: int
     receivers: tuple[str, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
     epsilon: float | None = None
     analyst_cover: Callable[[float], Cover] | None = None
     is_exact: bool = False
+    matching: MatchingKind | None = None
 
 
 class Rules(Settings):
     """Conditions that a job must meet, whether the party brings a table or only computes.
 
-    Absent means any, except for `exact_tables`: absent means none.
+    Absent means any, except for `exact_tables`: absent means none; and for `matching` in `automatic`.
 
     Attributes:
         analyses: names of analyses.
         analysts: who may submit.
-        columns: table to the columns that may be used; a table that is not named may not be used.
+        columns: table to the columns that may be used, ranges such as `pixel_{0..63}` among them; a table that is not
+            named may not be used. A column of the table stands for all that it is encoded as.
         max_epsilon_per_job: of one job, worst view, at the delta of the table's budget; where the party only computes,
         at
             the delta of the job. An exact answer has no epsilon: where the party only computes, a limit excludes it.
@@ -74,17 +80,21 @@ class Rules(Settings):
             `limits` absent means as many as the job's compute parties allow, (N - 1) // 2; 0 allows also jobs that
             protect from the coordinator alone.
         receivers: names of analysts, coordinator and parties that may get results.
+        matching: how rows may be matched with those of other owners, "revealed" and "secret". In `automatic` absent
+            means in secret only: whether others may learn who is in a table is a question of its own, which no epsilon
+            answers. In `limits` absent means any that the table's section allows (`reveal` of `[tables.matching]`).
         exact_tables: tables of which exact results may be opened: no noise protects anybody, no budget counts them.
     """
 
     analyses: tuple[str, ...] | None = None
     analysts: tuple[Name, ...] | None = None
-    columns: dict[Name, tuple[str, ...]] | None = None
+    columns: dict[Name, Annotated[tuple[str, ...], AfterValidator(expanded_names)]] | None = None
     max_epsilon_per_job: Epsilon | None = None
     max_epsilon_per_analyst: Epsilon | None = None
     min_compute_parties: Annotated[int, Field(ge=3)] | None = None
     withstand_coalition: Annotated[int, Field(ge=0)] | None = None
     receivers: tuple[Name, ...] | None = None
+    matching: tuple[MatchingKind, ...] | None = None
     exact_tables: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
@@ -95,8 +105,8 @@ class Rules(Settings):
                     f"{name}: an empty list would allow nothing; leave the field out, or leave out the whole section"
                 )
         for name in self.analyses or ():
-            if name not in ANALYSES:
-                raise ValueError(f"analyses: there is no analysis {name!r}; available: {', '.join(sorted(ANALYSES))}")
+            if name not in NAMES:
+                raise ValueError(f"analyses: there is no analysis {name!r}; available: {', '.join(sorted(NAMES))}")
         per_job, per_analyst = self.max_epsilon_per_job, self.max_epsilon_per_analyst
         if per_job is not None and per_analyst is not None and per_job > per_analyst:
             raise ValueError(
@@ -124,6 +134,9 @@ class Rules(Settings):
             found.append(f"an exact result of table {request.table!r}, which has no privacy guarantee, is not allowed")
         if request.is_exact and not request.table and self._limits_epsilon:
             found.append("an exact result has no finite epsilon, so it is above every limit on epsilon")
+        matching = request.matching if request.table else None
+        if matching is not None and self.matching is not None and matching not in self.matching:
+            found.append(f"matching of rows, {matching}: {Matching(kind=matching).reveals}")
         if self.min_compute_parties is not None and request.n_compute_parties < self.min_compute_parties:
             found.append(f"{request.n_compute_parties} compute parties are fewer than {self.min_compute_parties}")
         if self.withstand_coalition is not None and request.colluding < self.withstand_coalition:
@@ -152,7 +165,8 @@ class Rules(Settings):
     def _objections_to_columns(request: Request, allowed: Mapping[str, Sequence[str]]) -> list[str]:
         if request.table not in allowed:
             return [f"table {request.table!r} is not among those that may be used"]
-        others = [column for column in request.columns if column not in allowed[request.table]]
+        may_be_used = set(allowed[request.table])
+        others = [c for c in request.columns if not {c, request.sources.get(c, c)} & may_be_used]
         return [f"column {others[0]!r} of table {request.table!r} may not be used"] if others else []
 
 
@@ -201,7 +215,7 @@ class Policy(Settings):
             raise ValueError(
                 "automatic.max_epsilon_per_job: missing; it states up to which epsilon jobs are accepted without asking"
             )
-        for name in ("analyses", "analysts", "receivers"):
+        for name in ("analyses", "analysts", "receivers", "matching"):
             ours, limit = getattr(self.automatic, name), getattr(self.limits, name)
             if ours is not None and limit is not None and not set(ours) <= set(limit):
                 outside = sorted(set(ours) - set(limit))[0]
@@ -246,7 +260,7 @@ class Policy(Settings):
         )
         if self.automatic is None:
             return Decision(Answer.ASK, ("the policy accepts nothing without asking",), of_limits)
-        objections = self.automatic.objections(request)
+        objections = self._automatic_of(self.automatic).objections(request)
         if objections:
             return Decision(Answer.ASK, tuple(objections), of_limits)
         return Decision(Answer.ACCEPT, (), of_limits + of_automatic)
@@ -257,6 +271,10 @@ class Policy(Settings):
             return self.limits
         most = (request.n_compute_parties - 1) // 2
         return self.limits.model_copy(update={"withstand_coalition": most})
+
+    def _automatic_of(self, rules: Rules) -> Rules:
+        """Return rules of acceptance without asking, with the kinds of matching filled in: in secret only."""
+        return rules if rules.matching is not None else rules.model_copy(update={"matching": ("secret",)})
 
     def contradiction(self, tables: Mapping[str, Sequence[str]], n_known_parties: int, coordinator: str) -> str | None:
         """Return which part of this policy cannot be met with the rest of the configuration; None if all can.

@@ -34,6 +34,10 @@ class TableReading:
         self._load_table = load_table
         self._turn = asyncio.Lock()
 
+    def use(self, config: PartyConfig) -> None:
+        """Take over another configuration of the same tables."""
+        self._config = config
+
     async def read(self, brought: JobInput) -> Table:
         """Return the columns of a job.
 

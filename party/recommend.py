@@ -21,6 +21,8 @@ from party.tables.table import load_table
 class NoModelError(Exception):
     """There is no model of the job at this party; the text says why."""
 
+    code: str = "party-has-no-model"
+
 
 @dataclass(frozen=True)
 class RecommendedItem:

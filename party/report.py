@@ -73,11 +73,18 @@ def write_report(
         "clipped_values": local.clipped_values,
         "mapped_values": local.mapped_values,
         "surplus_rows": local.surplus_rows,
+        "gaps": local.gaps,
+        "others": local.others,
+        "filtered_rows": local.filtered,
+        "left_out_rows": local.left_out,
+        "merged_rows": local.merged,
         "traffic": {stage: asdict(moved) for stage, moved in traffic.items()},
         "privacy": dict(privacy),
         "budget": None if budget is None else dict(budget),
         "elapsed_s": elapsed_s,
     }
+    if local.n_matched is not None:
+        report["matched_rows"] = local.n_matched
     if local.kept:
         report["kept"] = local.kept
     return keep_report(data_dir, job_id, report)
@@ -117,12 +124,19 @@ def keep_private(path: Path, tree: Mapping[str, Any]) -> Path:
 def describe_report(report: Mapping[str, Any]) -> list[str]:
     """Return a report as lines for the owner: the guarantee, clipped values, spending, and the remaining budget."""
     mapped = report.get("mapped_values", {})  # reports of earlier versions have none
-    surplus = report.get("surplus_rows", 0)
+    surplus, gaps, others = report.get("surplus_rows", 0), report.get("gaps", {}), report.get("others", {})
+    left_out, merged, matched = report.get("left_out_rows"), report.get("merged_rows"), report.get("matched_rows")
     lines = [
         f"job {report['job_id']}: {report['rows']} rows, {report['elapsed_s']:.1f} s",
         f"clipped: {report['clipped_rows']} rows by the norm bound; values outside their bounds: "
         + _counted(report["clipped_values"]),
         *(["mapped by the analysis's public rule: " + _counted(mapped)] if mapped else []),
+        *([f"gaps, which became what the table's section declares: {_counted(gaps)}"] if gaps else []),
+        *([f"values not of the declared kind, likewise: {_counted(others)}"] if others else []),
+        *([f"rows that the job's filter left out: {report['filtered_rows']}"] if report.get("filtered_rows") else []),
+        *([f"rows without an id, which took no part: {left_out}"] if left_out else []),
+        *([f"rows that became one with an earlier row of the same id: {merged}"] if merged else []),
+        *([f"rows that all owners have, and that were used: {matched}"] if matched is not None else []),
         *([f"surplus rows of persons, which did not count: {surplus}"] if surplus else []),
         *describe(report["privacy"]),
     ]

@@ -1,8 +1,9 @@
 """The party service: gRPC in front of `party.jobs`."""
 
-import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from importlib.metadata import version
 from typing import Any
 
 import structlog
@@ -10,9 +11,13 @@ from moiety.v1.aggregation_pb2 import Chunk
 from moiety.v1.party_pb2 import (
     CancelReply,
     CancelRequest,
+    DescribeRequest,
     PartyEvent,
     Proposal,
     ProposalReply,
+    Reached,
+    ReachReply,
+    ReachRequest,
     ReserveEvent,
     ReserveRequest,
     RunRequest,
@@ -24,32 +29,39 @@ from threadpoolctl import threadpool_limits
 from analyses.job.job import explain
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, LocalReport
-from entropy import Entropy, SystemEntropy
-from mpc.protocol.session import COORDINATOR
+from entropy import SystemEntropy
 from party.admission import Admission, RefusalError
-from party.config import PartyConfig
+from party.config import MAY_CHANGE, PartyConfig
 from party.consent import ConsentBox
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.installation import Installation
+from party.job_sessions import JobSessions
 from party.jobs import PartyJobs
 from party.ledger.ledger import FIRST_BUDGET, Ledger, open_ledger
-from party.report import StageTraffic, report_path, write_report
+from party.report import write_report
 from party.tables.table import TableReader, is_there
 from service.authorization import Permissions
-from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, public
-from service.identity import NAME_PATTERN, Identity, Role
+from service.codes.coded_text import told
+from service.errors import InvalidRequestError, NotAllowedError, public
+from service.identity import Identity, Role, check_analyst
 from service.job_id import check_job_id
 from service.logs import configure_logs
+from service.reach.attempt import Caller, Peer
+from service.reach.reachability import Reachability
 from service.server import Server
-from service.tls import CredentialsError, load_credentials
-from transport.calls.channel import open_channel
-from transport.calls.chunks import gather_request
-from transport.messages.inbox import Inbox
+from service.tls import Credentials, party_credentials
+from service.trust.changes import check_changes
+from service.trust.expiry import warn_every_day
+from service.watch.meter import Meter
+from service.watch.traces import Traces
+from transport.calls.chunks import chunks_of_text, gather_request
+from transport.calls.peers import PeerChannels
 from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
-from transport.messages.session import GrpcSession
 
 GRACE_S = 3.0
-COORDINATOR_METHODS = tuple(f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel"))
+COORDINATOR_METHODS = tuple(
+    f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel", "Describe", "Reach")
+)
 PERMISSIONS = {
     **dict.fromkeys(COORDINATOR_METHODS, frozenset({Role.COORDINATOR})),
     DELIVER: frozenset({Role.PARTY, Role.COORDINATOR}),
@@ -58,87 +70,17 @@ PERMISSIONS = {
 log = structlog.get_logger()
 
 
-class JobSessions:
-    """Opens and closes the sessions of jobs: inbox, roster of identities, channels.
-
-    Args:
-        config: names of this party, its coordinator and its federation.
-        mailboxes: where messages arrive.
-        channels: name to channel, of all peers and the coordinator.
-        entropy: of every session.
-
-    Raises:
-        ValueError: the entropy is reproducible.
-    """
-
-    def __init__(
-        self, config: PartyConfig, mailboxes: Mailboxes, channels: Mapping[str, Any], entropy: Entropy
-    ) -> None:
-        if not entropy.is_secure:
-            raise ValueError("a service needs secure randomness")
-        self._config = config
-        self._mailboxes = mailboxes
-        self._channels = channels
-        self._entropy = entropy
-        self._inboxes: dict[str, Inbox] = {}
-        self._sessions: dict[str, GrpcSession] = {}
-
-    def accept_messages(self, job_id: str, names: Mapping[int, str]) -> None:
-        """Accept messages of a job from its members from now on.
-
-        Raises:
-            AlreadyExistsError: the job ended here, in this process or, as its report tells, in an earlier one.
-        """
-        if report_path(self._config.data_dir, job_id).exists():
-            raise AlreadyExistsError(f"job {job_id} has ended here before")
-        roster = {
-            Identity(self._config.federation, Role.PARTY if number != COORDINATOR else Role.COORDINATOR, name): number
-            for number, name in names.items()
-        }
-        self._inboxes[job_id] = self._mailboxes.open(job_id, roster)
-
-    def open(
-        self,
-        job_id: str,
-        terms: bytes,
-        me: int,
-        names: Mapping[int, str],
-        deadline_s: float,
-        on_progress: Callable[[str, int, int], None],
-    ) -> GrpcSession:
-        """Return our end of a job whose messages are accepted."""
-        self._sessions[job_id] = GrpcSession(
-            job_id=job_id,
-            terms=terms,
-            me=me,
-            names=names,
-            entropy=self._entropy,
-            deadline_s=deadline_s,
-            inbox=self._inboxes[job_id],
-            channels={number: self._channels[name] for number, name in names.items() if number != me},
-            on_progress=on_progress,
-        )
-        return self._sessions[job_id]
-
-    def traffic(self, job_id: str) -> dict[str, StageTraffic]:
-        """Return the bytes that a job has moved so far, by stage."""
-        session = self._sessions[job_id]
-        sent, received = session.bytes_sent, session.bytes_received
-        return {s: StageTraffic(sent.get(s, 0), received.get(s, 0)) for s in sorted({*sent, *received})}
-
-    def close(self, job_id: str, reason: str | None) -> None:
-        """Stop accepting messages of a job."""
-        self._mailboxes.close(job_id, reason)
-        self._inboxes.pop(job_id, None)
-        self._sessions.pop(job_id, None)
-
-
 class PartyService(PartyServicer):
     """`moiety.v1.Party`: only the coordinator that the owner named may call it."""
 
-    def __init__(self, config: PartyConfig, jobs: PartyJobs) -> None:
+    def __init__(self, config: PartyConfig, jobs: PartyJobs, meter: Meter) -> None:
         self._config = config
         self._jobs = jobs
+        peers = [Peer(identity, address) for identity, address in peers_of(config).items()]
+        tls = config.tls
+        caller = Caller(tls.authority, tls.certificate, tls.key, whose=config.name, revoked=tls.revoked)
+        self._reachability = Reachability(caller, peers)
+        self._meter = meter
 
     def add_to(self, server: Any) -> None:
         """Register the service."""
@@ -160,16 +102,14 @@ class PartyService(PartyServicer):
         """Accept a job or refuse it with a reason."""
         request = await gather_request(request_iterator, Proposal)
         check_job_id(request.job_id)
-        if re.fullmatch(NAME_PATTERN, request.analyst) is None:
-            raise InvalidRequestError(
-                "the name of the analyst is not valid: use 1 to 63 lower-case letters, digits and inner hyphens"
-            )
+        check_analyst(request.analyst)
         roster = {member.number: member.name for member in request.roster}
         try:
             schema = await self._jobs.propose(request.job_id, request.job_json, roster, request.analyst)
         except RefusalError as error:
-            log.info("job refused", job=request.job_id, reason=str(error))
-            return ProposalReply(accepted=False, reason=str(error))
+            log.info("job refused", job=request.job_id, reason=told(error))
+            self._meter.job_ended(request.job_id, "REFUSED", told(error))
+            return ProposalReply(accepted=False, reason=told(error))
         return ProposalReply(accepted=True, schema_json=schema.canonical_json())
 
     async def Reserve(  # noqa: N802
@@ -193,8 +133,9 @@ class PartyService(PartyServicer):
             yield answer
             await self._jobs.hold(request.job_id)
         except RefusalError as error:
-            log.info("job refused", job=request.job_id, reason=str(error))
-            answer.refused.reason = str(error)
+            log.info("job refused", job=request.job_id, reason=told(error))
+            self._meter.job_ended(request.job_id, "REFUSED", told(error))
+            answer.refused.reason = told(error)
             yield answer
 
     async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvent]:  # noqa: N802 - gRPC's name
@@ -204,12 +145,27 @@ class PartyService(PartyServicer):
             async for event in self._jobs.run(request.job_id):
                 yield _message_of(event)
         except RefusalError as error:
-            yield _message_of(FailedEvent("plan", str(error)))
+            yield _message_of(FailedEvent("plan", told(error)))
+
+    async def Describe(self, request: DescribeRequest, context: Any) -> AsyncIterator[Chunk]:  # noqa: N802
+        """Stream what an analyst is told of our tables."""
+        check_analyst(request.analyst)
+        listing = await asyncio.to_thread(self._jobs.listing, request.analyst)
+        for chunk in chunks_of_text(listing.canonical_json()):
+            yield chunk
 
     async def Cancel(self, request: CancelRequest, context: Any) -> CancelReply:  # noqa: N802 - gRPC's name
         """Stop a job."""
         self._jobs.end(check_job_id(request.job_id), public(request.reason))
         return CancelReply()
+
+    async def Reach(self, request: ReachRequest, context: Any) -> ReachReply:  # noqa: N802 - gRPC's name
+        """Dial all members that the configuration names, and say what came of it."""
+        members = [
+            Reached(role=who.role, name=who.name, outcome=check.outcome, found=check.found, fix=check.fix)
+            for who, check in await self._reachability.check(request.timeout_s)
+        ]
+        return ReachReply(version=version("moiety"), members=members)
 
 
 def _message_of(event: JobEvent) -> PartyEvent:
@@ -226,16 +182,89 @@ def _message_of(event: JobEvent) -> PartyEvent:
     return message
 
 
-async def serve_party(config: PartyConfig) -> None:
-    """Serve until SIGTERM or SIGINT; raises as `running_party`."""
-    configure_logs(config.log_format)
+class RunningParty:
+    """A party that serves, and what of it changes when its files are read again.
+
+    Args:
+        config: in use.
+        server: that listens.
+        channels: to coordinator and peers.
+        jobs: of this party.
+        ledger: of its budgets.
+        consent: where its owner is asked.
+        meter: what it counts.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        server: Server,
+        channels: PeerChannels,
+        jobs: PartyJobs,
+        ledger: Ledger,
+        consent: ConsentBox,
+        meter: Meter,
+    ) -> None:
+        self.config = config
+        self.server = server
+        self.ledger = ledger
+        self.consent = consent
+        self.meter = meter
+        self._channels = channels
+        self._jobs = jobs
+
+    def use(self, config: PartyConfig) -> None:
+        """Take over a configuration and the files that its `[tls]` names, all of it or nothing; jobs that run go on.
+
+        Raises:
+            SettingsError: a field differs that changes only at a restart.
+            CredentialsError: the files cannot be used.
+        """
+        changed = check_changes(self.config, config, MAY_CHANGE)
+        self.server.renew(own_credentials(config))
+        self._channels.open(peers_of(config), self.server.credentials)
+        self._jobs.use(config)
+        self.config = config
+        configure_logs(config.log_format, level=config.log_level)
+        log.info("files were read again", party=config.name, changed=", ".join(changed) or "no field")
+
+
+async def serve_party(
+    config: PartyConfig,
+    read_again: Callable[[], PartyConfig],
+    beside: Callable[[RunningParty], AbstractAsyncContextManager[None]] = lambda running: nullcontext(),
+) -> None:
+    """Serve until SIGTERM or SIGINT; raises as `running_party`.
+
+    Args:
+        config: of the party.
+        read_again: reads the file anew, at SIGHUP.
+        beside: what else runs as long as the party serves.
+    """
+    configure_logs(config.log_format, level=config.log_level)
     with threadpool_limits(config.blas_threads):
-        async with running_party(config) as server:
-            await server.serve_until_signal(GRACE_S)
+        async with running_party(config) as running, beside(running):
+            await running.server.serve_until_signal(GRACE_S, reload=lambda: running.use(read_again()))
+
+
+def own_credentials(config: PartyConfig) -> Credentials:
+    """Load the files of `[tls]`.
+
+    Raises:
+        CredentialsError: they cannot be used, or belong to somebody else.
+    """
+    return party_credentials(config.tls, config.federation, config.name)
+
+
+def peers_of(config: PartyConfig) -> dict[Identity, str]:
+    """Return whom this party dials, and where."""
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    parties = {Identity(config.federation, Role.PARTY, name): address for name, address in config.peers.items()}
+    return {coordinator: config.coordinator.address, **parties}
 
 
 @asynccontextmanager
-async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
+async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
     """Serve one party as long as the context lasts; several may share a process.
 
     Raises:
@@ -244,28 +273,23 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
         InstallationError: another service runs in the data folder.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
     """
-    tls = config.tls
-    credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
-    own = Identity(config.federation, Role.PARTY, config.name)
-    if credentials.identity != own:
-        raise CredentialsError(f"{tls.certificate} belongs to {credentials.identity}, not to {own}")
-    if warning := credentials.expiry_warning():
-        log.warning(warning, party=config.name)
+    credentials = own_credentials(config)
     Installation.make_folder(config.data_dir)
     mailboxes = Mailboxes()
     async with AsyncExitStack() as stack:
+        traces = None if config.traces is None else Traces(config.traces, config.name, "party")
+        if traces is not None:
+            stack.callback(traces.close)  # at the very end: a collector that does not answer delays it by seconds
         installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
         ledger = _start_ledger(config, installation.name)
         stack.callback(ledger.close)
         consent = ConsentBox(config.data_dir)
         consent.clear()
-        coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-        channels = {config.coordinator.name: open_channel(config.coordinator.address, coordinator, credentials)}
-        for name, address in config.peers.items():
-            channels[name] = open_channel(address, Identity(config.federation, Role.PARTY, name), credentials)
-        for channel in channels.values():
-            stack.push_async_callback(channel.close)
-        sessions = JobSessions(config, mailboxes, channels, SystemEntropy())
+        channels = PeerChannels()
+        channels.open(peers_of(config), credentials)
+        stack.push_async_callback(channels.close)
+        meter = Meter(traces)
+        sessions = JobSessions(config, mailboxes, channels, SystemEntropy(), meter)
 
         def keep_report(job_id: str, plan: Plan, report: LocalReport, elapsed_s: float) -> None:
             write_report(
@@ -281,15 +305,16 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
         tables = TableReader(config)
         jobs = PartyJobs(
             config,
-            Admission(config, ledger, consent),
+            Admission(config, ledger, consent, meter=meter),
             describe_table=tables.describe,
             load_table=tables.load,
             accept_messages=sessions.accept_messages,
             open_session=sessions.open,
             close_session=sessions.close,
             write_report=keep_report,
+            meter=meter,
         )
-        service = PartyService(config, jobs)
+        service = PartyService(config, jobs, meter)
         checks = dict.fromkeys(COORDINATOR_METHODS, service.check_caller)
         permissions = Permissions(config.federation, PERMISSIONS, checks)
         server = Server(credentials, permissions, [MailboxService(mailboxes).add_to, service.add_to])
@@ -300,9 +325,11 @@ async def running_party(config: PartyConfig) -> AsyncIterator[Server]:
             log.warning("tables whose file or database is missing: jobs on them are refused", tables=absent)
         if undeclared := [table.name for table in config.tables if table.rows is None]:
             log.info("tables without `rows`: for sums, means and histograms only", tables=undeclared)
+        expiry = asyncio.create_task(warn_every_day(lambda: server.credentials, config.name))
         try:
-            yield server
+            yield RunningParty(config, server, channels, jobs, ledger, consent, meter)
         finally:
+            expiry.cancel()
             await jobs.end_all(f"{config.name} was stopped")
             await server.stop(0)
             log.info("stopped", party=config.name)

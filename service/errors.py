@@ -5,63 +5,89 @@ the peer's name in its text. Whatever is not in the table becomes INTERNAL witho
 could quote data.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.public_text import made_public
+from service.codes.coded_text import INTERNAL_CODE, coded, parted, told
 
 PUBLIC_TEXT_CHARACTERS = 1000
 INTERNAL_TEXT = "internal error; the log of this service has the details"
+_NOT_OFFERED = "it does not offer this call; is this the right address, and the same version?"
 
 
 class ServiceError(Exception):
     """Base of errors whose text is public: a service answers with it, a person reads it."""
 
+    code: str = "request-failed"
+
 
 class UnauthenticatedError(ServiceError):
     """The certificate does not say who the caller is."""
+
+    code = "not-authenticated"
 
 
 class NotAllowedError(ServiceError):
     """The caller is known and may not do this."""
 
+    code = "not-allowed"
+
 
 class NotFoundError(ServiceError):
     """The object that the caller names does not exist here."""
+
+    code = "not-found"
 
 
 class AlreadyExistsError(ServiceError):
     """The object that the caller wants to open or create already exists."""
 
+    code = "already-exists"
+
 
 class WrongStateError(ServiceError):
     """Not possible in the present state, for instance after a job's end."""
+
+    code = "wrong-state"
 
 
 class InvalidRequestError(ServiceError):
     """The request itself is wrong; repeating it is useless."""
 
+    code = "request-invalid"
+
 
 class UnreadableError(InvalidRequestError):
     """A message cannot be decoded, or is longer than the call allows. Its sender is at fault."""
+
+    code = "message-unreadable"
 
 
 class TooMuchError(ServiceError):
     """A limit on number or size was reached."""
 
+    code = "limit-reached"
+
 
 class UnreachableError(ServiceError):
     """The other end cannot be reached, or the connection to it broke."""
+
+    code = "not-reachable"
 
 
 class TimedOutError(ServiceError):
     """No answer within the deadline."""
 
+    code = "no-answer"
+
 
 class RemoteFailureError(ServiceError):
     """The other end failed without giving a reason."""
+
+    code = "remote-failure"
 
 
 # The table. Where several errors share a status, the first is what a client makes of it.
@@ -94,8 +120,8 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
     """
     for kind in type(error).__mro__:
         if kind in STATUS_OF:
-            return STATUS_OF[kind], public(str(error))
-    return grpc.StatusCode.INTERNAL, INTERNAL_TEXT
+            return STATUS_OF[kind], public(told(error))
+    return grpc.StatusCode.INTERNAL, coded(INTERNAL_TEXT, code=INTERNAL_CODE)
 
 
 def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) -> ServiceError:
@@ -107,16 +133,18 @@ def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) 
         peer: name of the other end.
         doing: what failed, for instance "submit the job".
     """
-    cause = public(details)
+    cause, code = parted(public(details))
     if status is grpc.StatusCode.UNAVAILABLE:
-        cause = connection_cause(details)
+        cause, code = parted(connection_cause(details))
     elif status is grpc.StatusCode.DEADLINE_EXCEEDED:
-        cause = "no answer within the deadline"
+        cause, code = "no answer within the deadline", ""
     elif status is grpc.StatusCode.UNIMPLEMENTED:
-        cause = "it does not offer this call; is this the right address, and the same version?"
+        cause, code = parted(coded(_NOT_OFFERED, code="call-not-offered"))
     elif status is grpc.StatusCode.CANCELLED:
-        cause = "the call was cancelled"
-    return _ERROR_OF.get(status, RemoteFailureError)(f"cannot {doing} at {peer}: {cause or status.name}")
+        cause, code = "the call was cancelled", ""
+    error = _ERROR_OF.get(status, RemoteFailureError)(f"cannot {doing} at {peer}: {cause or status.name}")
+    error.code = code or error.code
+    return error
 
 
 def error_from_call(error: Any, *, peer: str, doing: str) -> ServiceError:
@@ -124,35 +152,62 @@ def error_from_call(error: Any, *, peer: str, doing: str) -> ServiceError:
     return error_from(error.code(), error.details() or "", peer=peer, doing=doing)
 
 
-# What the gRPC library reports of a connection -> what it means. First match wins; lower case.
+class _Cause(NamedTuple):
+    signs: tuple[str, ...]  # in the library's words, in lower case
+    meaning: str
+    code: str
+
+
+# What the gRPC library reports of a connection -> what it means. First match wins.
 _CAUSES = (
-    ("hostname verification", "the certificate shown there belongs to somebody else"),
-    ("unsupported certificate purpose", "its certificate is not for serving: it belongs to an analyst or a device"),
-    ("certificate_verify_failed", "its certificate is expired, or another authority signed it"),
-    ("wrong_version_number", "what listens there does not speak TLS"),
-    ("handshake", "the TLS handshake failed: is it this service?"),
-    ("connection refused", "nothing listens at its address"),
-    ("connection reset", "it closed the connection: it went away, or does not accept our certificate"),
-    ("socket closed", "it closed the connection: it went away, or does not accept our certificate"),
-    ("broken pipe", "it closed the connection: it went away, or does not accept our certificate"),
-    ("goaway", "it is shutting down"),
-    ("hostname lookup", "its host name cannot be resolved"),
-    ("domain name", "its host name cannot be resolved"),
-    ("no route", "there is no route to its address"),
-    ("unreachable", "its network cannot be reached"),
-    ("keepalive", "it does not answer any more: it hangs, or the network is cut"),
-    ("ping timeout", "it does not answer any more: it hangs, or the network is cut"),
-    ("timed out", "its address does not answer"),
-    ("timeout", "its address does not answer"),
+    _Cause(
+        ("hostname verification",),
+        "the certificate shown there belongs to somebody else",
+        code="certificate-of-another",
+    ),
+    _Cause(
+        ("unsupported certificate purpose",),
+        "its certificate is not for serving: it belongs to an analyst or a device",
+        code="certificate-not-for-serving",
+    ),
+    _Cause(
+        ("certificate_verify_failed",),
+        "its certificate is expired, or another authority signed it",
+        code="certificate-not-trusted",
+    ),
+    _Cause(("wrong_version_number",), "what listens there does not speak TLS", code="no-tls-there"),
+    _Cause(("handshake",), "the TLS handshake failed: is it this service?", code="handshake-failed"),
+    _Cause(("connection refused",), "nothing listens at its address", code="nothing-listens"),
+    _Cause(
+        ("connection reset", "socket closed", "broken pipe"),
+        "it closed the connection: it went away, or does not accept our certificate",
+        code="connection-closed",
+    ),
+    _Cause(("goaway",), "it is shutting down", code="shutting-down"),
+    _Cause(("hostname lookup", "domain name"), "its host name cannot be resolved", code="host-unknown"),
+    _Cause(("no route",), "there is no route to its address", code="no-route"),
+    _Cause(("unreachable",), "its network cannot be reached", code="network-unreachable"),
+    _Cause(
+        ("keepalive", "ping timeout"),
+        "it does not answer any more: it hangs, or the network is cut",
+        code="answers-no-more",
+    ),
+    _Cause(("timed out", "timeout"), "its address does not answer", code="address-silent"),
 )
 
 
 def connection_cause(details: str) -> str:
-    """Return in plain words why a connection failed, given the gRPC library's description."""
+    """Return in plain words why a connection failed, with a code, given the gRPC library's description."""
     lower = details.lower()
-    return next((meaning for sign, meaning in _CAUSES if sign in lower), public(details) or "the connection failed")
+    for cause in _CAUSES:
+        if any(sign in lower for sign in cause.signs):
+            return coded(cause.meaning, code=cause.code)
+    return public(details) or "the connection failed"
 
 
 def public(text: str) -> str:
-    """Return a peer's text fit for a log line or a terminal: see `mpc.public_text`."""
-    return made_public(text, PUBLIC_TEXT_CHARACTERS)
+    """Return a peer's text fit for a log line or a terminal: see `mpc.public_text`. It keeps its code."""
+    text, code = parted(text)
+    if not code:
+        return made_public(text, PUBLIC_TEXT_CHARACTERS)
+    return coded(made_public(text, PUBLIC_TEXT_CHARACTERS - len(code) - len(" []")), code=code)

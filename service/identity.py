@@ -1,5 +1,6 @@
 """The identity of a member: one URI in its certificate, never a field in a message."""
 
+import datetime
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +10,7 @@ from typing import Any, Self
 from cryptography import x509
 
 from service.certificate_rules import check_member, is_self_signed
-from service.errors import UnauthenticatedError
+from service.errors import InvalidRequestError, UnauthenticatedError
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 """Names of federations and members: what fits a host name, a file name and a certificate (as in `analyses.job.job`)."""
@@ -99,6 +100,18 @@ def check_name(what: str, name: str) -> None:
         raise ValueError(f"{what} name {name!r}: use 1 to 63 lower-case letters, digits and inner hyphens")
 
 
+def check_analyst(name: str) -> None:
+    """Refuse a name of an analyst that came from outside.
+
+    Raises:
+        InvalidRequestError: it is no name; it is not shown.
+    """
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise InvalidRequestError(
+            "the name of the analyst is not valid: use 1 to 63 lower-case letters, digits and inner hyphens"
+        )
+
+
 def identity_of(certificate: x509.Certificate) -> Identity:
     """Return the identity that a certificate states.
 
@@ -135,6 +148,20 @@ def peer_identity(context: Any) -> Identity:
         UnauthenticatedError: no certificate, not exactly one valid identity in it, one that breaks a rule of
             `service.certificate_rules`, or one that another authority has issued.
     """
+    return peer_certificate(context).identity
+
+
+@dataclass(frozen=True)
+class PeerCertificate:
+    """What the certificate of the other end of a call states."""
+
+    identity: Identity
+    serial: int
+    not_valid_after: datetime.datetime
+
+
+def peer_certificate(context: Any) -> PeerCertificate:
+    """Return what the certificate of the other end of a call states; raises as `peer_identity`."""
     shown = context.auth_context()
     certificates = shown.get("x509_pem_cert", ())
     if len(certificates) != 1:
@@ -143,7 +170,7 @@ def peer_identity(context: Any) -> Identity:
 
 
 @lru_cache(maxsize=4096)
-def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> Identity:
+def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> PeerCertificate:
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         others = x509.load_pem_x509_certificates(others_pem) if others_pem else []
@@ -158,4 +185,4 @@ def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> Identity:
         check_member(certificate, dials=True)
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate of {identity} is not accepted: {error}") from error
-    return identity
+    return PeerCertificate(identity, certificate.serial_number, certificate.not_valid_after_utc)

@@ -1,5 +1,6 @@
 """The interceptor around every call of a server: authorisation and limits before it, the error table after it."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +11,11 @@ import structlog
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from service.authorization import Permissions
-from service.errors import InvalidRequestError, UnreadableError, status_of
-from service.identity import peer_identity
+from service.errors import InvalidRequestError, UnauthenticatedError, UnreadableError, status_of
+from service.identity import Identity, peer_certificate
 from service.limits import LIMITS, CallCounts, MethodLimit, request_arrives_in_time
+from service.trust.revocation import RevocationList
+from service.watch.sightings import Sightings
 
 _log = structlog.get_logger(__name__)
 
@@ -32,11 +35,24 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     Args:
         permissions: who may call what.
         counts: how much each caller may ask at once.
+        revoked: certificates that are refused.
     """
 
-    def __init__(self, permissions: Permissions, counts: CallCounts | None = None) -> None:
+    def __init__(
+        self, permissions: Permissions, counts: CallCounts | None = None, revoked: RevocationList | None = None
+    ) -> None:
         self._permissions = permissions
         self._counts = CallCounts(LIMITS) if counts is None else counts
+        self._revoked = revoked
+        self.seen = Sightings()
+        self._in_flight: dict[asyncio.Timeout, int] = {}  # calls, and the serial numbers of their callers' certificates
+
+    def revoke(self, revoked: RevocationList | None) -> None:
+        """Use another list from now on, and break off the calls of those whose certificates it revokes."""
+        self._revoked = revoked
+        for call, serial in list(self._in_flight.items()):
+            if revoked is not None and serial in revoked.serials:
+                call.reschedule(asyncio.get_running_loop().time())
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         """Return the handler of a call, guarded."""
@@ -75,10 +91,15 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     @asynccontextmanager
     async def _border(self, method: str, context: Any) -> AsyncIterator[None]:
         try:
-            caller = peer_identity(context)
+            shown = peer_certificate(context)
+            caller, serial = shown.identity, shown.serial
+            if self._revoked is not None:
+                self._revoked.check(serial, caller)
             self._permissions.check(method, caller)
+            self.seen.note(shown, context)
             with self._counts.call(method, caller):
-                yield
+                async with self._until_revoked(caller, serial):
+                    yield
         except grpc.aio.AbortError:
             raise
         except Exception as error:
@@ -86,6 +107,20 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             if status is grpc.StatusCode.INTERNAL:
                 _log.exception("call failed", method=method, error=type(error).__name__)
             await context.abort(status, text)
+
+    @asynccontextmanager
+    async def _until_revoked(self, caller: Identity, serial: int) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(None) as call:
+                self._in_flight[call] = serial
+                try:
+                    yield
+                finally:
+                    del self._in_flight[call]
+        except TimeoutError as error:
+            if not call.expired():
+                raise
+            raise UnauthenticatedError(f"the certificate of {caller} is revoked") from error
 
 
 async def _only_message(context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:

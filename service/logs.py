@@ -11,23 +11,24 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, Literal, TextIO
 
-import structlog
-
 from mpc.public_text import made_public
 
 LogFormat = Literal["json", "console"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _MAX_TEXT = 2000
 
 
-def configure_logs(log_format: LogFormat, *, stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Set up logging for this process. Call it once, at start.
+def configure_logs(log_format: LogFormat, *, stream: TextIO | None = None, level: LogLevel = "info") -> None:
+    """Set up logging for this process, at its start or where the level changes.
 
     Args:
         log_format: `json` (one object per line) or `console`.
         stream: where lines go; standard error where absent.
         level: the lowest level that is written.
     """
+    import structlog  # with what prints tracebacks; commands read configurations and log nothing
+
     out = sys.stderr if stream is None else stream
     renderers: list[Any]
     if log_format == "json":
@@ -42,7 +43,7 @@ def configure_logs(log_format: LogFormat, *, stream: TextIO | None = None, level
             withhold_data,
             *renderers,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
@@ -50,6 +51,8 @@ def configure_logs(log_format: LogFormat, *, stream: TextIO | None = None, level
 
 def _write_traceback(out: TextIO, exc_info: Any) -> None:
     """Write a traceback, without local variables; texts of others in it cannot pass for lines of the log."""
+    import structlog
+
     text = io.StringIO()
     structlog.dev.plain_traceback(text, exc_info)
     for line in text.getvalue().splitlines():

@@ -81,13 +81,7 @@ def certify(
     Raises:
         ValueError: the name breaks the rule of names, or the authority has expired or cannot be read.
     """
-    try:
-        ca_certificate = x509.load_pem_x509_certificate(authority.certificate_pem)
-    except ValueError as error:
-        raise ValueError("the authority's certificate is damaged: it is not a PEM certificate") from error
-    ca_key = _signing_key(authority.key_pem)
-    if ca_key.public_key() != ca_certificate.public_key():
-        raise ValueError("the authority's key does not belong to its certificate")
+    ca_certificate, ca_key = read_pair(authority)
     if ca_certificate.not_valid_after_utc <= now:
         raise ValueError(f"the authority expired on {ca_certificate.not_valid_after_utc:%Y-%m-%d}; make a new one")
     identity = Identity(federation_of(ca_certificate), role, name)
@@ -112,6 +106,22 @@ def certify(
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
     )
     return _signed(builder, ca_key)
+
+
+def read_pair(authority: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Return the certificate and the key of an authority.
+
+    Raises:
+        ValueError: they cannot be read, or do not belong together.
+    """
+    try:
+        ca_certificate = x509.load_pem_x509_certificate(authority.certificate_pem)
+    except ValueError as error:
+        raise ValueError("the authority's certificate is damaged: it is not a PEM certificate") from error
+    ca_key = _signing_key(authority.key_pem)
+    if ca_key.public_key() != ca_certificate.public_key():
+        raise ValueError("the authority's key does not belong to its certificate")
+    return ca_certificate, ca_key
 
 
 def issue_all(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
+import structlog
 from grpc_health.v1 import health
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
@@ -15,6 +16,8 @@ from service.errors import ServiceError
 from service.interceptor import BorderInterceptor
 from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
+from service.trust.changes import guarded
+from service.watch.sightings import Sightings
 
 MAX_CALLS = 500
 """Calls in flight per connection. `service.limits` says how many an identity may have over all of its connections."""
@@ -23,6 +26,8 @@ STREAM_WINDOW_BYTES = 64 << 10
 """Flow-control window of a call that is not read yet; larger messages are received when they are read."""
 
 _ONLY_IDENTITY = 1
+
+_log = structlog.get_logger(__name__)
 
 SERVER_OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second process on the same port must fail, not share it
@@ -42,6 +47,8 @@ SERVER_OPTIONS = (
 class ListenError(ServiceError):
     """The server cannot listen at the address."""
 
+    code = "cannot-listen"
+
 
 class Server:
     """One listening server.
@@ -55,8 +62,10 @@ class Server:
     def __init__(
         self, credentials: Credentials, permissions: Permissions, services: Sequence[Callable[[Any], None]]
     ) -> None:
-        self._credentials = credentials
-        self._server = grpc.aio.server(interceptors=(BorderInterceptor(permissions),), options=SERVER_OPTIONS)
+        self.credentials = credentials
+        self._renewed: Any = None  # what handshakes take up, once
+        self._border = BorderInterceptor(permissions, revoked=credentials.revoked)
+        self._server = grpc.aio.server(interceptors=(self._border,), options=SERVER_OPTIONS)
         self._health = health.aio.HealthServicer()
         add_HealthServicer_to_server(self._health, self._server)
         for register in services:
@@ -75,7 +84,8 @@ class Server:
             ListenError: the port is taken, or the address is not one of this machine.
         """
         try:
-            port = int(self._server.add_secure_port(address, self._credentials.for_server()))
+            secure = self.credentials.for_server(self._take_renewed)
+            port = int(self._server.add_secure_port(address, secure))
         except RuntimeError as error:
             raise ListenError(
                 f"cannot listen at {address}: the port is in use, or the address does not belong to this machine"
@@ -83,19 +93,44 @@ class Server:
         await self._server.start()
         return port
 
+    def renew(self, credentials: Credentials) -> None:
+        """Show another certificate in new connections, and refuse what its list revokes; present connections stay.
+
+        Raises:
+            CredentialsError: it is somebody else's, or its list is older than the present one.
+        """
+        self.credentials.check_successor(credentials)
+        self.credentials = credentials
+        self._renewed = credentials.certificate_configuration
+        self._border.revoke(credentials.revoked)
+
+    def _take_renewed(self) -> Any:
+        renewed, self._renewed = self._renewed, None
+        return renewed
+
+    @property
+    def seen(self) -> Sightings:
+        """Who has called."""
+        return self._border.seen
+
     async def stop(self, grace_s: float) -> None:
         """Take no new calls, give the present ones `grace_s` to end, then cancel them."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_s)
 
     async def serve_until_signal(
-        self, grace_s: float, *, end_work: Callable[[], Awaitable[None]] | None = None
+        self,
+        grace_s: float,
+        *,
+        end_work: Callable[[], Awaitable[None]] | None = None,
+        reload: Callable[[], None] | None = None,
     ) -> None:
         """Serve until SIGTERM or SIGINT, then stop; a second signal ends the grace.
 
         Args:
             grace_s: for calls in flight.
             end_work: awaited after the signal and before the stop, while callers can still hear how their work ended.
+            reload: called at each SIGHUP; it raises a `ServiceError` or a `SettingsError` where nothing has changed.
         """
         loop = asyncio.get_running_loop()
         signals = (signal.SIGTERM, signal.SIGINT)
@@ -106,6 +141,7 @@ class Server:
 
         for number in signals:
             loop.add_signal_handler(number, signalled)
+        loop.add_signal_handler(signal.SIGHUP, guarded(reload or (lambda: None)))
         gc.collect()
         gc.freeze()  # what was imported lives as long as the process: no collection need look at it again
         try:
@@ -118,7 +154,7 @@ class Server:
                 await self._server.stop(0)
             await stopping
         finally:
-            for number in signals:
+            for number in (*signals, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
     async def _end(self, end_work: Callable[[], Awaitable[None]] | None, grace_s: float) -> None:

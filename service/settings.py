@@ -80,11 +80,14 @@ class TlsFiles(Settings):
         authority: the certificate of the federation's authority: only what it signed is trusted.
         certificate: of this process; its URI says who it is.
         key: the private key of that certificate.
+        revoked: the authority's list of revoked certificates, which `moiety pki revoke` makes; without one nobody who
+            shows a certificate of the authority is refused for its sake.
     """
 
     authority: FilePath
     certificate: FilePath
     key: FilePath
+    revoked: FilePath | None = None
 
 
 def load_settings(

@@ -17,6 +17,8 @@ from service.files.text_file import TextFileError, read_text
 class SettingsError(ValueError):
     """A configuration that cannot be used; the text names the file and each wrong field, one per line."""
 
+    code: str = "configuration-invalid"
+
 
 def read_tree(
     path: Path,

@@ -14,14 +14,18 @@ from cryptography.hazmat.primitives import serialization
 
 from service.certificate_rules import check_authority, check_member
 from service.errors import ServiceError
-from service.identity import SERVING_ROLES, Identity, identity_of
+from service.identity import SERVING_ROLES, Identity, Role, identity_of
+from service.settings import TlsFiles
+from service.trust.revocation import LIST_WARNING_DAYS, RevocationList, read_list
 
 EXPIRY_WARNING_DAYS = 30
-"""Services say at their start that their certificate expires, and `moiety doctor` warns, where fewer days are left."""
+"""Services say every day that their certificate expires, and `moiety doctor` warns, where fewer days are left."""
 
 
 class CredentialsError(ServiceError):
     """Certificate files that cannot be used; the text names the file and what to do."""
+
+    code = "credentials-unusable"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Credentials:
         certificate_pem: our certificate.
         not_valid_after: when it expires.
         files: where our certificate and our key lie, for what can only be given files.
+        revoked: the certificates that we refuse although our authority has signed them; None where we have no list.
     """
 
     identity: Identity
@@ -42,20 +47,50 @@ class Credentials:
     key_pem: bytes = field(repr=False)
     not_valid_after: datetime.datetime
     files: tuple[Path, Path] | None = field(default=None, repr=False)
+    revoked: RevocationList | None = field(default=None, repr=False)
 
-    def expiry_warning(self, now: datetime.datetime | None = None) -> str:
-        """Return what to log if our certificate expires within `EXPIRY_WARNING_DAYS`, or an empty text.
+    def expiry_warnings(self, now: datetime.datetime | None = None) -> list[str]:
+        """Return what to log where our certificate or our revocation list expires soon.
 
         Args:
             now: the moment; the system's clock where absent.
         """
-        days = days_left(self.not_valid_after, now)
-        return f"the certificate expires in {days} days: renew it" if days < EXPIRY_WARNING_DAYS else ""
+        days, found = days_left(self.not_valid_after, now), []
+        if days < EXPIRY_WARNING_DAYS:
+            found.append(f"the certificate expires in {days} days: renew it")
+        if self.revoked is not None and (days := days_left(self.revoked.not_valid_after, now)) < LIST_WARNING_DAYS:
+            found.append(f"the revocation list expires in {days} days: ask the authority for a new one")
+        return found
 
-    def for_server(self) -> Any:
-        """Return gRPC server credentials that demand a certificate of our authority from every caller."""
-        return grpc.ssl_server_credentials(
-            [(self.key_pem, self.certificate_pem)], root_certificates=self.authority_pem, require_client_auth=True
+    def check_successor(self, after: "Credentials") -> None:
+        """Refuse credentials that a running service may not take up in the place of these.
+
+        Raises:
+            CredentialsError: they are somebody else's, or their list of revoked certificates is older or missing.
+        """
+        if after.identity != self.identity:
+            raise CredentialsError(f"the new certificate is that of {after.identity}, not of {self.identity}")
+        if self.revoked is not None:
+            if after.revoked is None:
+                raise CredentialsError("a revocation list is in use; a service forgets it only when it is restarted")
+            if after.revoked.number < self.revoked.number:
+                raise CredentialsError("the revocation list is older than the one in use")
+
+    @property
+    def certificate_configuration(self) -> Any:
+        """What a gRPC server shows and trusts."""
+        return grpc.ssl_server_certificate_configuration(
+            [(self.key_pem, self.certificate_pem)], root_certificates=self.authority_pem
+        )
+
+    def for_server(self, renewed: Callable[[], Any]) -> Any:
+        """Return gRPC server credentials that demand a certificate of our authority from every caller.
+
+        Args:
+            renewed: called at every handshake, in any thread; returns a new `certificate_configuration`, or None.
+        """
+        return grpc.dynamic_ssl_server_credentials(
+            self.certificate_configuration, renewed, require_client_authentication=True
         )
 
     def for_channel(self) -> Any:
@@ -71,7 +106,12 @@ def days_left(end: datetime.datetime, now: datetime.datetime | None = None) -> i
 
 
 def load_credentials(
-    *, authority: Path, certificate: Path, key: Path, now: Callable[[], datetime.datetime] | None = None
+    *,
+    authority: Path,
+    certificate: Path,
+    key: Path,
+    revoked: Path | None = None,
+    now: Callable[[], datetime.datetime] | None = None,
 ) -> Credentials:
     """Read and check a member's PEM files.
 
@@ -79,12 +119,14 @@ def load_credentials(
         authority: the certificate of the federation's authority.
         certificate: ours.
         key: ours; must be readable by its owner only.
+        revoked: the authority's list of revoked certificates, if we have one.
         now: the clock; the system's where absent.
 
     Raises:
         CredentialsError: a file is missing or unreadable, the key is readable by others or belongs to another
             certificate, the certificate is expired or not yet valid, comes from another authority, does not state
-            exactly one identity, or breaks a rule of `service.certificate_rules`; or a file holds several.
+            exactly one identity, or breaks a rule of `service.certificate_rules`; or a file holds several. The list
+            is unsigned or not valid now, or our own certificate is in it.
     """
     authority_pem = read_pem(authority, "the authority's certificate")
     certificate_pem = read_pem(certificate, "the certificate")
@@ -102,7 +144,46 @@ def load_credentials(
         raise CredentialsError(f"{certificate}: {error}; issue a new one with `moiety pki issue`") from error
     check_rules(authority, lambda: check_authority(trusted))
     check_rules(certificate, lambda: check_member(own, dials=True, serves=identity.role in SERVING_ROLES))
-    return Credentials(identity, authority_pem, certificate_pem, key_pem, own.not_valid_after_utc, (certificate, key))
+    known = None if revoked is None else read_revoked(revoked, trusted, moment)
+    if known is not None and own.serial_number in known.serials:
+        raise CredentialsError(f"{certificate} is revoked, says {revoked}; ask the authority for a new one")
+    end = own.not_valid_after_utc
+    return Credentials(identity, authority_pem, certificate_pem, key_pem, end, (certificate, key), known)
+
+
+def credentials_of(files: TlsFiles) -> Credentials:
+    """Return `load_credentials` of the files that a configuration names."""
+    return load_credentials(
+        authority=files.authority, certificate=files.certificate, key=files.key, revoked=files.revoked
+    )
+
+
+def party_credentials(files: TlsFiles, federation: str, name: str) -> Credentials:
+    """Return `credentials_of` for a party.
+
+    Raises:
+        CredentialsError: they cannot be used, or belong to somebody else.
+    """
+    credentials, own = credentials_of(files), Identity(federation, Role.PARTY, name)
+    if credentials.identity != own:
+        raise CredentialsError(f"{files.certificate} belongs to {credentials.identity}, not to {own}")
+    return credentials
+
+
+def read_revoked(path: Path, trusted: x509.Certificate, moment: datetime.datetime) -> RevocationList:
+    """Read the list of revoked certificates.
+
+    Raises:
+        CredentialsError: it is missing, unsigned or not valid at this moment.
+    """
+    try:
+        return read_list(path.read_bytes(), trusted, moment)
+    except FileNotFoundError:
+        raise CredentialsError(f"the revocation list {path} does not exist; `moiety pki revoke` makes one") from None
+    except OSError as error:
+        raise CredentialsError(f"the revocation list {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise CredentialsError(f"the revocation list {path} cannot be used: {error}; ask for a new one") from error
 
 
 def read_pem(path: Path, what: str) -> bytes:

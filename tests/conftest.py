@@ -1,6 +1,7 @@
 """Settings of all tests: none depends on the speed of the machine, and none leaves a process."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import own_processes
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from slow_cases import MISFITS, SLOW_CASES, TESTS, fits
 from virtual_time import VirtualTimeLoop
@@ -17,6 +19,13 @@ settings.load_profile("any-machine")
 
 for library in ("OPENBLAS", "OMP", "MKL"):  # before NumPy is imported; children inherit it
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+gc.disable()  # until all tests are collected
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+"""Of services that a test runs in its own process, where the default draws the local variables of every frame."""
+
+COLLECT_AFTER = 20_000
+"""So many new objects begin a collection of the youngest ones: few of ours are in circles."""
 
 REAL_SOCKETS = (TESTS / "services", TESTS / "compose")
 """Where asynchronous tests need the machine's clock. Elsewhere time stands still while anybody can go on."""
@@ -40,6 +49,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     case = SLOW_CASES.get(test)
     if case is not None and fits(parameters, case.get("slow", case.get("quick", ()))) == ("slow" in case):
         item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave the modules and collected tests, millions of objects, out of what the garbage collector looks through."""
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, 10, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before any are deselected

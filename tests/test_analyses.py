@@ -17,14 +17,27 @@ REPOSITORY = Path(__file__).parent.parent
 PURE = ("analyses", "mpc", "dp")
 
 NEEDED = {"plan", "protocol", "reference"}
-OFFERED_BESIDE = {"baseline", "text"}
-"""Where an analysis has such a part: what others would have released, and its result in words."""
+OFFERED_BESIDE = {"baseline", "forecast", "text"}
+"""Where an analysis has such a part: what others would have released, its expected errors, its result in words."""
 
 OF_ITS_OWN = {
-    "clustering": {"grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
+    "clustering": {"certainty", "grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
     "distribution": {"cohorts", "inquiry", "masked", "questions", "shuffled", "survey"},
-    "least_squares": {"line"},
-    "logistic_regression": {"descent", "labelled_rows", "taylor_gradient", "weights"},
+    "least_squares": {"fit", "line"},
+    "logistic_regression": {
+        "descent",
+        "gradient_plan",
+        "gradient_steps",
+        "labelled_plan",
+        "labelled_rows",
+        "link",
+        "moments_plan",
+        "parameters",
+        "taylor_gradient",
+        "uncertainty",
+        "weights",
+    },
+    "pca": {"spectrum"},
     "matrix_factorization": {
         "broadcast",
         "horizontal",
@@ -58,7 +71,10 @@ OF_ITS_OWN = {
 """Folder of an analysis to the further modules that it is made of."""
 
 FOLDERS = sorted(
-    {Path(inspect.getfile(analysis.party)).parent.relative_to(REPOSITORY).as_posix() for analysis in OFFERED}
+    {
+        Path(inspect.getfile(inspect.unwrap(analysis.party))).parent.relative_to(REPOSITORY).as_posix()
+        for analysis in OFFERED
+    }
 )
 ANALYSES = [Path(folder).name for folder in FOLDERS]
 

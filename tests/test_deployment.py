@@ -1,5 +1,6 @@
 """The files under deploy/ agree with the code that they configure."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -27,3 +28,14 @@ def test_everybody_knows_the_same_members():
         own = tomllib.loads((COMPOSE / f"{party}.toml").read_text())
         assert set(own["peers"]) == set(NUMERIC) - {party}
         assert own["name"] == party
+
+
+def test_all_that_the_image_is_built_from_enters_its_build():
+    repository = COMPOSE.parent.parent
+    admitted = {line[1:] for line in (repository / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    dockerfile = (repository / "Dockerfile").read_text()
+    used = set(re.findall(r"(?<![\w/])(?:/src/)?(deploy/image/[\w-]+)", dockerfile))
+    assert {path.name for path in (repository / "deploy" / "image").iterdir()} == {Path(one).name for one in used}
+    rooms = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    wanted = used | {Path(room).parts[0] for room in rooms["packages"]}
+    assert wanted - admitted == set()

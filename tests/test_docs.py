@@ -10,7 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"])
 FOLDERS = (
-    "analyses|audit|bench|cli|coordinator|demo|deploy|device|docs|dp|entropy|examples|mpc|party|proto|service|tests"
+    "analyses|analyst|audit|bench|cli|coordinator|demo|deploy|device|docs|dp|entropy|examples|mpc|party|proto|service|tests"
     "|transport"
 )
 

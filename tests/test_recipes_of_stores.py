@@ -18,7 +18,7 @@ from analyses.job.job import JobInput
 from coordinator.store import JobStore, StoreError, StoreWriteError
 from party.config import PartyConfig
 from party.ledger.store import EntryStore
-from party.tables.registry import SOURCES
+from party.tables.sources.registry import SOURCES
 from party.tables.table import UnusableTableError, count_rows, describe_table, is_there, load_table
 
 REPOSITORY = Path(__file__).parent.parent

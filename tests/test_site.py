@@ -1,7 +1,10 @@
 """The pages of the site that follow from the code say something of everything; `make site` builds them."""
 
 import importlib
+import re
+import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +15,8 @@ from analyses.job.job import Job
 from analyses.registry import OFFERED
 from cli.main import SUBCOMMANDS
 
-GENERATORS = Path(__file__).parent.parent / "docs" / "site"
+REPOSITORY = Path(__file__).parent.parent
+GENERATORS = REPOSITORY / "docs" / "site"
 
 
 @pytest.fixture(scope="module")
@@ -68,5 +72,66 @@ def test_fields_are_shown_with_their_words_values_and_defaults(generator):
 def test_every_command_and_option_is_listed(generator):
     page = generator("command_options").command_reference()
     assert [name for name in SUBCOMMANDS if f"## `moiety {name}`\n" not in page] == []
+    assert "-completion`" not in page
     assert "* `--noted &lt;str>`" not in page
     assert "* `--noted <str>`: A head that `moiety budget show` printed earlier" in page
+
+
+class Loaded(HTMLParser):
+    """Gathers the addresses from which a browser fetches something when it shows a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        given = {name: value or "" for name, value in attrs}
+        if tag != "a" and given.get("rel") not in {"canonical", "next", "prev"}:
+            self.addresses += [given[name] for name in ("src", "href", "data", "poster") if name in given]
+            self.addresses += [one.split()[0] for one in given.get("srcset", "").split(",") if one.strip()]
+        self.addresses += named_in_style(given.get("style", ""))
+        if "mermaid" in given.get("class", "").split():  # the theme's script then fetches what draws it
+            self.addresses.append("https://unpkg.com/mermaid")
+
+    def handle_data(self, data):
+        if self.cdata_elem == "style":
+            self.addresses += named_in_style(data)
+
+
+def named_in_style(style: str) -> list[str]:
+    return re.findall(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""", style)
+
+
+def from_elsewhere(addresses: list[str]) -> list[str]:
+    return [address for address in addresses if re.match(r"(?!data:)([a-zA-Z][a-zA-Z+.-]*:|//)", address)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://a.example/b.js"></script>',
+        '<link rel="stylesheet" href="//a.example/b.css">',
+        '<link rel="preconnect" href="https://a.example" crossorigin>',
+        '<img src="c.png" srcset="c.png, https://a.example/b.png 2x">',
+        '<iframe src="http://a.example"></iframe>',
+        '<p style="background: url(https://a.example/b.png)">',
+        '<style>@import "https://a.example/b.css";</style>',
+        '<pre class="mermaid">',
+    ],
+)
+def test_what_a_page_loads_from_elsewhere_is_found(page):
+    assert len(from_elsewhere(Loaded(page).addresses)) == 1
+
+
+@pytest.mark.slow
+def test_the_built_site_loads_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    subprocess.run(command, cwd=REPOSITORY, check=True)
+    loaded = {page: Loaded(page.read_text()).addresses for page in tmp_path.rglob("*.html")}
+    loaded |= {style: named_in_style(style.read_text()) for style in tmp_path.rglob("*.css")}
+    named = {str(file.relative_to(tmp_path)): from_elsewhere(addresses) for file, addresses in loaded.items()}
+    assert {name: addresses for name, addresses in named.items() if addresses} == {}
+    index = (tmp_path / "index.html").resolve()
+    assert all((index.parent / one.partition("?")[0]).exists() for one in loaded[index] if not one.startswith("data:"))
+    assert len(loaded) > 30

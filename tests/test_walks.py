@@ -9,7 +9,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 ROOMS = (
-    "analyses", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "party", "service", "transport",
+    "analyses", "analyst", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "page", "party", "service",
+    "transport",
 )  # fmt: skip
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 WALKS = re.findall(r"^## (The way of one .*?)$", PAGE, flags=re.MULTILINE)

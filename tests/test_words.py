@@ -9,8 +9,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 ROOMS = (
-    "analyses", "audit", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "party", "service",
-    "transport",
+    "analyses", "analyst", "audit", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "page", "party",
+    "service", "transport",
 )  # fmt: skip
 
 EMPTY_MODULE_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base"}

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import IntEnum
 from typing import Any, Protocol
@@ -13,7 +13,19 @@ from moiety.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationS
 
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
-from mpc.secagg.messages import SEAL_BYTES, sealed_bytes, vector_bytes
+from mpc.secagg.messages import (
+    SEAL_BYTES,
+    Advertisement,
+    MaskedInput,
+    MemberList,
+    SealedShares,
+    SignedSurvivors,
+    SurvivorList,
+    SurvivorSignature,
+    UnmaskingShares,
+    sealed_bytes,
+    vector_bytes,
+)
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.secret_sharing import SHARE_BYTES
 from mpc.secagg.stage import Stage
@@ -21,8 +33,11 @@ from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
 from transport.calls.chunks import chunks_of, gather_chunks, gather_request
+from transport.refusal import Declined
 from transport.sum_codec import (
     MAX_MESSAGE_BYTES,
+    Ended,
+    Invitation,
     SumHappening,
     ToMembers,
     decode_from_member,
@@ -36,14 +51,15 @@ ANSWER = "/moiety.v1.Aggregation/Answer"
 SUM = "/moiety.v1.Aggregation/Sum"
 
 MAX_CALLS = 500
-"""Largest number of calls of members in flight, over all connections. Further callers are asked to retry."""
+"""Largest number of calls of members that are worked on at a time, over all connections. Calls that wait do not count:
+of each member few wait, and members are known by name."""
 
-MAX_WAITING = 400
-"""Largest number of these calls that may wait for an event; the remaining ones are reserved for answers."""
+MAX_UNREAD_BYTES = 512 << 20
+"""Memory for answers that are being read, over all connections; who sends more waits until others have been read."""
 
 MAX_FETCHES_EACH = 4
-"""Largest number of such calls of one caller. A member makes one call at a time, but calls over broken connections may
-still wait here."""
+"""Largest number of calls of one caller that wait. A member makes one call at a time, but calls over broken connections
+may still wait here."""
 
 MAX_FETCH_BYTES = 1024
 """Largest size of a `FetchRequest`, which is kept in memory while the call waits."""
@@ -54,7 +70,9 @@ MAX_QUESTION_BYTES = 8 << 20
 CALL_S = 60.0
 """Seconds after which a member gives up a call, and after which the service stops waiting for an answer to arrive."""
 
-PATIENCE_S = 10.0
+PATIENCE_S = 300.0
+"""Longest time that a call waits for what is due, in a stage or between rounds. Both ends notice within half a minute
+that the other one is gone, so a long wait costs nothing but its memory."""
 RETRY_S = 0.5
 
 _FIXED_BYTES = 1024
@@ -87,6 +105,24 @@ STEP_OF: Mapping[Stage, RoundStep] = {
 """Stage to the step at which a member asks for the message that opens it."""
 
 
+NEXT_STEP: Mapping[type, RoundStep] = {
+    Advertisement: RoundStep.MEMBERS,
+    SealedShares: RoundStep.SHARES,
+    MaskedInput: RoundStep.SURVIVORS,
+    SurvivorSignature: RoundStep.SIGNATURES,
+    UnmaskingShares: RoundStep.END,
+}
+"""Class of a member's message to what is due to the member after it."""
+
+TAKEN = pb.Chunk()
+"""Says that an answer is taken, before what is due next."""
+
+_FOR_MANY = (Invitation, MemberList, SurvivorList, SignedSurvivors, Ended)
+"""Messages that many members get, so that they are encoded once."""
+MAX_ENCODED = 32
+"""Number of such messages whose bytes are kept."""
+
+
 class Rounds(Protocol):
     """The host of the rounds, as the service uses it."""
 
@@ -98,7 +134,7 @@ class Rounds(Protocol):
             NotFoundError: it is member of no round that is known here.
         """
 
-    async def receive(self, caller: Identity, message: FromMembers) -> None:
+    async def receive(self, caller: Identity, message: FromMembers | Declined) -> None:
         """Process the message of a member; repetitions change nothing.
 
         Raises:
@@ -131,11 +167,10 @@ def longest_message_bytes(policy: MemberPolicy, step: RoundStep) -> int:
 
 
 class CallCount:
-    """Counts calls in flight, those among them that wait, and what each caller asks for."""
+    """Counts calls that are worked on, and the calls of each caller that wait."""
 
     def __init__(self) -> None:
         self.n_calls = 0
-        self.n_waiting = 0
         self._n_fetches: Counter[Identity] = Counter()
 
     @contextmanager
@@ -153,24 +188,23 @@ class CallCount:
         finally:
             self.n_calls -= 1
 
-    @contextmanager
-    def waiting(self) -> Iterator[float]:
-        """Count a call that may wait; says for how long."""
-        may_wait = self.n_waiting < MAX_WAITING
-        self.n_waiting += may_wait
-        try:
-            yield PATIENCE_S if may_wait else 0.0
-        finally:
-            self.n_waiting -= may_wait
+    @property
+    def n_waiting(self) -> int:
+        """Calls that wait."""
+        return self._n_fetches.total()
+
+    def may_wait(self, caller: Identity) -> bool:
+        """Return whether one more call of a caller may wait."""
+        return self._n_fetches[caller] < MAX_FETCHES_EACH
 
     @contextmanager
     def fetch(self, caller: Identity) -> Iterator[None]:
-        """Count a call that asks for something.
+        """Count a call that waits for something.
 
         Raises:
             TooMuchError: the caller has `MAX_FETCHES_EACH` in flight already.
         """
-        if self._n_fetches[caller] >= MAX_FETCHES_EACH:
+        if not self.may_wait(caller):
             raise TooMuchError(
                 f"{caller.name} already has {MAX_FETCHES_EACH} waiting calls here; try again in a moment"
             )
@@ -181,6 +215,54 @@ class CallCount:
             self._n_fetches[caller] -= 1
             if not self._n_fetches[caller]:
                 del self._n_fetches[caller]
+
+
+class ReadingRoom:
+    """Limits the memory of answers that are being read. Who finds no room waits, in the order of coming.
+
+    Args:
+        most_bytes: of all together. One that needs more is read when nothing else is.
+    """
+
+    def __init__(self, most_bytes: int = MAX_UNREAD_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._used_bytes = 0
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def room_for(self, n_bytes: int) -> AsyncIterator[None]:
+        """Wait until so many bytes may be read."""
+        if self._queue or not self._fits(n_bytes):
+            admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append((n_bytes, admitted))
+            try:
+                await admitted
+            except asyncio.CancelledError:
+                if admitted.done() and not admitted.cancelled():
+                    self._leave(n_bytes)  # was admitted in the same moment
+                else:
+                    self._queue.remove((n_bytes, admitted))
+                    self._admit()
+                raise
+        else:
+            self._used_bytes += n_bytes
+        try:
+            yield
+        finally:
+            self._leave(n_bytes)
+
+    def _fits(self, n_bytes: int) -> bool:
+        return self._used_bytes == 0 or self._used_bytes + n_bytes <= self._most_bytes
+
+    def _leave(self, n_bytes: int) -> None:
+        self._used_bytes -= n_bytes
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._queue and self._fits(self._queue[0][0]):
+            n_bytes, admitted = self._queue.popleft()
+            self._used_bytes += n_bytes
+            admitted.set_result(None)
 
 
 class AnswerTurns:
@@ -231,6 +313,9 @@ class AggregationService(AggregationServicer):
         self._run_sum = run_sum
         self.calls = CallCount()
         self._turns = AnswerTurns()
+        self._room = ReadingRoom()
+        self._sending = asyncio.Semaphore(MAX_CALLS)
+        self._encoded: dict[int, tuple[ToMembers, tuple[pb.Chunk, ...]]] = {}
 
     def add_to(self, server: Any) -> None:
         """Register the service."""
@@ -243,28 +328,49 @@ class AggregationService(AggregationServicer):
             raise InvalidRequestError("a round has no such step")
         if request.ByteSize() > MAX_FETCH_BYTES:
             raise InvalidRequestError("the name of the round is too long")
-        with self.calls.call(), self.calls.fetch(caller):
-            with self.calls.waiting() as patience_s:
-                message = await self._rounds.fetch(caller, round_id, RoundStep(request.step), patience_s)
-            if message is None:
-                retry_s = RETRY_S * (0.5 + random.random()) if patience_s == 0.0 else 0.0  # noqa: S311 -- spreads calls
-                wire = pb.ToMember(pending=pb.Pending(retry_s=retry_s))
-            else:
-                wire = encode_to_member(message)
-            for chunk in chunks_of(wire):
+        with self.calls.fetch(caller):
+            message = await self._rounds.fetch(caller, round_id, RoundStep(request.step), patience_s())
+        async with self._sending:
+            for chunk in self._chunks(message):
                 yield chunk
 
-    async def Answer(self, request_iterator: AsyncIterator[pb.Chunk], context: Any) -> pb.Taken:  # noqa: N802
-        """Take the caller's message of one stage."""
+    async def Answer(  # noqa: N802
+        self, request_iterator: AsyncIterator[pb.Chunk], context: Any
+    ) -> AsyncIterator[pb.Chunk]:
+        """Take the caller's message of one stage, then stream what is due to it next."""
         caller = peer_identity(context)
         most_bytes = self._rounds.longest_answer_bytes(
             caller
         )  # before a byte is read, so that unknown callers are refused early
-        with self.calls.call():
-            async with self._turns.turn(caller):
-                message = await _read_answer(request_iterator, most_bytes)
-                await self._rounds.receive(caller, message)
-        return pb.Taken()
+        round_id, step = await self._take(caller, request_iterator, most_bytes)
+        yield TAKEN
+        if step is None or not self.calls.may_wait(caller):
+            return
+        with self.calls.fetch(caller):
+            message = await self._rounds.fetch(caller, round_id, step, patience_s())
+        async with self._sending:
+            for chunk in self._chunks(message):
+                yield chunk
+
+    async def _take(
+        self, caller: Identity, chunks: AsyncIterator[pb.Chunk], most_bytes: int
+    ) -> tuple[RoundId, RoundStep | None]:
+        """Take a message in; return its round and what is due after it. The message itself is not kept."""
+        async with self._turns.turn(caller), self._room.room_for(most_bytes):
+            message = await _read_answer(chunks, most_bytes)
+            await self._rounds.receive(caller, message)
+        return message.round_id, NEXT_STEP.get(type(message))
+
+    def _chunks(self, message: ToMembers | None) -> Iterable[pb.Chunk]:
+        if message is None:
+            return chunks_of(pb.ToMember(pending=pb.Pending()))
+        if not isinstance(message, _FOR_MANY):
+            return chunks_of(encode_to_member(message))
+        if (kept := self._encoded.get(id(message))) is None:  # the message is kept too, so its id is not used again
+            kept = self._encoded[id(message)] = message, tuple(chunks_of(encode_to_member(message)))
+            if len(self._encoded) > MAX_ENCODED:
+                del self._encoded[next(iter(self._encoded))]
+        return kept[1]
 
     async def Sum(  # noqa: N802
         self, request_iterator: AsyncIterator[pb.Chunk], context: Any
@@ -277,7 +383,12 @@ class AggregationService(AggregationServicer):
                     yield event
 
 
-async def _read_answer(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> FromMembers:
+def patience_s() -> float:
+    """Return how long a call waits: spread, so that those that began together do not end together."""
+    return PATIENCE_S * random.uniform(0.75, 1.0)  # noqa: S311 -- no secret
+
+
+async def _read_answer(chunks: AsyncIterator[pb.Chunk], most_bytes: int) -> FromMembers | Declined:
     try:
         async with asyncio.timeout(CALL_S):
             return decode_from_member(await gather_chunks(chunks, most_bytes))

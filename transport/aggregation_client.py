@@ -13,9 +13,10 @@ from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.policy import MemberPolicy
 from mpc.transcript import RoundId
 from service.errors import RemoteFailureError, error_from_call
-from transport.aggregation import CALL_S, PATIENCE_S, RoundStep, longest_message_bytes
+from transport.aggregation import CALL_S, NEXT_STEP, PATIENCE_S, RoundStep, longest_message_bytes
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.chunks import chunks_of, gather_chunks
+from transport.refusal import Declined
 from transport.repeated_calls import RepeatedCalls
 from transport.sum_codec import (
     MAX_MESSAGE_BYTES,
@@ -30,6 +31,7 @@ from transport.sum_codec import (
 )
 
 WATCH_S = 86400.0
+FETCHING = "fetch a message"
 _NO_ROUND = RoundId("", 0, 0)
 
 
@@ -74,9 +76,15 @@ class AggregationClient:
 
     def __init__(self, name: str, channel: Any, patience_s: float = 60.0, policy: MemberPolicy | None = None) -> None:
         self._name = name
-        self._stub = AggregationStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
+        self._patience_s = patience_s
+        self._goes_on: tuple[RoundId, RoundStep, Any] | None = None
+        self.use(channel, policy)
+
+    def use(self, channel: Any, policy: MemberPolicy | None) -> None:
+        """Call over another channel from now on, under another policy; calls in flight end as they began."""
         self._policy = policy
-        self._repeated = RepeatedCalls(name, channel, patience_s)
+        self._stub = AggregationStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
+        self._repeated = RepeatedCalls(self._name, channel, self._patience_s)
 
     async def fetch(self, step: RoundStep, round_id: RoundId = _NO_ROUND) -> ToMembers:
         """Wait for my next message.
@@ -91,32 +99,69 @@ class AggregationClient:
             TooMuchError: the message is longer than any of a round that our policy accepts; the rest was not read.
             ServiceError: it cannot be reached for `patience_s`, or refuses.
         """
+        if (message := await self._following(round_id, step)) is not None:
+            return message
         request = pb.FetchRequest(round_id=encode_round_id(round_id), step=pb.Step.Name(step))
-        most_bytes = MAX_MESSAGE_BYTES if self._policy is None else longest_message_bytes(self._policy, step)
 
         async def once() -> pb.ToMember:
-            call = self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S)
-            chunks = (readable(answer, self._name, "fetch a message") async for answer in call)
-            try:
-                return parse_to_member(await gather_chunks(chunks, most_bytes))
-            finally:
-                call.cancel()  # do not wait for the rest of a message that is too long
+            return await self._read(self._stub.Fetch(request, timeout=CALL_S + PATIENCE_S), step)
 
         while True:
-            wire = await self._repeated(once, "fetch a message")
-            if wire.WhichOneof("message") != "pending":
-                return await asyncio.to_thread(decode_to_member, wire, self._policy)
+            wire = await self._repeated(once, FETCHING)
+            if (message := await self._decoded(wire)) is not None:
+                return message
             await asyncio.sleep(wire.pending.retry_s)
 
-    async def answer(self, message: FromMembers) -> None:
-        """Send my message of one stage.
+    async def answer(self, message: FromMembers | Declined) -> None:
+        """Send my message of one stage, or that I do not take part in the round.
+
+        The call goes on after that: what is due next comes in it, and `fetch` takes it from there.
 
         Raises:
             ServiceError: it was refused, or the coordinator cannot be reached for `patience_s`.
         """
-        wire = encode_from_member(message)
+        wire, step = encode_from_member(message), NEXT_STEP.get(type(message))
 
-        async def once() -> None:
-            readable(await self._stub.Answer(chunks_of(wire), timeout=CALL_S), self._name, "answer")
+        async def once() -> Any:
+            call = self._stub.Answer(chunks_of(wire), timeout=CALL_S + PATIENCE_S)
+            try:
+                readable(await call.read(), self._name, "answer")
+            except BaseException:
+                call.cancel()
+                raise
+            return call
 
-        await self._repeated(once, "answer")
+        call = await self._repeated(once, "answer")
+        if step is None:
+            call.cancel()
+            return
+        if self._goes_on is not None:
+            self._goes_on[2].cancel()
+        self._goes_on = message.round_id, step, call
+
+    async def _following(self, round_id: RoundId, step: RoundStep) -> ToMembers | None:
+        """Return what comes in the call of my last answer; None where it has to be fetched."""
+        if self._goes_on is None or self._goes_on[:2] != (round_id, step):
+            return None
+        (_, _, call), self._goes_on = self._goes_on, None
+        try:
+            wire = await self._read(call, step)
+            return None if wire.WhichOneof("message") is None else await self._decoded(wire)
+        except grpc.aio.AioRpcError:
+            return None
+
+    async def _read(self, call: Any, step: RoundStep) -> pb.ToMember:
+        most_bytes = MAX_MESSAGE_BYTES if self._policy is None else longest_message_bytes(self._policy, step)
+        try:
+            return parse_to_member(await gather_chunks(self._chunks(call), most_bytes))
+        finally:
+            call.cancel()  # do not wait for the rest of a message that is too long
+
+    async def _chunks(self, call: Any) -> AsyncIterator[pb.Chunk]:
+        while (chunk := await call.read()) is not grpc.aio.EOF:
+            yield readable(chunk, self._name, FETCHING)
+
+    async def _decoded(self, wire: pb.ToMember) -> ToMembers | None:
+        if wire.WhichOneof("message") == "pending":
+            return None
+        return await asyncio.to_thread(decode_to_member, wire, self._policy)

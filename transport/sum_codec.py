@@ -35,6 +35,7 @@ from service.errors import InvalidRequestError, public
 from service.identity import check_name
 from service.job_id import check_job_id
 from service.limits import CHUNK_BYTES
+from transport.refusal import Declined, Refusals, refusals_of, why_of
 
 MAX_MESSAGE_BYTES = 1 << 30
 
@@ -69,6 +70,8 @@ class RefusedInvitationError(InvalidRequestError):
         round_id: of the round, by which the coordinator can be asked for what came after it.
     """
 
+    code = "invitation-refused"
+
     def __init__(self, round_id: RoundId, reason: str) -> None:
         super().__init__(reason)
         self.round_id = round_id
@@ -85,13 +88,15 @@ class StageReport:
         stage: its name.
         seconds: how long it took.
         n_answers: members that answered in time.
-        missing: names of those that did not.
+        missing: names of those that did not, and have not refused.
+        refused: how many have refused to take part, by the class of the reason.
     """
 
     stage: str
     seconds: float
     n_answers: int
     missing: tuple[str, ...]
+    refused: Refusals = ()
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,10 @@ SumHappening = StageReport | SumResult | SumFailure | SumRetry
 def encode_happening(happening: SumHappening) -> Iterator[pb.SumEvent]:
     """Yield for the wire what an analyst hears of a sum; a result comes in pieces."""
     match happening:
-        case StageReport(stage, seconds, n_answers, missing):
-            ended = pb.StageEnded(stage=stage, seconds=seconds, n_answers=n_answers, missing=missing)
+        case StageReport(stage, seconds, n_answers, missing, refused):
+            ended = pb.StageEnded(
+                stage=stage, seconds=seconds, n_answers=n_answers, missing=missing, refused=dict(refused)
+            )
             yield pb.SumEvent(stage_ended=ended)
         case SumResult(result_json):
             for start in range(0, len(result_json), CHUNK_BYTES):
@@ -138,7 +145,8 @@ def decode_happening(wire: pb.SumEvent) -> SumHappening:
     match wire.WhichOneof("event"):
         case "stage_ended":
             ended = wire.stage_ended
-            return StageReport(public(ended.stage), ended.seconds, ended.n_answers, tuple(map(public, ended.missing)))
+            missing, refused = tuple(map(public, ended.missing)), refusals_of(ended.refused)
+            return StageReport(public(ended.stage), ended.seconds, ended.n_answers, missing, refused)
         case "result_json":
             return SumResult(wire.result_json)
         case "retried":
@@ -156,18 +164,20 @@ def decode_round_id(message: pb.RoundId) -> RoundId:
     return RoundId(message.session, message.number, message.attempt)
 
 
-def encode_from_member(message: FromMembers) -> pb.FromMember:
+def encode_from_member(message: FromMembers | Declined) -> pb.FromMember:
     """Return a member's message for the wire."""
     wire = pb.FromMember(round_id=encode_round_id(message.round_id), member=message.member)
     if isinstance(message, MaskedInput):  # the only one that is not a message of its own
         wire.masked_input = message.elements
+    elif isinstance(message, Declined):
+        wire.declined = message.why
     else:
         name = _FROM_MEMBER[type(message)]
         getattr(wire, name).CopyFrom(_encode(message))
     return wire
 
 
-def decode_from_member(data: bytes) -> FromMembers:
+def decode_from_member(data: bytes) -> FromMembers | Declined:
     """Return a member's message from the wire.
 
     Raises:
@@ -178,6 +188,8 @@ def decode_from_member(data: bytes) -> FromMembers:
     name = wire.WhichOneof("message")
     if name == "masked_input":
         return MaskedInput(round_id, member, wire.masked_input)
+    if name == "declined":
+        return Declined(round_id, member, why_of(wire.declined))
     for kind, its_name in _FROM_MEMBER.items():
         if name == its_name:
             message: FromMembers = _decode(kind, getattr(wire, name), round_id, member)
@@ -323,6 +335,7 @@ def _encode_invitation(invitation: Invitation) -> pb.Invitation:
             norm_clip=encoding.norm_clip,
             rotation=encoding.rotation,
             largest_weight=encoding.largest_weight,
+            weight_units=encoding.weight_units,
         ),
         noise_bound=str(config.noise_bound),
         surplus_levels=config.surplus_levels,
@@ -366,6 +379,7 @@ def _decode_invitation(wire: pb.Invitation) -> Invitation:
             encoding.norm_clip if encoding.HasField("norm_clip") else None,
             encoding.rotation if encoding.HasField("rotation") else None,
             encoding.largest_weight if encoding.HasField("largest_weight") else None,
+            encoding.weight_units or 1,
         ),
         noise_bound=int(wire.noise_bound or "0"),
         surplus_levels=tuple(wire.surplus_levels),

@@ -11,10 +11,14 @@ from moiety.v1.survey_pb2_grpc import SurveyServicer, add_SurveyServicer_to_serv
 from service.errors import InvalidRequestError
 from service.identity import Identity, peer_identity
 from transport.aggregation import CallCount
+from transport.refusal import Refusals, WhyRefused, why_of
 
 FETCH = "/moiety.v1.Survey/Fetch"
 ANSWER = "/moiety.v1.Survey/Answer"
 ASK = "/moiety.v1.Survey/Ask"
+
+PATIENCE_S = 10.0
+"""How long a call waits for a question."""
 
 PIECE_CHARACTERS = 64 << 10
 """Largest part of a result's text in one message."""
@@ -35,6 +39,13 @@ class SurveyCounted:
 
 
 @dataclass(frozen=True)
+class SurveyRefused:
+    """So many devices have said that they will not answer, by the class of their reason."""
+
+    refusals: Refusals
+
+
+@dataclass(frozen=True)
 class SurveyResult:
     """The survey is closed; its result as JSON."""
 
@@ -48,7 +59,7 @@ class SurveyFailure:
     reason: str
 
 
-SurveyHappening = SurveyOpened | SurveyCounted | SurveyResult | SurveyFailure
+SurveyHappening = SurveyOpened | SurveyCounted | SurveyRefused | SurveyResult | SurveyFailure
 
 
 class Surveys(Protocol):
@@ -69,6 +80,9 @@ class Surveys(Protocol):
             InvalidRequestError: the body is no response to the question.
             AlreadyExistsError: the caller has given another response, which stands.
         """
+
+    async def refuse(self, caller: Identity, question_id: bytes, why: WhyRefused) -> None:
+        """Take note that a device will not answer an open question; of others nothing is noted."""
 
     def ask(self, analyst: str, question_json: str) -> AsyncGenerator[SurveyHappening, None]:
         """Open a survey and follow it to its end.
@@ -104,13 +118,16 @@ class SurveyService(SurveyServicer):
     async def Fetch(self, request: pb.SurveyFetchRequest, context: Any) -> pb.SurveyFetchReply:  # noqa: N802 - gRPC's name
         """Return the next question of the caller, or an empty reply."""
         caller = peer_identity(context)
-        with self.calls.call(), self.calls.fetch(caller), self.calls.waiting() as patience_s:
-            found = await self._surveys.fetch(caller, request.after, patience_s)
+        with self.calls.fetch(caller):
+            found = await self._surveys.fetch(caller, request.after, PATIENCE_S)
         return pb.SurveyFetchReply() if found is None else pb.SurveyFetchReply(number=found[0], question_json=found[1])
 
     async def Answer(self, request: pb.SurveyAnswer, context: Any) -> pb.SurveyTaken:  # noqa: N802
-        """Take the caller's response."""
+        """Take the caller's response, or that there will be none."""
         with self.calls.call():
+            if request.refused:
+                await self._surveys.refuse(peer_identity(context), request.question_id, why_of(request.refused))
+                return pb.SurveyTaken()
             await self._surveys.answer(peer_identity(context), request.question_id, request.body)
         return pb.SurveyTaken()
 
@@ -136,6 +153,8 @@ def _events(happening: SurveyHappening) -> Iterator[pb.SurveyEvent]:
             yield pb.SurveyEvent(opened=happening.question_id)
         case SurveyCounted():
             yield pb.SurveyEvent(n_responses=happening.n_responses)
+        case SurveyRefused():
+            yield pb.SurveyEvent(refused=pb.Refusals(counts=dict(happening.refusals)))
         case SurveyFailure():
             yield pb.SurveyEvent(failure=happening.reason)
         case SurveyResult():

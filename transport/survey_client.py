@@ -15,10 +15,19 @@ from service.errors import (
     error_from_call,
     public,
 )
-from transport.aggregation import CALL_S, PATIENCE_S, RETRY_S
+from transport.aggregation import CALL_S, RETRY_S
 from transport.calls.answers import AnswerChannel, readable
+from transport.refusal import WhyRefused, refusals_of
 from transport.repeated_calls import RepeatedCalls
-from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, SurveyOpened, SurveyResult
+from transport.survey import (
+    PATIENCE_S,
+    SurveyCounted,
+    SurveyFailure,
+    SurveyHappening,
+    SurveyOpened,
+    SurveyRefused,
+    SurveyResult,
+)
 
 WATCH_S = 30 * 86400.0
 
@@ -39,8 +48,13 @@ class SurveyClient:
 
     def __init__(self, name: str, channel: Any, patience_s: float = 60.0) -> None:
         self._name = name
+        self._patience_s = patience_s
+        self.use(channel)
+
+    def use(self, channel: Any) -> None:
+        """Call over another channel from now on; calls in flight end on the one that they began with."""
         self._stub = SurveyStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
-        self._repeated = RepeatedCalls(name, channel, patience_s)
+        self._repeated = RepeatedCalls(self._name, channel, self._patience_s)
 
     async def fetch(self, after: int) -> tuple[int, str] | None:
         """Wait for the next question: its number and its text, as it came; None where there is none yet.
@@ -76,6 +90,23 @@ class SurveyClient:
 
         await self._repeated(once, "answer")
 
+    async def refuse(self, question_id: bytes, why: WhyRefused) -> None:
+        """Say that there will be no response.
+
+        Args:
+            question_id: of the question.
+            why: the class of the reason.
+
+        Raises:
+            ServiceError: it was refused, or the coordinator cannot be reached for `patience_s`.
+        """
+
+        async def once() -> None:
+            call = self._stub.Answer(pb.SurveyAnswer(question_id=question_id, refused=why), timeout=CALL_S)
+            readable(await call, self._name, "refuse")
+
+        await self._repeated(once, "refuse")
+
 
 async def ask_survey(
     name: str, channel: Any, question_json: str = "", question_id: bytes = b""
@@ -104,6 +135,8 @@ async def ask_survey(
                     yield SurveyOpened(event.opened)
                 case "n_responses":
                     yield SurveyCounted(event.n_responses)
+                case "refused":
+                    yield SurveyRefused(refusals_of(event.refused.counts))
                 case "failure":
                     yield SurveyFailure(public(event.failure))
                 case "result_json":

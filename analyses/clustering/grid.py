@@ -13,11 +13,14 @@ from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
 
 def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: ClusteringPlan, choices: Choices) -> Clusters:
     """Return the clusters of the weighted grid, columns scaled to [-1, 1]; of the bare grid if no cell has weight."""
-    cells = np.argwhere(weights > 0) if weights.any() else np.argwhere(np.ones(weights.shape))
-    scaled = [2 * own / WIDTH - 1 for own in centres]
-    points = np.hstack([own[cells[:, axis]] for axis, own in enumerate(scaled)])
-    mass = weights[tuple(cells.T)] if weights.any() else np.ones(len(cells))
-    return cluster(points, mass, plan.params.k, plan.params.p, choices)
+    mass = (weights if weights.any() else np.ones(weights.shape)).reshape(-1)
+    return cluster(points_of_grid(centres), mass, plan.params.k, plan.params.p, choices)
+
+
+def points_of_grid(centres: Sequence[Integers] | Sequence[Floats]) -> Floats:
+    """Return the grid of all combinations of local centres, row-major: shape (cells, columns), scaled to [-1, 1]."""
+    cells = np.indices([len(own) for own in centres]).reshape(len(centres), -1)
+    return np.hstack([(2 * own / WIDTH - 1)[at] for own, at in zip(centres, cells, strict=True)])
 
 
 def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:

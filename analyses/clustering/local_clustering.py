@@ -86,6 +86,18 @@ class LocalClustering(PublicModel):
             centres = cluster(means, weights, self.k, self.p, choices).centres
         return np.clip(np.rint(centres), 0, WIDTH).astype(np.int64)
 
+    def centre_deviation(self, sizes: Floats) -> Floats:
+        """Return about how far noise moves a column of centres, as a standard deviation on the lattice, shape (k,).
+
+        That of a noisy sum over the whole domain divided by the rows: sums of small boxes have less noise. No more than
+        that of places anywhere in the domain.
+
+        Args:
+            sizes: rows of each cluster, shape (k,).
+        """
+        moved = self.mechanism.sum_deviation / np.maximum(sizes, 1.0) / 2
+        return np.asarray(np.minimum(moved, WIDTH / np.sqrt(12)), dtype=np.float64)
+
     def memberships(self, rows: Integers, centres: Integers) -> Integers:
         """Return the number of the nearest released centre for each row, 0..k - 1. Private."""
         at, _ = nearest(rows.astype(np.float64), centres.astype(np.float64))

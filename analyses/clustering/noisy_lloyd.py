@@ -1,5 +1,6 @@
 """Private k-means of one block of columns by noisy Lloyd iterations: DPLloyd [VertClust23, 3.5], in exact integers."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -65,6 +66,11 @@ class NoisyLloyd(StepwiseRelease):
         """Return the iterations whose squares for add_or_remove_one are together `squares`."""
         each = squares / ITERATIONS
         return cls(n_columns, width, 1 / ((1 - SUM_SHARE) * each), n_columns * width**2 / (SUM_SHARE * each))
+
+    @property
+    def sum_deviation(self) -> float:
+        """Standard deviation of the noise of a sum of 2 x - width over the rows of a cluster, per column."""
+        return math.sqrt(self.sum_variance)
 
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all iterations."""

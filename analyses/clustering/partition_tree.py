@@ -9,6 +9,7 @@ through the origin, which cannot tell clusters on one ray apart. So a leaf's row
 their distances to its middle has the box's sensitivity instead of the domain's. All noise is discrete.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -83,6 +84,11 @@ class PartitionTree(StepwiseRelease):
         """L, how many levels are counted at most."""
         return self.levels_of(self.n_columns)
 
+    @property
+    def sum_deviation(self) -> float:
+        """Standard deviation of the noise of a sum of 2 x - low - high over the rows of the largest box, per column."""
+        return math.sqrt(_square_bound(self.n_columns * self.width**2) / self.sum_cost)
+
     def squares(self, *, replace: bool) -> Fraction:
         """Return the bound of sum d_i^2 / s_i over all releases of the tree."""
         counts = self.levels / self.count_variance
@@ -147,16 +153,21 @@ class PartitionTree(StepwiseRelease):
         self, rows: Integers, leaf_of: Integers, low: Integers, high: Integers, counts: Floats, noise: StepwiseNoise
     ) -> tuple[Floats, Floats]:
         sums = grouped_sums(2 * rows - low[leaf_of] - high[leaf_of], leaf_of, len(low))
-        bits = np.array([int(norm - 1).bit_length() for norm in np.square(high - low).sum(axis=1)])
-        for n_bits in np.unique(bits).tolist():
-            at = bits == n_bits
-            sums[at] = noise.added_to(sums[at], (1 << n_bits) / self.sum_cost)
+        bounds = np.array([_square_bound(int(norm)) for norm in np.square(high - low).sum(axis=1)])
+        for bound in np.unique(bounds).tolist():
+            at = bounds == bound
+            sums[at] = noise.added_to(sums[at], bound / self.sum_cost)
         weights = valid_weights(counts)
         if not weights.any():
             weights = np.ones(len(low))
         middle = (low + high) / 2
         means = middle + sums / (2 * np.maximum(weights, 1.0))[:, None]
         return np.clip(means, low, high), weights
+
+
+def _square_bound(squared_norm: int) -> int:
+    """Return B, the next power of two."""
+    return 1 << (squared_norm - 1).bit_length()
 
 
 def grouped_sums(rows: Integers, group_of: Integers, n_groups: int) -> Integers:

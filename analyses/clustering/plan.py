@@ -23,7 +23,7 @@ from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from dp.cost.accounting import CalibrationError
-from dp.cost.calibrate import least_noise
+from dp.cost.calibrate import last_enough, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
@@ -120,7 +120,7 @@ class ClusteringPlan(Plan):
         centres = (PlannedRelease(one.mechanism, (owner,)) for owner, one in zip(self.owners, self.local, strict=True))
         return (*centres, *self.counting.planned_releases())
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost of centres and counts together in both views, and that of the counts alone."""
         delta = self.job.privacy.delta
         counting = self.counting.report(delta)
@@ -162,7 +162,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, ClusteringParams)
     rows = declared_rows(job, schemas)
-    if params.k > rows.least:
+    if params.k > rows.least and job.matching is None:  # of matched rows there may be none, whatever is declared
         raise JobError(
             f"parameters.k: {params.k} clusters are more than {rows.least}, the smallest number of rows that "
             f"{rows.least_of} declares"
@@ -178,7 +178,6 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:
         raise JobError(f"parameters.max_rows: {error}") from error
-    _check_signal(params, counting, local)
     return ClusteringPlan(
         job=job,
         schemas=tuple(schemas),
@@ -236,21 +235,28 @@ def local_clusters(
     deviation sigma of their count [VertClust23, 5.2]. The paper prints the smallest k' with 2 sigma >= n / k'^2, which
     gives 18 of the 30 numbers of its table; this rule gives 29.
 
+    The larger k', the fewer rows in a pair and the larger sigma k'^2, so the largest one is found by bisection.
+
     Args:
         least: k' is no smaller.
         n_owners: S.
         n_rows: n, public.
         calibrated: returns the estimator for a k'.
     """
-    best: MembershipEstimator = calibrated(least)
-    for k_local in range(least + 1, MAX_LOCAL_BY_RULE + 1):
-        if k_local**n_owners > MAX_CELLS_BY_RULE:
-            break
-        tried: MembershipEstimator = calibrated(k_local)
-        if tried.count_deviation(n_rows) > n_rows / k_local**2:
-            break
-        best = tried
-    return best
+    found: dict[int, MembershipEstimator] = {}
+
+    def is_coarse_enough(k_local: int) -> bool:
+        try:
+            tried = calibrated(k_local)
+        except CalibrationError:  # only the coarsest grid must be possible
+            return False
+        found[k_local] = tried
+        return tried.count_deviation(n_rows) <= n_rows / k_local**2
+
+    finer = range(least + 1, MAX_LOCAL_BY_RULE + 1)
+    finest = max((k_local for k_local in finer if k_local**n_owners <= MAX_CELLS_BY_RULE), default=least)
+    chosen = last_enough(is_coarse_enough, lacking=finest + 1, enough=least)
+    return found[chosen] if chosen in found else calibrated(chosen)
 
 
 def _local(
@@ -270,23 +276,3 @@ def _local(
         return composed_epsilon((*of_centres, *of_counting), budget.delta, near=budget.epsilon).epsilon
 
     return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=budget.delta))
-
-
-def _check_signal(params: ClusteringParams, counting: MembershipEstimator, local: Sequence[LocalClustering]) -> None:
-    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
-
-    Raises:
-        JobError: names the epsilon.
-    """
-    drowned = (
-        "privacy.epsilon: it is so small that the error of {what} is {off:.3g} rows, of {rows:.3g} {whose}; use a "
-        "larger epsilon"
-    )
-    off = counting.count_deviation(params.max_rows)
-    if off > params.max_rows:
-        what = "a count of memberships"
-        raise JobError(drowned.format(what=what, off=off, rows=params.max_rows, whose="in all (max_rows)"))
-    off, rows = max(float(one.mechanism.count_variance) ** 0.5 for one in local), params.max_rows / params.k
-    if off > rows:
-        what = "a local cluster's count"
-        raise JobError(drowned.format(what=what, off=off, rows=rows, whose="in a cluster on average (max_rows / k)"))

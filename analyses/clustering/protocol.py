@@ -23,16 +23,20 @@ from typing import Any
 
 import numpy as np
 
+from analyses.clustering.certainty import certainty_of
 from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import CENTRES_STAGE
+from analyses.clustering.forecast import forecast, signal
 from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
 from analyses.clustering.local_clustering import WIDTH, Integers
 from analyses.clustering.plan import ESTIMATORS, ClusteringParams, ClusteringPlan, plan
 from analyses.clustering.reference import reference, scaled_rows
+from analyses.clustering.text import clustering_lines
 from analyses.clustering.weighted_clustering import Choices
 from analyses.job.analysis import Analysis
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.pictures import clustering
 from analyses.rows.meeting import meet
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerViolationError
@@ -70,7 +74,7 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
     Privacy: the coordinator learns centres and counts, at the cost of `ClusteringPlan.privacy_events`; other parties
     learn what the estimator allows.
     """
-    exchange, n_rows = await meet(session, plan, table)
+    exchange, n_rows, table = await meet(session, plan, table)
     report, membership = LocalReport(n_rows, {}, 0), None
     if table is not None:
         session.progress("local clusters", 0, 1)
@@ -95,8 +99,11 @@ async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
 
     Returns:
         JSON-able: `columns`; `centres`, k rows in the columns' units; `weights`, estimated rows of each cluster, 0 for
-        an empty one; `cost`, estimated mean distance^p to the nearest centre with columns scaled to [-1, 1], without
-        that within the cells; `local_centres`, per owner k' rows in the columns' units; `privacy`, the report.
+        an empty one; `standard_errors`, of the weights; `explained_at_least`, the share by which, in 19 of 20 cases
+        at least, the centres lower the cost of one best centre, None where there is nothing to explain;
+        `distinguishable`, whether the clusters are more than noise, and `note`, why they are not, empty where they are;
+        `cost`, estimated mean distance^p to the nearest centre with columns scaled to [-1, 1], without that within the
+        cells; `local_centres`, per owner k' rows in the columns' units; `privacy`, the report.
 
     Raises:
         PeerError: an owner sent no centres, or the estimator failed.
@@ -105,12 +112,17 @@ async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
     centres = [await _centres_of(session, plan, owner) for owner in plan.owners]
     weights = valid_weights(await plan.counting.coordinator(exchange))
     found = await session.compute(cluster_grid, centres, weights, plan, Choices(session.entropy))
+    sure = await session.compute(certainty_of, [own.astype(np.float64) for own in centres], weights, found, plan)
     return {
         "analysis": "clustering",
         "columns": list(plan.column_names),
         "k_local": plan.k_local,
         "centres": in_column_units(found.centres, plan).tolist(),
         "weights": found.weights.tolist(),
+        "standard_errors": sure.standard_errors.tolist(),
+        "explained_at_least": sure.explained,
+        "distinguishable": not sure.note,
+        "note": sure.note,
         "cost": found.cost / max(float(found.weights.sum()), 1.0),
         "local_centres": {
             session.names[owner]: plan.local_of(owner).in_original_units(own.astype(np.float64)).tolist()
@@ -138,5 +150,10 @@ ANALYSIS = Analysis(
     survival=by_parameter("counting"),
     page="analyses/clustering.md",
     demo="clustering",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
+    lines=clustering_lines,
+    picture=clustering.picture,
+    matching=("revealed",),
 )

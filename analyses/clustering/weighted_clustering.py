@@ -44,6 +44,13 @@ class Choices:
     def __init__(self, entropy: Entropy) -> None:
         self._stream = KeyStream(entropy.read(KEY_BYTES))
 
+    @classmethod
+    def of_key(cls, key: bytes) -> "Choices":
+        """Return choices that follow from a public key of 32 bytes."""
+        found = cls.__new__(cls)
+        found._stream = KeyStream(key)
+        return found
+
     def random(self, shape: int | tuple[int, ...]) -> Floats:
         """Return numbers uniform in [0, 1), multiples of 2^-53."""
         words = self._stream.words(int(np.prod(shape)))

@@ -98,7 +98,7 @@ class DistributionPlan(Plan):
         n_messages = max(-(-self.n_slots(member) // SLOTS_PER_MESSAGE) for member in self.owners)
         return (PlannedRelease(self.mechanism, self.owners, messages_per_draw=n_messages),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views."""
         if self.mechanism is None:
             return self.tree.noise.report("rows at each node of a tree", self.job.privacy.delta)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimates.estimate import counted, estimated
 from analyses.distribution.estimates.tally import Tally, tally_of
+from analyses.distribution.forecast import forecast, signal
 from analyses.distribution.inquiry import MASKED, DistributionParams, takes_choices
 from analyses.distribution.plan import SLOTS_PER_MESSAGE, DistributionPlan, plan
 from analyses.distribution.reference import reference
@@ -39,6 +40,7 @@ from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed
+from analyses.pictures import distribution
 from analyses.rows.slots import EMPTY, placement
 from analyses.sums import session_sum
 from analyses.sums.protocol import STAGES_PER_DEADLINE
@@ -230,6 +232,9 @@ ANALYSIS = Analysis(
     survival=survival,
     page="analyses/distribution.md",
     demo="distribution",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
     lines=lines_of_distribution,
+    picture=distribution.picture,
 )

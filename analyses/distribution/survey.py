@@ -10,14 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
-from analyses.distribution.estimates.estimate import estimated
-from analyses.distribution.estimates.tally import Tally
 from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, takes_choices
 from analyses.distribution.shuffled import analyst_view
 from analyses.job.job import Delta, Epsilon, JobError, Name, PublicModel, explain
@@ -29,6 +27,9 @@ from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
 from entropy import Entropy
+
+if TYPE_CHECKING:
+    from analyses.distribution.estimates.tally import Tally
 
 ID_BYTES = 16
 """Length of a question's identifier on the wire: the beginning of its digest."""
@@ -256,13 +257,15 @@ def _canonical(tree: Mapping[str, Any]) -> bytes:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def result_of(asked: AskedQuestion, tally: Tally) -> dict[str, Any]:
+def result_of(asked: AskedQuestion, tally: "Tally") -> dict[str, Any]:
     """Return what the responses of devices say; see `analyses.distribution.estimates.estimate.described`.
 
     Args:
         asked: the question.
         tally: of the responses, at least one.
     """
+    from analyses.distribution.estimates.estimate import estimated  # with its kernels; a device estimates nothing
+
     question, n = asked.question, tally.n_responses
     found = estimated(question.inquiry, tally)
     return {**found, "record": question.record, "responses": n, "privacy": question.privacy_report(n)}

@@ -4,6 +4,9 @@ from typing import Any
 
 from analyses.job.text import privacy_lines
 
+MAX_COARSE_PARAMETER = 25
+"""Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
+
 
 def lines_of_distribution(result: dict[str, Any]) -> list[str]:
     """Return mean, quantiles, queries and privacy of a result, one line each."""
@@ -22,4 +25,8 @@ def lines_of_distribution(result: dict[str, Any]) -> list[str]:
         lines.append("  The estimate did not converge.")
     if result["gain_of_a_response"] is None and "survivors" in result:
         lines.append("  A party that lies about its counts can move all of this without bound.")
+        if (mu := result["privacy"]["parameters"]["mu"]) <= MAX_COARSE_PARAMETER:
+            lines.append(
+                f"  The parameter of the noise is a whole number, {mu}: less epsilon may be spent than was asked for."
+            )
     return [*lines, "", *privacy_lines(result)]

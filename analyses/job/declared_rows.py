@@ -40,7 +40,7 @@ class DeclaredRows:
     """The range of the number of rows of the joint table, from all owners' declarations. Public.
 
     Attributes:
-        least, most: the smallest and the largest possible number of rows.
+        least, most: the smallest and the largest possible number of rows. Where rows are matched, none need match.
         least_of, most_of: the table whose declaration gives this number, in words.
     """
 
@@ -71,12 +71,24 @@ def declared_rows(job: Job, schemas: Sequence[BlockSchema]) -> DeclaredRows:
         declared.append((brought, *rows))
     at_least, least, _ = max(declared, key=lambda one: one[1])
     at_most, _, most = min(declared, key=lambda one: one[2])
+    if job.matching is not None:  # filters are only there, too
+        return DeclaredRows(0, "the matching of rows", most, _called(at_most))
     if least > most:
         raise JobError(
             f"inputs: {_called(at_least)} declares at least {least} rows and {_called(at_most)} declares at most "
             f"{most}, so they cannot hold the same rows"
         )
     return DeclaredRows(least, _called(at_least), most, _called(at_most))
+
+
+def largest_declared(schemas: Sequence[BlockSchema]) -> dict[str, int]:
+    """Return the default `max_rows` of each party's own rows: the most that one declares. None where one says nothing.
+
+    Args:
+        schemas: of all parties, which bring a table each.
+    """
+    declared = [schema.rows[1] for schema in schemas if schema.rows is not None]
+    return {"max_rows": max(declared)} if declared and len(declared) == len(schemas) else {}
 
 
 def parameters_of(job: Job, schemas: Sequence[BlockSchema], model: type[ParamsT]) -> ParamsT:

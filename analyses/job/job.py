@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from analyses.job.column_names import expanded_names
 from mpc.public_text import check_public, made_public
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -20,6 +21,8 @@ MAX_TITLE_CHARACTERS = 200
 
 class JobError(ValueError):
     """A job that cannot be run as written; the text names the field."""
+
+    code: str = "job-invalid"
 
 
 def _finite(value: float) -> float:
@@ -114,11 +117,36 @@ class JobInput(PublicModel):
         party: whose.
         table: the table's name in that party's configuration.
         columns: which feature columns, in this order; empty means all but those that must be asked for by name.
+            `pixel_{0..63}` stands for `pixel_0` to `pixel_63`.
+        where: the filter that rows must pass, one that the table's owner publishes; absent: all rows. The JSON of such
+            inputs does not show the field.
     """
 
     party: Name
     table: Name
-    columns: tuple[str, ...] = ()
+    columns: Annotated[tuple[str, ...], AfterValidator(expanded_names)] = ()
+    where: Annotated[Name | None, Field(exclude_if=lambda where: where is None)] = None
+
+
+MatchingKind = Literal["revealed", "secret"]
+
+
+class Matching(PublicModel):
+    """How the owners' rows are matched; each owner declares what identifies its own (`BlockSchema.matching`).
+
+    Attributes:
+        kind: `revealed`: each owner learns which of its own rows all owners have. `secret`: nobody learns of any row
+            whether it matched, and nobody learns how many did.
+    """
+
+    kind: MatchingKind
+
+    @property
+    def reveals(self) -> str:
+        """What owners learn by it, in words."""
+        if self.kind == "revealed":
+            return "each owner learns which of its rows all owners have; epsilon does not cover that"
+        return "nobody learns which rows matched, nor how many"
 
 
 class Job(PublicModel):
@@ -135,6 +163,10 @@ class Job(PublicModel):
         target: the job's `privacy`; absent for an exact answer, which protects nobody: few analyses give one, and
             parties refuse it unless their owner allows it.
         parameters: of the analysis.
+        matching: how the rows of the owners' tables are matched; absent where all hold the same rows in the same order.
+            The JSON of such jobs does not show the field.
+        anyway: whether the job is wanted although no answer could be seen in its noise (`analyses.job.hopeless`); the
+            JSON of other jobs does not show the field.
     """
 
     analysis: str
@@ -145,6 +177,8 @@ class Job(PublicModel):
     deadline_s: Annotated[Finite, Field(gt=0, le=86400)] = 30.0
     target: Annotated[PrivacyTarget | None, Field(alias="privacy")] = None
     parameters: dict[str, Any] = Field(default_factory=dict)
+    matching: Annotated[Matching | None, Field(exclude_if=lambda matching: matching is None)] = None
+    anyway: Annotated[bool, Field(strict=True, exclude_if=lambda anyway: not anyway)] = False
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:

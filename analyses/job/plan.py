@@ -1,11 +1,13 @@
 """What every analysis fixes publicly before it runs. All participants compute the same plan from the same job."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from analyses.job.job import Job, JobError, PublicModel
+from analyses.job.matching import MAX_MATCHED_ROWS, recipe_in_words
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from dp.cost.events import PrivacyEvent
@@ -61,7 +63,15 @@ class Plan(PublicModel):
         return protected_of(self.job, self.schemas)
 
     def privacy_report(self) -> dict[str, Any]:
-        """Return the job's privacy cost as JSON data; it is known before anything runs."""
+        """Return what the job costs, and what else it reveals, as JSON data; it is known before anything runs."""
+        matching = self.job.matching
+        report = self.report_of_releases()
+        return (
+            report if matching is None else report | {"matching": {"kind": matching.kind, "reveals": matching.reveals}}
+        )
+
+    def report_of_releases(self) -> dict[str, Any]:
+        """Return the privacy cost of all that the job releases, as JSON data (`dp.cost.report`)."""
         raise NotImplementedError
 
     @cached_property
@@ -158,10 +168,10 @@ def check_roster(job: Job) -> None:
 
 
 def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
-    """Refuse schemas that do not belong to the members of the job, or an owner without columns.
+    """Refuse schemas that do not belong to the members of the job, an owner without columns, or unmatched ids.
 
     Raises:
-        JobError: names the member.
+        JobError: names the member; as `check_matching`.
     """
     if tuple(s.party for s in schemas) != job.members:
         raise JobError(
@@ -172,11 +182,87 @@ def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
             raise JobError(f"inputs: {brought.party} must bring at least one column")
     owners = [schemas[job.members.index(brought.party)] for brought in job.inputs]
     with_ids, without_ids = [s.party for s in owners if s.has_ids], [s.party for s in owners if not s.has_ids]
-    if with_ids and without_ids:
+    if job.matching is not None:
+        check_matching(job, job.matching.kind, owners)
+        if matches_in_secret(job):
+            check_secret_matching(job)
+    elif with_ids and without_ids:
         raise JobError(
             f"inputs: the table of {with_ids[0]} has an id column and the table of {without_ids[0]} has none"
         )
     protected_of(job, schemas)
+
+
+def check_matching(job: Job, kind: str, owners: Sequence[BlockSchema]) -> None:
+    """Refuse to match tables that do not identify their rows, or not alike, or not in this way.
+
+    Args:
+        job: that asks for it.
+        kind: of its matching.
+        owners: the schemas of the inputs, in their order.
+
+    Raises:
+        JobError: there is one table only; a table does not say how it identifies its rows, or says it otherwise than
+            the first one; it declares no number of rows, or too large a one; or rows are to be revealed and its owner
+            does not allow it.
+            Names the tables.
+    """
+    called = [f"table {brought.table!r} of party {brought.party!r}" for brought in job.inputs]
+    if len(owners) < 2:
+        raise JobError(f"matching: {called[0]} is the only one, so there is nothing to match its rows with")
+    recipes = []
+    for name, owner in zip(called, owners, strict=True):
+        if owner.matching is None:
+            raise JobError(f"matching: {name} does not say what identifies its rows ([tables.matching])")
+        if owner.rows is None:
+            raise JobError(f"matching: {name} does not declare its smallest and largest number of rows (`rows`)")
+        if owner.rows[1] > MAX_MATCHED_ROWS:
+            raise JobError(
+                f"matching: {name} declares up to {owner.rows[1]} rows, and at most {MAX_MATCHED_ROWS} can be matched, "
+                "as work and memory follow what is declared"
+            )
+        if kind == "revealed" and not owner.matching.reveal:
+            raise JobError(
+                f"matching.kind: the owner of {name} does not allow that owners learn which of their rows matched "
+                "(`reveal` of [tables.matching])"
+            )
+        recipes.append(owner.matching.recipe)
+        if recipes[-1] != recipes[0]:
+            raise JobError(
+                f"matching: {called[0]} and {name} identify rows differently: {recipe_in_words(recipes[0])}, and "
+                f"{recipe_in_words(recipes[-1])}; [tables.matching] must name fields in the same order and normalise "
+                "them alike"
+            )
+
+
+def check_secret_matching(job: Job) -> None:
+    """Refuse to match rows under shares where not all owners compute, or where it would not be secret.
+
+    Raises:
+        JobError: an owner holds no shares; more than one party may collude; or persons are to be protected. Names the
+            field of the job.
+    """
+    for brought in job.inputs:
+        if brought.party not in job.compute_parties:
+            raise JobError(
+                f"compute: {brought.party} brings a table, so it must be one of the compute parties: rows are matched "
+                "in secret among those who hold shares"
+            )
+    if job.t != 1:
+        raise JobError(
+            f"colluding: {job.t} colluding parties could find out which rows match, as one of them helps another with "
+            "each table; rows are matched in secret against one (`colluding = 1`)"
+        )
+    if protects_persons(job):
+        raise JobError(
+            "parameters.unit: of rows that are matched in secret nobody knows which are of the same person, so no more "
+            'than single rows can be protected (`unit = "record"`)'
+        )
+
+
+def matches_in_secret(job: Job) -> bool:
+    """Return whether rows are matched under shares: then nobody knows which of them are rows of the joint table."""
+    return job.matching is not None and job.matching.kind == "secret"
 
 
 def protects_persons(job: Job) -> bool:

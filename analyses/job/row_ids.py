@@ -1,7 +1,7 @@
 """The ids of rows and of the persons to whom they belong, in row order; compared as digests and never shown."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -9,6 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.transcript import encode_fields
+
+ID_BYTES = 32
+"""Bytes of the digest of one row's id."""
+
+RowIds = NDArray[np.uint8]
+"""What identifies rows, shape (rows, 32): of each row the digest of its normalised fields. As secret as the ids."""
+
+
+def digests_of_ids(fields: Sequence[Sequence[str]]) -> RowIds:
+    """Return what identifies each row: SHA-256 over a label and the row's normalised fields, each after its length.
+
+    A digest hides nothing: whoever has one tries likely ids. It only makes all ids equally long.
+
+    Args:
+        fields: of each field of an id its texts, row by row; at least one field.
+
+    Returns:
+        shape (rows, 32). Rows whose fields are equal have equal digests, and others do not.
+    """
+    label = hashlib.sha256(encode_fields("moiety row id", len(fields)))
+    digests = bytearray()
+    for row in zip(*fields, strict=True):
+        digest = label.copy()
+        digest.update(encode_fields(*row))
+        digests += digest.digest()
+    return np.frombuffer(bytes(digests), dtype=np.uint8).reshape(-1, ID_BYTES)
 
 
 def digest_of_ids(ids: Iterable[str]) -> bytes:
@@ -39,6 +65,10 @@ class Persons:
         of_rows = np.array([places.setdefault(one, len(places)) for one in ids], dtype=np.int64)
         of_rows.setflags(write=False)
         return cls(tuple(places), of_rows)
+
+    def of_some(self, rows: NDArray[np.int64]) -> Self:
+        """Return the persons of some rows, in this order."""
+        return type(self).of(self.ids[place] for place in self.of_rows[rows])
 
     @property
     def digest(self) -> bytes:

@@ -1,7 +1,10 @@
 """A party's public description of its columns, and the table that it gives to an analysis."""
 
+import hashlib
 import math
-from dataclasses import dataclass, field
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -9,17 +12,30 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from analyses.job.job import Finite, Name, PublicModel
+from analyses.job.matching import MatchingSchema
 from analyses.job.ratings import RatingRows, RatingsSchema
-from analyses.job.row_ids import Persons
+from analyses.job.row_ids import ID_BYTES, Persons, RowIds
 from analyses.job.row_ids import digest_of_ids as digest_of_ids
 
 
 class ColumnSchema(PublicModel):
-    """One numeric column and its public bounds, fixed by the owner without looking at the data."""
+    """One numeric column and its public bounds, fixed by the owner without looking at the data.
+
+    Attributes:
+        name: of the column, as analyses see it.
+        lower, upper: values outside of them are clipped.
+        group: the column of the owner's table from which this one and others were encoded, such as the indicators of
+            one category. In each row, clipped to the bounds, at most one column of a group is away from its lower
+            bound: the owner's encoder sees to that, whatever the data. None where a column stands for itself; its JSON
+            then does not show the field.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     lower: Finite
     upper: Finite
+    group: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(exclude_if=lambda group: group is None)
+    ] = None
 
     @model_validator(mode="after")
     def _bounds_are_ordered(self) -> Self:
@@ -28,6 +44,28 @@ class ColumnSchema(PublicModel):
         if not math.isfinite(self.upper - self.lower):
             raise ValueError(f"column {self.name!r}: the range from {self.lower} to {self.upper} is too wide")
         return self
+
+    @property
+    def source(self) -> str:
+        """The column of the owner's table that it comes from."""
+        return self.name if self.group is None else self.group
+
+
+def columns_called(columns: Sequence[ColumnSchema], names: Sequence[str]) -> tuple[ColumnSchema, ...]:
+    """Return the columns that a job means by some names, in their order, each once.
+
+    A name is that of a column of the owner's table, which stands for all that it is encoded as, or of one of these.
+
+    Raises:
+        KeyError: there is no such column; its argument is the name.
+    """
+    found: dict[str, ColumnSchema] = {}
+    for name in names:
+        called = [c for c in columns if c.source == name] or [c for c in columns if c.name == name]
+        if not called:
+            raise KeyError(name)
+        found |= {column.name: column for column in called}
+    return tuple(found.values())
 
 
 MAX_ROWS = 1 << 40
@@ -54,6 +92,9 @@ class BlockSchema(PublicModel):
             not say whose its rows are.
         ratings: of a table of ratings, which has no columns: analyses of columns refuse it for that. None for any other
             table, whose JSON does not show the field.
+        matching: how the table identifies its rows, for jobs that match them; None where its owner does not say, whose
+            JSON does not show the field.
+        where: the filter that rows pass, in words; None where all rows take part, and the JSON does not show the field.
     """
 
     party: Name
@@ -62,10 +103,13 @@ class BlockSchema(PublicModel):
     rows: RowRange | None = None
     most_rows_per_person: RowsPerPerson | None = None
     ratings: Annotated[RatingsSchema | None, Field(exclude_if=lambda ratings: ratings is None)] = None
+    matching: Annotated[MatchingSchema | None, Field(exclude_if=lambda matching: matching is None)] = None
+    where: Annotated[Annotated[str, Field(min_length=1)] | None, Field(exclude_if=lambda where: where is None)] = None
 
     @model_validator(mode="after")
     def _ratings_have_no_columns(self) -> Self:
-        if self.ratings is not None and (self.columns or self.has_ids or self.most_rows_per_person is not None):
+        others = self.columns or self.has_ids or self.most_rows_per_person is not None or self.matching is not None
+        if self.ratings is not None and others:
             raise ValueError("ratings: a table of ratings has no columns, no ids and no persons beside its users")
         return self
 
@@ -76,8 +120,8 @@ class BlockSchema(PublicModel):
         return self
 
     def admits(self, n_rows: int) -> bool:
-        """Return whether a table with this number of rows conforms to the declaration."""
-        return self.rows is None or self.rows[0] <= n_rows <= self.rows[1]
+        """Return whether a table with this number of rows conforms to the declaration; a filter may leave none."""
+        return self.rows is None or ((self.where is not None or self.rows[0] <= n_rows) and n_rows <= self.rows[1])
 
 
 @dataclass(frozen=True)
@@ -91,10 +135,16 @@ class Table:
         ids_digest: `digest_of_ids` of the id column; empty where the table has none.
         persons: whose its rows are; None where the table does not say.
         ratings: the rows of a table of ratings, whose `values` have no columns; None for any other table.
+        ids: what identifies each row, shape (rows, 32), `digests_of_ids` of the normalised fields, no two rows alike;
+            None where the schema does not say how.
+        is_matched: whether these are the rows of an owner's table that all owners have, in an order common to them all:
+            of those there may be fewer than the schema declares.
+        gaps, others, filtered, left_out, merged: what has been counted while it was read, for the owner's report; see
+            `LocalReport`.
 
     Raises:
-        ValueError: there are fewer or more rows than the schema declares, or not of each row its person, or no ratings,
-            although the schema says so.
+        ValueError: there are fewer or more rows than the schema declares, or not of each row its person or its id, or
+            no ratings, although the schema says so.
     """
 
     schema: BlockSchema
@@ -102,13 +152,20 @@ class Table:
     ids_digest: bytes = field(default=b"", repr=False)
     persons: Persons | None = field(default=None, repr=False)
     ratings: RatingRows | None = field(default=None, repr=False)
+    ids: RowIds | None = field(default=None, repr=False)
+    is_matched: bool = False
+    gaps: dict[str, int] = field(default_factory=dict, repr=False)
+    others: dict[str, int] = field(default_factory=dict, repr=False)
+    filtered: int = field(default=0, repr=False)
+    left_out: int = field(default=0, repr=False)
+    merged: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if (self.ratings is None) != (self.schema.ratings is None):
             raise ValueError(f"the table of {self.schema.party} must hold ratings if and only if its schema says so")
         if self.ratings is not None and len(self.ratings.values) != self.n_rows:
             raise ValueError(f"the table of {self.schema.party} does not hold one rating in each row")
-        if not self.schema.admits(self.n_rows):
+        if not self.is_matched and not self.schema.admits(self.n_rows):
             raise ValueError(
                 f"the number of rows in the table of {self.schema.party} is outside the range that it declares"
             )
@@ -118,11 +175,45 @@ class Table:
             )
         if self.persons is not None and len(self.persons.of_rows) != self.n_rows:
             raise ValueError(f"the table of {self.schema.party} does not name a person for each row")
+        if (self.ids is None) != (self.schema.matching is None):
+            raise ValueError(f"the table of {self.schema.party} must have ids if and only if its schema says so")
+        if self.ids is not None and self.ids.shape != (self.n_rows, ID_BYTES):
+            raise ValueError(f"the table of {self.schema.party} does not have an id of {ID_BYTES} bytes for each row")
+
+    def block(self, rows: slice) -> NDArray[np.float64]:
+        """Return some rows, read-only or a copy.
+
+        Of values that lie in a mapped file only these are brought to memory, and not kept there.
+        """
+        block = self.values[rows]
+        if not isinstance(self.values.base, mmap.mmap):
+            return block
+        block = block.copy()
+        self.values.base.madvise(mmap.MADV_DONTNEED)
+        return block
 
     @property
     def n_rows(self) -> int:
         """Number of rows. It is known to the parties only."""
         return int(self.values.shape[0])
+
+    def matched(self, rows: NDArray[np.int64]) -> "Table":
+        """Return the rows that all owners have, in this order; what is compared afterwards are their ids.
+
+        Args:
+            rows: numbers of some of its rows, each once. The table must have ids.
+        """
+        assert self.ids is not None, "a table without ids serves no job that matches rows"
+        values, ids = self.values[rows], self.ids[rows]
+        values.setflags(write=False)
+        return replace(
+            self,
+            values=values,
+            ids=ids,
+            ids_digest=hashlib.sha256(ids.tobytes()).digest(),
+            persons=None if self.persons is None else self.persons.of_some(rows),
+            is_matched=True,
+        )
 
 
 @dataclass(frozen=True)
@@ -136,6 +227,13 @@ class LocalReport:
         mapped_values: per column, how many values the analysis could not take as they stood, and mapped by its public
             rule: no category, no label, no whole number, in no bin. Columns without such a rule are left out.
         surplus_rows: how many rows did not count because their persons had more than count.
+        gaps: per column of the owner's table, how many values were missing, and became what its owner declares.
+        others: likewise, how many values were not of the column's kind.
+        filtered: how many rows of the owner's table did not pass the job's filter.
+        left_out: how many rows of the owner's table have no id, and were left out.
+        merged: how many rows went into an earlier one of the same id.
+        n_matched: how many rows of the table all owners have, where rows were matched and each owner learns its own;
+            None in any other job.
         kept: what the analysis leaves at the party for later commands, as JSON data; it may depend on the party's own
             rows without noise.
     """
@@ -145,4 +243,10 @@ class LocalReport:
     clipped_rows: int
     mapped_values: dict[str, int] = field(default_factory=dict)
     surplus_rows: int = 0
+    gaps: dict[str, int] = field(default_factory=dict)
+    others: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
+    left_out: int = 0
+    merged: int = 0
+    n_matched: int | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.least_squares.plan import LeastSquaresPlan
+from analyses.rows.reach import zeros_of
 from analyses.rows.row_plan import RowPlan
 from analyses.second_moments.ridge import RidgeSolution, solve
 
@@ -19,9 +20,14 @@ def feature_names(plan: LeastSquaresPlan) -> tuple[str, ...]:
 
 def solve_moments(matrix: Floats, noise_level: float, plan: LeastSquaresPlan) -> RidgeSolution:
     """Solve for the label, given second moments of the joint table's columns and the constant, in scaled units."""
+    return solve(moments_in_order(matrix, plan), plan.constant * plan.unit, noise_level, plan.params.ridge)
+
+
+def moments_in_order(matrix: Floats, plan: LeastSquaresPlan) -> Floats:
+    """Return second moments of the joint table's columns and the constant in the order features, label, constant."""
     label = plan.column_names.index(plan.params.label)
     order = [i for i in range(len(matrix) - 1) if i != label] + [label, len(matrix) - 1]
-    return solve(matrix[np.ix_(order, order)], plan.constant * plan.unit, noise_level, plan.params.ridge)
+    return matrix[np.ix_(order, order)]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,6 @@ def line_of_scaled(scaled_coefficients: Floats, scaled_intercept: float, plan: L
 
 
 def _scales(plan: RowPlan) -> tuple[Floats, Floats]:
-    columns = [c for s in map(plan.schema_of, plan.owners) for c in s.columns]
-    lower, upper = np.array([c.lower for c in columns]), np.array([c.upper for c in columns])
-    return (lower if plan.params.origin == "lower" else (lower + upper) / 2), upper - lower
+    blocks = [plan.schema_of(owner).columns for owner in plan.owners]
+    widths = np.array([c.upper - c.lower for columns in blocks for c in columns])
+    return np.concatenate([zeros_of(columns, plan.params.origin) for columns in blocks]), widths

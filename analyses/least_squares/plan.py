@@ -9,10 +9,12 @@ from analyses.job.declared_rows import parameters_of
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema
-from analyses.rows.quantise import Origin, check_units
-from analyses.rows.row_plan import plan_rows
+from analyses.rows.quantise import check_units
+from analyses.rows.reach import Origin
+from analyses.rows.row_plan import RowBounds, plan_rows
+from analyses.second_moments.constant_column import with_constant
 from analyses.second_moments.noisy_gram import GramPlan
-from analyses.second_moments.noisy_moments import plan_moments
+from analyses.second_moments.noisy_moments import plan_moments, with_moment_units
 from analyses.second_moments.noisy_sketch import MAX_SKETCH_ROWS, MomentParams, SketchPlan
 
 SKETCH_ROWS_PER_COLUMN = 8
@@ -24,8 +26,9 @@ class LeastSquaresParams(MomentParams):
     Attributes:
         label: `party.column`, one of the job's columns; all others are features.
         ridge: penalty on the squared coefficients, in units of scaled rows; 0 for none. Default: the least that lifts
-            the smallest eigenvalue above the noise (`analyses.second_moments.ridge.solve`).
+            the smallest eigenvalue to half of the noise's level (`analyses.second_moments.ridge.solve`).
         origin: here `middle` by default: rows are shortest for columns that vary around their middle.
+        row_norm, norm_bounds: of features and label; with method `sketch` the constant column is included.
     """
 
     label: str
@@ -70,7 +73,14 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LeastSquaresPlan:
             f"parameters.ridge: {params.max_rows} rows (max_rows) cannot determine {len(names)} coefficients, because "
             "the design matrix is singular; leave out the ridge, or set it above 0"
         )
-    rows = plan_rows(job, schemas, params, with_constant=True)
+
+    def bounds_of(chosen: LeastSquaresParams) -> RowBounds:
+        if chosen.method == "sketch":
+            return plan_rows(job, schemas, chosen, with_constant=True)
+        return with_constant(plan_rows(job, schemas, chosen))
+
+    params = with_moment_units(job, schemas, params, bounds_of)
+    rows = bounds_of(params)
     if params.sketch_rows is not None and params.sketch_rows < rows.n_columns:
         raise JobError(
             f"parameters.sketch_rows: a sketch of {params.sketch_rows} rows cannot determine {rows.n_columns} columns"

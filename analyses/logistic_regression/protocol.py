@@ -1,8 +1,10 @@
 """Logistic regression on a vertically partitioned table: SLR [SPCA24, appendix B] with its privacy repaired.
 
-Every party holds some columns of the same rows, one of them the label. All rows are shared once. In each step the
-parties draw a Poisson batch that is unknown to the coordinator, multiply locally, add noise that no party knows, and
-open only the noisy gradient of the batch to the coordinator, which updates the weights and sends them back.
+Every party holds some columns of the same rows, one of them the label. Two methods. `moments`, which no paper has,
+releases the second moments of features and label once, under shares, and all weights follow from them. `gradient` is
+the paper's: in each step the parties multiply their shares of a batch that is unknown to the coordinator with the
+public weights, add noise that no party knows, and open only the noisy gradient of the batch to the coordinator, which
+updates the weights and sends them back.
 
     appendix B                                       function
     the clients quantise and share their columns     `LabelledRows.quantise`, `JointComputation.hold_rows`
@@ -12,42 +14,38 @@ open only the noisy gradient of the batch to the coordinator, which updates the 
     each client adds its noise                       `JointComputation.draw`, `JointComputation.noise`
     the server obtains the noisy sums                `JointComputation.open_noisy`, `TaylorGradient.gradient_of`
     the server's step, and the new weights           `Descent.follow`; at the parties `receive_weights`
+    no paper: equation 22 for all weights at once    `party`, `open_noisy_gram`, `fit`
 
-Differences from the paper (docs/analyses/logistic-regression.md): one gradient is opened instead of three sums (the
-paper's three are a choice); rows are rounded toward zero and clipped to public bounds by party; the noise of N - t
-parties suffices; what a coalition sees is bounded by the largest number of batches that a record can enter, not by the
-mean; batch sizes stay hidden; the third order of the Taylor polynomial is a choice.
+Differences from the paper (docs/analyses/logistic-regression.md): one release tells the first-order gradient at all
+weights; with `gradient`, one gradient is opened instead of three sums (the paper's three are a choice); rows are
+rounded within public bounds of each party; the noise of N - t parties suffices; what a coalition sees is
+bounded by the largest number of batches that a record can enter, not by the mean; batch sizes stay hidden; all rows
+take part in every step unless a job asks for batches; the third order of the Taylor polynomial is a choice.
 """
 
-import asyncio
-from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
-from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
-from analyses.job.survival import Survival, every_party_needed
-from analyses.logistic_regression.descent import Descent, on_lattice
+from analyses.job.survival import Survival, every_party_needed, products_opened_once
+from analyses.logistic_regression.gradient_plan import GradientPlan
+from analyses.logistic_regression.gradient_steps import follow_steps, take_part_in_steps
 from analyses.logistic_regression.labelled_rows import LabelledRows
-from analyses.logistic_regression.plan import LogisticRegressionParams, LogisticRegressionPlan, plan
+from analyses.logistic_regression.link import fit
+from analyses.logistic_regression.moments_plan import LabelledMomentsPlan, rounding_of
+from analyses.logistic_regression.parameters import LogisticRegressionParams
+from analyses.logistic_regression.plan import LogisticRegressionPlan, plan
 from analyses.logistic_regression.reference import reference, scaled_rows
-from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.logistic_regression.text import weight_lines
-from analyses.logistic_regression.weights import in_own_units
-from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
+from analyses.logistic_regression.uncertainty import forecast, signal, standard_errors
+from analyses.logistic_regression.weights import in_own_units, labelled_moments, weights_of
+from analyses.pictures import logistic_regression
+from analyses.rows.joint_computation import ROWS_PER_BLOCK, joined
 from analyses.rows.own_rows import report_of
+from analyses.second_moments.noisy_gram import open_noisy_gram, triangle_shape
 from mpc.arithmetic.opening import survivable
-from mpc.errors import PeerViolationError
-from mpc.protocol.computation import Computation
-from mpc.protocol.echo import receive_alike
-from mpc.protocol.hashkey import HashKeys
-from mpc.protocol.operations.noise import NoisySum
-from mpc.protocol.session import COORDINATOR, Session
-from mpc.protocol.shared import SharedArray, concatenate
+from mpc.protocol.session import Session
 
 __all__ = [
     "ANALYSIS",
@@ -62,12 +60,8 @@ __all__ = [
 ]
 
 
-WEIGHTS_STAGE = "weights"
-BATCHES = "batches"
-
-
 async def party(session: Session, plan: LogisticRegressionPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: share my columns, then multiply, add noise and open, batch by batch.
+    """Run a party's part: share noise and rows, multiply, send the noisy share; or, by gradients, `take_part_in_steps`.
 
     Args:
         session: my end of the job.
@@ -80,151 +74,91 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerViolationError: the coordinator sent weights outside the ball, or not the same to all parties.
         PeerError: a member is silent, drops out or violates the protocol.
 
-    Privacy: at most t colluding parties learn nothing but the opened sums and the batches; see `SampledSkellam`.
-    Cost: 9 rounds, then 3 per step (weights, their echo, opening; order 3: 2 more, and where N > 2t + 1 another 2, in
-    which surplus shares reveal whether a party multiplied corrupted shares); per element of the table at most 8 *
-    n_words * (N - t) bytes sent by its owner, per step and compute party 8 * n_words * (N - 2t) per opened entry.
+    Noise is dealt before the rows, so that N - 2t - 1 parties may drop out once all have dealt their rows.
+
+    Privacy: at most t colluding parties learn nothing but the released matrix; see `LabelledMomentsPlan` and
+    `NoisyGram` for what it costs.
+    Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
     """
-    async with joined(session, plan, table) as (c, n_rows, counting):
+    if isinstance(plan, GradientPlan):
+        return await take_part_in_steps(session, plan, table)
+    async with joined(session, plan, table) as (c, n_rows, counting, table):
         mine = None if table is None else LabelledRows(plan, session.me, table, counting)
-        session.progress("table", 0, 1)
-        held = await c.hold_rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK)
-        if c.holds_shares:
-            key = await HashKeys(session, range(1, plan.n_parties + 1), c.exchange.secrets).agree(BATCHES)
-            batches = plan.sampling.samples(key.stream(BATCHES), n_rows)
-            session.progress(OPENING_STAGE, 0, 1)
-            await open_gradients(c, plan, held, batches)
-        session.progress(OPENING_STAGE, 1, 1)
+        total = await c.noise_of(plan.mechanism, triangle_shape(plan))
+        gram = c.gram_sum(plan.n_row_columns)
+        async for x in c.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK):
+            await gram.add(x)
+        total += await gram.triangle()
+        await c.release(total)
     return report_of(mine, n_rows)
 
 
-async def open_gradients(
-    c: JointComputation, plan: LogisticRegressionPlan, held: SharedArray, batches: Iterator[NDArray[np.intp]]
-) -> None:
-    """Open the noisy sums of the batches in order, and prepare the next batch and its noise meanwhile."""
-    session, gradient, n_steps = c.session, plan.gradient, plan.params.iterations
-    shape = (gradient.n_columns, gradient.n_sums)
-    cubes = c.beside("cubes")
-
-    async def prepare() -> tuple[SharedArray, SharedArray, NoisySum]:
-        rows = await session.compute(next, batches)
-        x, y = await session.compute(batch_of, plan, held, rows)
-        noise = await c.draw(plan.mechanism)
-        return x, y, await c.noise(shape, None if noise is None else noise.reshape(shape))
-
-    coming = c.ahead(prepare())
-    weights = np.zeros(gradient.n_columns, dtype=np.int64)
-    for step in range(n_steps):
-        if step > 0:
-            weights = await receive_weights(c, plan)
-        x, y, total = await coming
-        total += await noiseless_sums(cubes, plan, x, y, weights)
-        await c.open_noisy(total)
-        session.progress("iterations", step + 1, n_steps)
-        if step + 1 < n_steps:
-            coming = c.ahead(prepare())
-
-
-def batch_of(
-    plan: LogisticRegressionPlan, held: SharedArray, rows: NDArray[np.intp]
-) -> tuple[SharedArray, SharedArray]:
-    """Return the shared features of some rows, a public constant appended, and their labels."""
-    assert held.share is not None, "a compute party holds a share of every row"
-    chosen, field, place = held.share[:, rows], held.field, plan.label_index
-    features = [chosen[:, :, :place], chosen[:, :, place + 1 :]]
-    if plan.params.intercept and not plan.shares_constant:
-        constant = field.encode(np.full(1, plan.intercept_units))
-        features.append(np.broadcast_to(constant[:, :, None], (field.n_words, len(rows), 1)))
-    x, y = np.concatenate(features, axis=2), np.ascontiguousarray(chosen[:, :, place])
-    return (
-        SharedArray(field, x.shape[1:], held.degree, None, x),
-        SharedArray(field, y.shape[1:], held.degree, None, y),
-    )
-
-
-async def noiseless_sums(
-    c: Computation, plan: LogisticRegressionPlan, x: SharedArray, y: SharedArray, weights: NDArray[np.int64]
-) -> SharedArray:
-    """Return the sums over a batch of x times its factors, degree 2t, for public weights.
-
-    Surplus shares tell here whether a party has multiplied wrong ones, before anything of it is opened.
-    """
-    compute = c.exchange.session.compute
-    products = await compute(lambda: x @ weights)
-    cubes = None
-    if plan.params.order == 3:
-        cubes = await c.multiply(await c.multiply(products, products), products)
-        await c.check_products()
-    return await compute(_sums, plan.gradient, x, y, products, cubes)
-
-
-def _sums(
-    gradient: TaylorGradient, x: SharedArray, y: SharedArray, products: SharedArray, cubes: SharedArray | None
-) -> SharedArray:
-    factors = concatenate([factor.reshape(-1, 1) for factor in gradient.factors(products, y, cubes)], axis=1)
-    return x.T @ factors
-
-
-async def receive_weights(c: JointComputation, plan: LogisticRegressionPlan) -> NDArray[np.int64]:
-    """Return the coordinator's weights, once they are known to be short enough and the same for all parties.
-
-    Raises:
-        PeerViolationError: they are not: the noise was made for other ones.
-    """
-    session, gradient = c.session, plan.gradient
-    receivers = range(1, plan.n_parties + 1)
-    words = await receive_alike(session, COORDINATOR, WEIGHTS_STAGE, (gradient.n_columns,), receivers)
-    weights = words.view(np.int64)
-    if sum(int(w) ** 2 for w in weights) > gradient.squared_weight_bound:
-        what = f"{session.names[COORDINATOR]} sent weights of a larger norm than the plan allows"
-        raise PeerViolationError(COORDINATOR, WEIGHTS_STAGE, what)
-    return weights
-
-
 async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[str, Any]:
-    """Run the coordinator's part: open noisy gradients, update the weights and send them back.
+    """Run the coordinator's part: open the moments and solve, or open noisy gradients and follow them.
 
     Returns:
-        JSON-able: `label`; `columns`, and `weights` of them such that intercept + sum weights * values are the log odds
-        of label 1, values in their own units; `intercept`; `iterations`; `wrong_shares_from`, names of the parties
-        whose corrupted shares were corrected; `privacy`, the report.
+        JSON-able: `method`; `label`; `columns`, and `weights` of them such that intercept + sum weights * values are
+        the log odds of label 1, values in their own units and clipped to `bounds`, pairs of the columns' public bounds;
+        `intercept`; `wrong_shares_from`, names of the parties whose corrupted shares were corrected; `privacy`, the
+        report. Of `gradient` besides `iterations`; of `moments` what `open_and_fit` says.
 
     Raises:
         PeerError: fewer than 2t + 1 parties sent their share.
         InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
-    params, gradient = plan.params, plan.gradient
-    c = JointComputation.of_coordinator(session, plan)
-    descent = Descent(gradient.n_columns, params.optimiser, params.learning_rate, params.weight_norm)
-    shape, wrong = (gradient.n_columns, gradient.n_sums), set[int]()
-    for step in range(params.iterations):
-        if step > 0:
-            lattice = on_lattice(descent.weights, params.weight_units, gradient.squared_weight_bound)
-            words = lattice.view(np.uint64)
-            await asyncio.gather(*(session.send(p, WEIGHTS_STAGE, words) for p in range(1, plan.n_parties + 1)))
-        opened = await c.open_noisy(c.noisy_outline(shape))
-        assert opened is not None, "the coordinator is the receiver"
-        wrong.update(opened.wrong)
-        descent.follow(gradient.gradient_of(opened.values.astype(np.float64)) / plan.expected_batch)
-        session.progress("iterations", step + 1, params.iterations)
-    weights, intercept = in_own_units(plan, descent.weights)
+    found = await (follow_steps(session, plan) if isinstance(plan, GradientPlan) else open_and_fit(session, plan))
+    columns = [column for owner in plan.owners for column in plan.features_of(owner).columns]
     return {
         "analysis": "logistic-regression",
-        "label": params.label,
+        "method": plan.params.method,
+        "label": plan.params.label,
         "columns": list(plan.feature_names),
-        "weights": weights.tolist(),
-        "intercept": intercept,
-        "iterations": params.iterations,
-        "wrong_shares_from": c.names_of(wrong),
+        "bounds": [[column.lower, column.upper] for column in columns],
+        **found,
         "privacy": plan.privacy_report(),
     }
 
 
+async def open_and_fit(session: Session, plan: LabelledMomentsPlan) -> dict[str, Any]:
+    """Open the noisy moments, and return the weights that follow from them.
+
+    Returns:
+        What the result says of this method: `weights` and `intercept`, in the units of the columns, with their
+        `standard_errors` and `intercept_standard_error`, None where there are no weights; `mean_label`, the noisy
+        share of label 1; `log_odds`, their `mean` and `deviation` over the rows; `ridge`, `smallest_eigenvalue`,
+        `noise_level` and `worst_rounding` of second moments, in units of rows of norm 1; `note`, what is to be said
+        about the answer; `wrong_shares_from`.
+    """
+    opened = await open_noisy_gram(session, plan)
+    moments = labelled_moments(plan, opened.matrix)
+    found = fit(moments)
+    weights, intercept = weights_of(plan, found)
+    errors = await session.compute(standard_errors, plan, moments, found)
+    return {
+        "weights": weights.tolist(),
+        "intercept": intercept,
+        "standard_errors": errors and errors[0],
+        "intercept_standard_error": errors and errors[1],
+        "mean_label": found.mean_label,
+        "log_odds": {"mean": found.log_odds_mean, "deviation": found.log_odds_deviation},
+        "ridge": found.ridge,
+        "smallest_eigenvalue": found.smallest_eigenvalue,
+        "noise_level": moments.noise_level,
+        "worst_rounding": rounding_of(plan),
+        "note": found.note,
+        "wrong_shares_from": opened.wrong_shares_from,
+    }
+
+
 def survival(job: Job) -> Survival:
-    """Return that no party may drop out; a few corrupted shares of an opened gradient can be corrected."""
+    """Return that by `moments` a few parties may drop out, and by `gradient` none.
+
+    A few corrupted shares of what is opened can be corrected.
+    """
+    if job.parameters.get("method") != "gradient":
+        return products_opened_once(job)
     n = len(job.compute_parties)
     _, may_lie = survivable(n, 2 * job.t)
     return every_party_needed(job, f"every step needs the noise of all {n}, so none may drop out", may_lie=may_lie)
@@ -239,6 +173,10 @@ ANALYSIS = Analysis(
     survival=survival,
     page="analyses/logistic-regression.md",
     demo="logistic-regression",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
     lines=weight_lines,
+    picture=logistic_regression.picture,
+    matching=("revealed", "secret"),
 )

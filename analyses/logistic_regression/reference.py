@@ -1,4 +1,4 @@
-"""The same where somebody holds all tables: every record in every step, no privacy, no rounding."""
+"""The same where somebody holds all tables: no privacy, no rounding."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from analyses.job.schema import Table
 from analyses.logistic_regression.descent import Descent
+from analyses.logistic_regression.link import LabelledMoments, fit
+from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.plan import LogisticRegressionPlan
-from analyses.logistic_regression.weights import in_own_units
+from analyses.logistic_regression.weights import in_own_units, weights_of
 from analyses.rows.integer_column import nearest_places
 
 
@@ -18,7 +20,8 @@ def scaled_rows(
     """Return the rows as the analysis sees them, before rounding, and the labels. Needs all tables in one place.
 
     Returns:
-        shape (rows, n): scaled by public bounds, clipped, of norm at most 1, the constant last; and shape (rows,).
+        shape (rows, n): scaled by public bounds, clipped, features of norm at most 1 (method `gradient`: with the
+        constant), the constant last; and shape (rows,).
     """
     blocks, labels = [], np.zeros(0)
     for owner, table in zip(plan.owners, tables, strict=True):
@@ -28,24 +31,34 @@ def scaled_rows(
         if table.schema.party == plan.params.label_party:
             nearest, _ = nearest_places(table.values[:, names.index(plan.params.label_column)], 0, 1)
             labels = nearest.astype(np.float64)
-    if plan.params.intercept:
-        blocks.append(np.full((len(labels), 1), float(plan.intercept_units)))
-    return np.hstack(blocks) / plan.params.row_units, labels
+    if plan.constant:
+        blocks.append(np.full((len(labels), 1), float(plan.constant)))
+    return np.hstack(blocks) / plan.params.gamma, labels
 
 
 def reference(tables: Sequence[Table], plan: LogisticRegressionPlan) -> tuple[NDArray[np.float64], float]:
-    """Return weights and intercept in the columns' own units: every record in every step, no privacy, no rounding.
+    """Return weights and intercept in the columns' own units: no privacy, no rounding.
 
-    For tests and comparisons where somebody holds all tables. The same Taylor polynomial, optimiser, ball and divisor.
+    For tests and comparisons where somebody holds all tables. `moments`: from the exact moments of all records,
+    without a ridge. `gradient`: every record in every step; the same Taylor polynomial, optimiser, ball and divisor.
 
     Args:
         tables: of the owners, in the order of the joint table.
         plan: as for the job.
     """
     x, y = scaled_rows(tables, plan)
+    if isinstance(plan, LabelledMomentsPlan):
+        found = fit(exact_moments(x, y))
+        return weights_of(plan, found)
     descent = Descent(x.shape[1], plan.params.optimiser, plan.params.learning_rate, plan.params.weight_norm)
     for _ in range(plan.params.iterations):
         u = x @ descent.weights
         residual = 0.5 - y + u / 4 - (u**3 / 48 if plan.params.order == 3 else 0.0)
         descent.follow(x.T @ residual / plan.params.max_rows)
     return in_own_units(plan, descent.weights)
+
+
+def exact_moments(x: NDArray[np.float64], y: NDArray[np.float64]) -> LabelledMoments:
+    """Return the second moments of rows as `scaled_rows` gives them, and of their labels."""
+    rows = np.column_stack([x[:, :-1], x[:, -1] * (2 * y - 1), x[:, -1]])
+    return LabelledMoments(rows.T @ rows, float(x[0, -1]), 0.0)

@@ -11,7 +11,7 @@ from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import plan_rows
 from analyses.second_moments.noisy_gram import GramPlan
-from analyses.second_moments.noisy_moments import plan_moments
+from analyses.second_moments.noisy_moments import plan_moments, with_moment_units
 from analyses.second_moments.noisy_sketch import MomentParams, SketchPlan
 
 SKETCH_ROWS_PER_RANK = 8
@@ -53,6 +53,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> LowRankPlan:
     check_roster(job)
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, LowRankParams)
+    params = with_moment_units(job, schemas, params, lambda chosen: plan_rows(job, schemas, chosen))
     rows = plan_rows(job, schemas, params)
     if params.rank >= rows.n_columns:
         raise JobError(

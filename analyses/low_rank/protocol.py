@@ -17,14 +17,19 @@ import numpy as np
 from analyses.job.analysis import Analysis
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.low_rank.forecast import forecast
 from analyses.low_rank.plan import LowRankGramPlan, LowRankParams, LowRankPlan, LowRankSketchPlan, plan
 from analyses.low_rank.reference import reference, residual
-from analyses.pca.protocol import leading_components
 from analyses.pca.protocol import party as count_second_moments
 from analyses.pca.text import component_lines
+from analyses.pictures import low_rank
+from analyses.rows.reach import zeros_of
+from analyses.second_moments.forecast import signal
 from analyses.second_moments.noisy_gram import GramPlan
 from analyses.second_moments.noisy_moments import open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
+from analyses.second_moments.rounding import stated_rounding
+from analyses.second_moments.spectrum import leading_components
 from mpc.protocol.session import Session
 
 __all__ = [
@@ -56,10 +61,11 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
 
     Returns:
         JSON-able: `columns`; `method`; `components`, k orthonormal rows over the columns, the V^T for which X V V^T
-        approximates X; `eigenvalues` of the estimate, in units of scaled rows, largest first; `kept`, what the
-        first k have of all positive ones, None where none is above the noise: an estimate from the same release, and
-        as noisy; `noise_level`, below which an eigenvalue means nothing; `n_seen`, how many of the k are above it;
-        `wrong_shares_from`; `privacy`, the report.
+        approximates X; `origin`, per column in its own units the value that is 0 in X; `eigenvalues` of the estimate,
+        in units of scaled rows, largest first; `kept`, what the first k have of all positive ones, None where none is
+        above the noise: an estimate from the same release, and as noisy; `noise_level`, below which an eigenvalue means
+        nothing; `worst_rounding`, how far rounding may have moved one besides; `n_seen`, how many of the k are above
+        it; `wrong_shares_from`; `privacy`, the report.
 
     Raises:
         PeerError: too few parties sent their part.
@@ -74,9 +80,13 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
         "method": plan.params.method,
         "columns": list(plan.column_names),
         "components": components.tolist(),
+        "origin": np.concatenate(
+            [zeros_of(plan.schema_of(owner).columns, plan.params.origin) for owner in plan.owners]
+        ).tolist(),
         "eigenvalues": eigenvalues.tolist(),
         "kept": float(positive[:k].sum() / positive.sum()) if n_seen else None,
         "noise_level": moments.noise_level,
+        "worst_rounding": stated_rounding(plan),
         "n_seen": n_seen,
         "wrong_shares_from": moments.wrong_shares_from,
         "privacy": plan.privacy_report(),
@@ -92,6 +102,11 @@ ANALYSIS = Analysis(
     survival=by_parameter("method"),
     page="analyses/low-rank.md",
     demo="low-rank",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
     lines=component_lines,
+    picture=low_rank.picture,
+    matching=("revealed", "secret"),
+    open_methods=("sketch",),
 )

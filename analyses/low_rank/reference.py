@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from analyses.job.schema import Table
 from analyses.low_rank.plan import LowRankPlan
-from analyses.pca.protocol import leading_components
 from analyses.rows.row_plan import clipped_rows
+from analyses.second_moments.spectrum import leading_components
 
 
 def residual(rows: NDArray[np.float64], components: NDArray[np.float64]) -> float:

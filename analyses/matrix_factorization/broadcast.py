@@ -2,7 +2,7 @@
 
 The model before a round is that round's public input, so the members of the round have all received the same: each
 signs its digest (`mpc.secagg.series`). It names the round, so that the model of another round is refused. At the end
-there is no round any more, so the members tell each other the digest of what they received.
+there is no round any more, so the members tell each other the digest of what they received, and then what they found.
 """
 
 import asyncio
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from analyses.matrix_factorization.model import MAX_VALUE, FactorModel
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
+from mpc.protocol.exchange import send_unless_lost
 from mpc.protocol.session import COORDINATOR, Session
 
 Integers = NDArray[np.int64]
 
 RELEASED_STAGE = "released model"
 ECHO_STAGE = f"{RELEASED_STAGE} echo"
+VERDICT_STAGE = f"{RELEASED_STAGE} verdict"
 
 _NUMBER_BYTES = 8
 _MAX_UNITS = 1 << 20
@@ -35,6 +37,7 @@ class ModelFormat:
         n_rows: of the model: items, or users in the vertical setting.
         rank: p.
         units: lattice points per 1.
+        has_offsets: whether offsets travel; else all of them are 0.
 
     Raises:
         LocalFaultError: values of the lattice do not fit into 32 bits.
@@ -43,6 +46,7 @@ class ModelFormat:
     n_rows: int
     rank: int
     units: int
+    has_offsets: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.units <= _MAX_UNITS:
@@ -51,7 +55,11 @@ class ModelFormat:
     @property
     def n_bytes(self) -> int:
         """Length of a model."""
-        return _NUMBER_BYTES + 4 * self.n_rows * (1 + self.rank)
+        return _NUMBER_BYTES + 4 * self.n_rows * (self.has_offsets + self.rank)
+
+    @property
+    def _n_offsets(self) -> int:
+        return self.n_rows if self.has_offsets else 0
 
     def write(self, number: int, model: FactorModel) -> bytes:
         """Return a model as bytes.
@@ -60,7 +68,7 @@ class ModelFormat:
             number: of the round that starts from it, or of rounds that led to it.
             model: of this shape, on this lattice.
         """
-        values = np.concatenate([model.offsets_q, model.vectors_q.ravel()])
+        values = np.concatenate([model.offsets_q[: self._n_offsets], model.vectors_q.ravel()])
         assert np.abs(values).max() <= MAX_VALUE * self.units
         return number.to_bytes(_NUMBER_BYTES, "little") + values.astype("<i4").tobytes()
 
@@ -75,8 +83,10 @@ class ModelFormat:
         if data[:_NUMBER_BYTES] != number.to_bytes(_NUMBER_BYTES, "little"):
             raise PeerViolationError(COORDINATOR, stage, "broadcast the offsets and vectors of another round")
         values = np.frombuffer(data, dtype="<i4", offset=_NUMBER_BYTES).astype(np.int64)
-        offsets, vectors = values[: self.n_rows], values[self.n_rows :].reshape(self.n_rows, self.rank)
-        model = FactorModel(offsets.copy(), vectors.copy(), self.units)
+        offsets = np.zeros(self.n_rows, dtype=np.int64)
+        offsets[: self._n_offsets] = values[: self._n_offsets]
+        vectors = values[self._n_offsets :].reshape(self.n_rows, self.rank)
+        model = FactorModel(offsets, vectors.copy(), self.units)
         model.check(self.n_rows, self.rank, self.units, COORDINATOR, stage)
         return model
 
@@ -88,7 +98,8 @@ class Released:
     Attributes:
         n_opened: how many rounds were opened, at least 1.
         model: after the last of them.
-        opened: the sum that stage 3 needs, with its noise: of round 0, in the vertical setting of the last round.
+        opened: the sum that stage 3 needs, with its noise: of round 0, in the vertical setting of the last round; empty
+            in the form sgd, whose stage 3 needs none.
         survivors: numbers of the members whose vectors are in that sum.
     """
 
@@ -109,7 +120,8 @@ async def send_released(session: Session, how: ModelFormat, released: Released, 
         try:
             async with asyncio.timeout(stage_s):
                 await session.send(party, RELEASED_STAGE, header)
-                await session.send(party, RELEASED_STAGE, opened)
+                if len(opened):
+                    await session.send(party, RELEASED_STAGE, opened)
                 await session.send(party, RELEASED_STAGE, model)
         except (PeerLostError, PeerSilentError, TimeoutError):
             return
@@ -130,13 +142,15 @@ async def receive_released(session: Session, how: ModelFormat, lengths: Sequence
         PeerViolationError: it is not what a plan can lead to, or another party received something else.
         PeerError: the coordinator is lost or silent.
 
-    Cost: 32 bytes per pair of parties and direction.
+    Cost: 2 rounds, 33 bytes per pair of parties and direction.
     """
     header = await session.receive(COORDINATOR, RELEASED_STAGE, (1 + n_parties,))
     n_opened = int(header[0])
     if not 1 <= n_opened <= len(lengths) or not np.isin(header[1:], (0, 1)).all():
         raise PeerViolationError(COORDINATOR, RELEASED_STAGE, "names rounds or survivors that the plan does not have")
-    opened = await session.receive(COORDINATOR, RELEASED_STAGE, (lengths[n_opened - 1],))
+    opened, length = np.zeros(0, dtype=np.uint64), lengths[n_opened - 1]
+    if length:
+        opened = await session.receive(COORDINATOR, RELEASED_STAGE, (length,))
     model = await session.receive(COORDINATOR, RELEASED_STAGE, (how.n_bytes,), np.uint8)
     received = hashlib.sha256(header.tobytes() + opened.tobytes() + model.tobytes()).digest()
     await _compare(session, received, [party for party in range(1, n_parties + 1) if party != session.me])
@@ -151,20 +165,34 @@ async def receive_released(session: Session, how: ModelFormat, lengths: Sequence
 async def _compare(session: Session, received: bytes, others: Sequence[int]) -> None:
     """Compare digests with all others; whoever dropped out has nothing to compare.
 
+    Whoever finds a difference leaves the job, and what it sent may be lost with it. Therefore all say after that what
+    they found, and nobody leaves before it has heard so from everybody: whoever says it has read our digest.
+
     Raises:
         PeerViolationError: another party received something else, or says so; names the coordinator.
     """
-    mine = np.frombuffer(received, dtype=np.uint8)
+    digests = await _exchanged(session, ECHO_STAGE, received, others, others)
+    differing = [other for other, theirs in digests.items() if not hmac.compare_digest(theirs, received)]
+    verdicts = await _exchanged(session, VERDICT_STAGE, bytes([bool(differing)]), others, list(digests))
+    differing += [other for other, theirs in verdicts.items() if theirs != bytes([False])]
+    if differing:
+        names = session.names
+        what = f"the coordinator sent different offsets or vectors to {names[differing[0]]} and {names[session.me]}"
+        raise PeerViolationError(COORDINATOR, RELEASED_STAGE, what)
 
-    async def with_party(other: int) -> None:
+
+async def _exchanged(
+    session: Session, stage: str, mine: bytes, receivers: Sequence[int], senders: Sequence[int]
+) -> dict[int, bytes]:
+    """Send bytes to the receivers and return the senders', of the same length; without those that dropped out."""
+    message = np.frombuffer(mine, dtype=np.uint8)
+    await asyncio.gather(*(send_unless_lost(session, receiver, stage, message) for receiver in receivers))
+
+    async def of(sender: int) -> bytes | None:
         try:
-            await session.send(other, ECHO_STAGE, mine)
-            theirs = await session.receive(other, ECHO_STAGE, mine.shape, np.uint8)
+            return (await session.receive(sender, stage, message.shape, np.uint8)).tobytes()
         except (PeerLostError, PeerSilentError):
-            return
-        if not hmac.compare_digest(theirs.tobytes(), received):
-            names = session.names
-            what = f"the coordinator sent different offsets or vectors to {names[other]} and {names[session.me]}"
-            raise PeerViolationError(COORDINATOR, RELEASED_STAGE, what)
+            return None
 
-    await asyncio.gather(*(with_party(other) for other in others))
+    answers = await asyncio.gather(*(of(sender) for sender in senders))
+    return {sender: theirs for sender, theirs in zip(senders, answers, strict=True) if theirs is not None}

@@ -6,102 +6,52 @@ that too few survivors leave unopened.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
-
-from analyses.job.job import Finite, Job, JobError, PublicModel, explain
-from analyses.job.plan import Plan, check_roster
+from analyses.job.job import Job, JobError
 from analyses.job.ratings import RatingsSchema
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.matrix_factorization.broadcast import ModelFormat
-from analyses.matrix_factorization.plan import (
-    MAX_RANK,
-    MAX_ROUNDS,
-    FactorParams,
-    FactorPlan,
-    Members,
-    plan_factors,
-    releases_of,
+from analyses.matrix_factorization.jobs.factor_params import (
+    UNITS,
+    FactorJobParams,
+    declared_ratings,
+    members_of,
+    n_items_of,
+    n_users_of,
 )
+from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
+from analyses.matrix_factorization.plan import FactorParams, FactorPlan, plan_factors, releases_of
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule
-from analyses.sums.noise import SumNoise
-from analyses.sums.round import configure, ring_for
-from analyses.sums.session_series import SessionSeries, stages_beside_vectors_of
+from analyses.sums.round import ring_for
+from analyses.sums.session_series import stages_beside_vectors_of
 from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
-from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT, VIEWS
+from dp.cost.views import VIEWS
 from mpc.errors import ProtocolError
-from mpc.protocol.session import Session
-from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.vector.encoding import VectorEncoding
-from mpc.secagg.vector.group import RingGroup
-from mpc.transcript import RoundId
 
 RULE = VectorRule(mean_ridge=10.0)
 """The public constants of all jobs, for ratings about as far apart as 1 to 5."""
 
-UNITS: Mapping[str, str] = {"user": PERSON_AT_PARTY_UNIT, "rating": RATING_UNIT}
-"""The protected units, and their names in budgets and reports."""
 
-
-class FactorJobParams(PublicModel):
-    """Parameters of the analysis.
-
-    Attributes:
-        setting: horizontal: each party holds all ratings of its users. vertical: each party holds all ratings of its
-            items, of the same users.
-        form: statistics: noisy sums of least squares.
-        unit: what is protected: a user in the horizontal setting, a rating in the vertical one, which is the default.
-        rank: p, the length of an item's vector; 0 for offsets only; "auto" takes what the public rule expects to pay.
-        rounds: T: rounds after the first one, or sweeps in the vertical setting. Default: what goes with the rank.
-        centre: mu0, which is taken off every rating. Default: the middle of the bounds.
-        attempts: of each round, with fresh keys, if too few parties answer.
-    """
-
-    setting: Literal["horizontal", "vertical"] = "horizontal"
-    form: Literal["statistics"] = "statistics"
-    unit: Literal["user", "rating"] | None = None
-    rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
-    rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
-    centre: Finite | None = None
-    attempts: Annotated[int, Field(ge=1, le=8)] = 2
-
-
-class FactorJobPlan(Plan):
+class FactorJobPlan(SeriesPlan):
     """What all participants agree on before a matrix factorization.
 
     Attributes:
-        params: validated parameters.
         rank: p.
         rounds: T.
         mu: parameter of the first release; those of the others follow.
     """
 
-    params: FactorJobParams
     rank: int
     rounds: int
     mu: int
-
-    @property
-    def is_vertical(self) -> bool:
-        """Whether parties hold items of the same users."""
-        return self.params.setting == "vertical"
-
-    @property
-    def declared(self) -> tuple[RatingsSchema, ...]:
-        """What each party declares of its ratings, in the order of the members."""
-        return tuple(_ratings_of(schema) for schema in self.schemas)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Of a rating."""
-        return self.declared[0].lower, self.declared[0].upper
 
     @property
     def centre(self) -> float:
@@ -114,7 +64,7 @@ class FactorJobPlan(Plan):
         """The plan of the rounds, which holds their noise."""
         asked = _factor_params(self.params, self.declared)
         filled = replace(asked, rank=self.rank, n_rounds=self.rounds)
-        members = _members(self.job)
+        members = members_of(self.job)
         return FactorPlan(filled, members, releases_of(filled, members, self.mu), self.job.privacy.delta)
 
     @property
@@ -163,7 +113,7 @@ class FactorJobPlan(Plan):
         """The privacy unit that is protected."""
         return UNITS[self.factors.params.unit]
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return what all rounds cost together."""
         plan, job = self.factors, self.job
         deviations = {
@@ -224,7 +174,7 @@ class FactorJobPlan(Plan):
         return VectorEncoding(noise.length, float(most * largest))
 
     @cached_property
-    def _sums(self) -> tuple[tuple[VectorEncoding, SumNoise, RingGroup], ...]:
+    def _sums(self) -> tuple[RoundSum, ...]:
         n = self.n_parties
         made = [(self.encoding(one.number), one.noise) for one in self.sum_noises]
         return tuple((encoding, noise, ring_for(n, encoding, noise)) for encoding, noise in made)
@@ -237,21 +187,9 @@ class FactorJobPlan(Plan):
         """
         assert len(self._sums) == self.n_sums
 
-    def config_of(self, names: Mapping[int, str], round_id: RoundId, identities: Mapping[int, bytes]) -> RoundConfig:
-        """Return the configuration of an attempt, the same for all participants."""
-        encoding, noise, ring = self._sums[round_id.number]
-        members = [(names[i], identities[i]) for i in range(1, self.n_parties + 1)]
-        return configure(round_id, members, _topology(self.job), ring, self.job.analysis, encoding, noise)
-
-    def series(self, session: Session) -> SessionSeries:
-        """Return what all participants agree on before the first round."""
-        return SessionSeries(
-            self.n_parties,
-            self.n_sums,
-            self.params.attempts,
-            lambda round_id, identities: self.config_of(session.names, round_id, identities),
-            max_input_bytes=self.broadcast.n_bytes,
-        )
+    def round_sum(self, number: int) -> RoundSum:
+        """See `SeriesPlan`."""
+        return self._sums[number]
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
@@ -260,14 +198,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
     Raises:
         JobError: names the field of the job that cannot be met.
     """
-    check_roster(job)
-    _check_schemas(job, tuple(schemas))
-    try:
-        params = FactorJobParams.model_validate(job.parameters)
-    except ValidationError as error:
-        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
-    declared = tuple(map(_ratings_of, schemas))
-    _check_declared(params, declared, schemas)
+    params, declared = declared_ratings(job, schemas)
     lower, upper = declared[0].lower, declared[0].upper
     if params.centre is not None and not lower <= params.centre <= upper:
         raise JobError(f"parameters.centre: must lie within the bounds of a rating, {lower:g} to {upper:g}")
@@ -275,7 +206,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
     try:
         found = plan_factors(
             _factor_params(params, declared),
-            _members(job),
+            members_of(job),
             epsilon=target.epsilon,
             delta=target.delta,
             view=target.view,
@@ -295,59 +226,18 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
     return planned
 
 
-def _ratings_of(schema: BlockSchema) -> RatingsSchema:
-    if schema.ratings is None:
-        raise JobError(f'inputs: the table of {schema.party} holds no ratings (kind = "ratings")')
-    return schema.ratings
-
-
-def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
-    if set(job.compute_parties) != {brought.party for brought in job.inputs}:
-        raise JobError("compute: exactly the parties that bring ratings must be the members of the sums")
-    if len(job.inputs) > MAX_COMPLETE_GRAPH_MEMBERS:
-        raise JobError(f"inputs: at most {MAX_COMPLETE_GRAPH_MEMBERS} parties are supported")
-    if tuple(schema.party for schema in schemas) != job.members:
-        raise JobError("the schemas are not those of the members of the job")
-
-
-def _check_declared(params: FactorJobParams, declared: Sequence[RatingsSchema], schemas: Sequence[BlockSchema]) -> None:
-    first, name = declared[0], schemas[0].party
-    for one, schema in zip(declared, schemas, strict=True):
-        if (one.lower, one.upper) != (first.lower, first.upper):
-            raise JobError(f"inputs: {schema.party} and {name} declare different bounds of a rating")
-        if params.setting == "horizontal" and one.items_digest != first.items_digest:
-            raise JobError(
-                f"inputs: {schema.party} and {name} have different lists of items; all must declare the same list in "
-                "the same order"
-            )
-        if params.setting == "vertical" and one.users != first.users:
-            raise JobError(
-                f"inputs: {schema.party} and {name} declare different numbers of users; in the vertical setting all "
-                "hold ratings of the same users"
-            )
-
-
 def _factor_params(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> FactorParams:
     """Return the parameters of the rounds: what the members declare, put together."""
     is_vertical = params.setting == "vertical"
-    n_users = declared[0].users if is_vertical else sum(one.users for one in declared)
+    n_users = n_users_of(params, declared)
     per_user = sum(one.users * one.ratings_per_user for one in declared) // n_users
     return FactorParams(
         setting=params.setting,
         n_users=n_users,
-        n_items=sum(one.items for one in declared) if is_vertical else declared[0].items,
+        n_items=n_items_of(params, declared),
         ratings_per_user=max(1, per_user),
         unit=params.unit or ("rating" if is_vertical else "user"),
         rank=params.rank,
         n_rounds=params.rounds,
         rule=RULE,
     )
-
-
-def _topology(job: Job) -> Topology:
-    return Topology.complete(len(job.compute_parties), job.t)
-
-
-def _members(job: Job) -> Members:
-    topology = _topology(job)
-    return Members(topology.n_members, topology.n_corrupt, topology.fewest_survivors)

@@ -23,6 +23,8 @@ from analyses.matrix_factorization.ratings import Ratings
 
 Integers = NDArray[np.int64]
 
+_WORD_BITS = 63
+
 UNKNOWN_ITEM = "item, unknown and dropped"
 UNKNOWN_USER = "user, unknown and dropped"
 REPEATED = "user and item, repeated and dropped"
@@ -66,8 +68,7 @@ def own_ratings(
         users, names = _numbers(names, n_users)[rows.users], tuple(map(str, range(n_users)))
     is_item, is_user = rows.items != UNKNOWN, users != UNKNOWN
     known = np.flatnonzero(is_item & is_user)
-    _, first = np.unique(users[known] * n_items + rows.items[known], return_index=True)
-    kept = known[first]
+    kept = known[first_of_each(users[known] * n_items + rows.items[known], len(names) * n_items)]
     values = rows.values[kept]
     lower, upper = bounds
     report = LocalReport(
@@ -82,6 +83,29 @@ def own_ratings(
     )
     deviations = np.clip(values, lower, upper) - centre
     return OwnRatings(Ratings.of(users[kept], rows.items[kept], deviations, len(names), n_items), names, report)
+
+
+def first_of_each(pairs: Integers, end: int) -> Integers:
+    """Return the place of the first one of each different number, in ascending order of the numbers.
+
+    Numbers and their places in one word sort in place, which takes a fraction of the time that it takes to sort places.
+
+    Args:
+        pairs: shape (n,), each in 0 .. end - 1.
+        end: at most 2^62.
+    """
+    n_bits = len(pairs).bit_length()
+    if end.bit_length() + n_bits <= _WORD_BITS:
+        words = pairs << n_bits
+        words |= np.arange(len(pairs))
+        words.sort()
+        order, ascending = words & ((1 << n_bits) - 1), words >> n_bits
+    else:
+        order = np.argsort(pairs, kind="stable")
+        ascending = pairs[order]
+    is_first = np.ones(len(pairs), dtype=bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    return np.asarray(order[is_first])
 
 
 def _numbers(names: tuple[str, ...], end: int) -> Integers:

@@ -17,6 +17,7 @@ for then, as they were committed together.
     V returns on a lattice, to all alike                    `ModelFormat`, `receive_released`
     vertical, owner: own items from own noisy sums          `Owner.take_items`
     stage 3, never sent                                     `own_offsets`, `Owner.own_model`
+    form sgd: steps, rounds, stage 3                        `DescentPart`, `DescentHost`
 """
 
 from collections.abc import Sequence
@@ -28,9 +29,11 @@ from numpy.typing import NDArray
 
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
-from analyses.job.schema import LocalReport, Table
+from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import Survival
 from analyses.matrix_factorization.broadcast import Released, receive_released, send_released
+from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan, plan_descent_job
+from analyses.matrix_factorization.descent.descent_parts import DescentHost, DescentPart
 from analyses.matrix_factorization.horizontal import (
     Estimates,
     FactorResult,
@@ -39,7 +42,12 @@ from analyses.matrix_factorization.horizontal import (
     offsets_of,
     own_offsets,
 )
-from analyses.matrix_factorization.job_plan import FactorJobParams, FactorJobPlan, plan
+from analyses.matrix_factorization.job_plan import FactorJobPlan
+from analyses.matrix_factorization.job_plan import plan as plan_of_statistics
+from analyses.matrix_factorization.jobs.answer import answer
+from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, params_of
+from analyses.matrix_factorization.jobs.forecast import forecast, signal
+from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings, own_ratings
 from analyses.matrix_factorization.posterior import Prior
@@ -47,6 +55,7 @@ from analyses.matrix_factorization.reference import reference
 from analyses.matrix_factorization.serving.kept import kept_of_items, kept_of_users
 from analyses.matrix_factorization.text import lines
 from analyses.matrix_factorization.vertical import OpenedRows, Owner, VerticalPrior, first_users, users_of
+from analyses.pictures import matrix_factorization
 from analyses.sums.protocol import STAGES_PER_DEADLINE
 from analyses.sums.protocol import survival as survival_of_a_sum
 from analyses.sums.round import participation
@@ -64,11 +73,23 @@ PRIOR = Prior()
 VERTICAL_PRIOR = VerticalPrior(PRIOR)
 _FIRST_INPUT = b""
 
+AnyPlan = FactorJobPlan | DescentJobPlan
+
+
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> AnyPlan:
+    """Fix everything public, by the form that the job asks for.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    is_descent = params_of(job).form == "sgd"
+    return plan_descent_job(job, schemas) if is_descent else plan_of_statistics(job, schemas)
+
 
 # -- a party -------------------------------------------------------------------------------------------------------
 
 
-def read_table(plan: FactorJobPlan, table: Table) -> OwnRatings:
+def read_table(plan: SeriesPlan, table: Table) -> OwnRatings:
     """Return a party's ratings, mapped by the public rules."""
     assert table.ratings is not None
     assert table.schema.ratings is not None
@@ -82,7 +103,7 @@ def read_table(plan: FactorJobPlan, table: Table) -> OwnRatings:
     )
 
 
-async def party(session: Session, plan: FactorJobPlan, table: Table | None) -> LocalReport:
+async def party(session: Session, plan: AnyPlan, table: Table | None) -> LocalReport:
     """Run a party's part: all rounds, and stage 3 for itself.
 
     Returns:
@@ -98,12 +119,19 @@ async def party(session: Session, plan: FactorJobPlan, table: Table | None) -> L
     assert table is not None  # every member brings one: `plan` has checked it
     session.progress("ratings", 0, 1)
     own = await session.compute(read_table, plan, table)
-    part = VerticalPart(session, plan, own) if plan.is_vertical else HorizontalPart(session, plan, own)
+    part = part_of(session, plan, own)
     await contribute_to_series(session, plan.series(session), part.contribute)
     released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties)
     kept = await session.compute(part.improved_by_own, released)
     assert table.schema.ratings is not None
     return replace(own.report, kept=kept | {"items_digest": table.schema.ratings.items_digest})
+
+
+def part_of(session: Session, plan: AnyPlan, own: OwnRatings) -> "HorizontalPart | VerticalPart | DescentPart":
+    """Return what a party does in the rounds of a plan, and after them."""
+    if isinstance(plan, DescentJobPlan):
+        return DescentPart(session, plan, own)
+    return VerticalPart(session, plan, own) if plan.is_vertical else HorizontalPart(session, plan, own)
 
 
 class HorizontalPart:
@@ -123,7 +151,7 @@ class HorizontalPart:
         plan, number = self._plan, announced.number
         model = _model_before(plan, announced)
         values = await self._session.compute(member_vector, plan.factors, number, model, self._own.ratings, PRIOR)
-        return _within_range(plan, number, values), await self._session.draw(plan.sum_noises[number], seeds)
+        return plan.within_range(number, values), await self._session.draw(plan.sum_noises[number], seeds)
 
     def improved_by_own(self, released: Released) -> dict[str, Any]:
         """Return stage 3: the released model with offsets that my own exact ratings have improved. Never sent."""
@@ -157,7 +185,7 @@ class VerticalPart:
             await session.compute(self._owner.take_items, sweep, sums + noise)
             self._sweep = sweep
         values = await session.compute(self._owner.user_vector)
-        return _within_range(plan, sweep, values), await session.draw(plan.sum_noises[sweep], seeds)
+        return plan.within_range(sweep, values), await session.draw(plan.sum_noises[sweep], seeds)
 
     def improved_by_own(self, released: Released) -> dict[str, Any]:
         """Return stage 3: my items and all users as my own exact ratings have improved them. Never sent."""
@@ -187,16 +215,10 @@ def _model_before(plan: FactorJobPlan, announced: Announcement) -> FactorModel |
     return model
 
 
-def _within_range(plan: FactorJobPlan, number: int, values: Integers) -> Integers:
-    """Clip a party's sum to what its declared users can come to; see `FactorJobPlan.encoding`."""
-    largest = plan.encoding(number).largest_element
-    return np.clip(values, -largest, largest)
-
-
 # -- the coordinator -----------------------------------------------------------------------------------------------
 
 
-async def coordinator(session: Session, plan: FactorJobPlan) -> dict[str, Any]:
+async def coordinator(session: Session, plan: AnyPlan) -> dict[str, Any]:
     """Run the coordinator's part: host the rounds, and say what they come to.
 
     Returns:
@@ -205,7 +227,7 @@ async def coordinator(session: Session, plan: FactorJobPlan) -> dict[str, Any]:
     Raises:
         ProtocolError: the first sum cannot be opened, or a later one for another reason than too few survivors.
     """
-    hosted = _Hosted(session, plan)
+    hosted = DescentHost(session, plan) if isinstance(plan, DescentJobPlan) else FactorHost(session, plan)
     stage_s = plan.job.deadline_s / STAGES_PER_DEADLINE
     await conduct_series(
         session,
@@ -220,7 +242,7 @@ async def coordinator(session: Session, plan: FactorJobPlan) -> dict[str, Any]:
     return answer(plan, released.model, hosted.rounds)
 
 
-class _Hosted:
+class FactorHost:
     """What the coordinator makes of the rounds."""
 
     def __init__(self, session: Session, plan: FactorJobPlan) -> None:
@@ -232,6 +254,7 @@ class _Hosted:
         self._survivors: tuple[int, ...] = ()
 
     async def after_round(self, config: RoundConfig, opened: OpenedSum) -> bytes | None:
+        """Return the public input of the next round; see `mpc.secagg.series.AfterRound`."""
         plan, number = self._plan, config.round_id.number
         self.rounds.append(participation(opened, config))
         kept = await self._session.compute(plan.sum_noises[number].noise.remove_surplus, opened)
@@ -257,35 +280,6 @@ class _Hosted:
         return Released(len(self.rounds), model, self._opened, self._survivors)
 
 
-def answer(plan: FactorJobPlan, model: FactorModel, rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer: the model on its lattice, whose it is, which rounds were paid and opened, the privacy cost.
-
-    All rounds are committed at once, so all of them are paid, also those after the last that was opened.
-
-    Args:
-        plan: of the job.
-        model: of items, or of users in the vertical setting.
-        rounds: who was in each opened round, in order.
-    """
-    declared = plan.declared[0]
-    return {
-        "analysis": plan.job.analysis,
-        "setting": plan.params.setting,
-        "of": "users" if plan.is_vertical else "items",
-        "items_digest": None if plan.is_vertical else declared.items_digest,
-        "offsets": model.offsets_q.tolist(),
-        "vectors": model.vectors_q.tolist(),
-        "units": model.units,
-        "centre": plan.centre,
-        "bounds": list(plan.bounds),
-        "rank": plan.rank,
-        "rounds_paid": list(range(plan.n_sums)),
-        "rounds_opened": list(range(len(rounds))),
-        "rounds": list(rounds),
-        "privacy": plan.privacy_report(),
-    }
-
-
 def survival(job: Job) -> Survival:
     """Return how many parties may drop out of each round, as of any masked sum."""
     return survival_of_a_sum(job, "each round's masked sum")
@@ -300,6 +294,9 @@ ANALYSIS = Analysis(
     survival=survival,
     page="analyses/matrix-factorization.md",
     demo=NAME,
+    forecast=forecast,
+    signal=signal,
     reference=reference,
     lines=lines,
+    picture=matrix_factorization.picture,
 )

@@ -69,12 +69,13 @@ class Ratings:
             raise ValueError("a rating is about a row or a column that does not exist")
         if not np.isfinite(deviations).all():
             raise ValueError("a rating is not a finite number")
-        order = np.lexsort((columns, rows))
-        rows, columns = rows[order], columns[order]
-        if np.any((rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])):
+        pairs = rows * n_columns + columns
+        order = np.argsort(pairs, kind="stable")  # next to nothing where they are in order
+        pairs = pairs[order]
+        if np.any(pairs[1:] == pairs[:-1]):
             raise ValueError("a user has rated an item twice")
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int64)
-        return cls(starts, np.ascontiguousarray(columns), np.ascontiguousarray(deviations[order]), n_columns)
+        return cls(starts, columns[order], deviations[order], n_columns)
 
     @property
     def n_rows(self) -> int:

@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import Table
+from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan
+from analyses.matrix_factorization.descent.descent_parts import first_points, member_of
+from analyses.matrix_factorization.descent.projected_descent import descend
 from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds, member_vector
 from analyses.matrix_factorization.job_plan import FactorJobPlan
+from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import own_ratings
 from analyses.matrix_factorization.posterior import Prior
@@ -18,20 +22,23 @@ from entropy import SystemEntropy
 Integers = NDArray[np.int64]
 
 
-def reference(tables: Sequence[Table], plan: FactorJobPlan) -> FactorModel:
+def reference(tables: Sequence[Table], plan: FactorJobPlan | DescentJobPlan) -> FactorModel:
     """Return the model that exact sums lead to: of items, or of users in the vertical setting. No privacy.
 
-    Estimates weigh the sums as noisy ones of the plan, so that the only difference from a job is the noise.
+    Estimates weigh the sums as noisy ones of the plan, so that the only difference from a job is the noise; and in the
+    form sgd the coins, unless all units are sampled and none has more ratings than count.
 
     Args:
         tables: of all parties, in the order of the members.
         plan: as for the job.
     """
     held = [ratings_in(plan, table) for table in tables]
+    if isinstance(plan, DescentJobPlan):
+        return _descent(plan, held)
     return _vertical(plan, held) if plan.is_vertical else _horizontal(plan, held)
 
 
-def ratings_in(plan: FactorJobPlan, table: Table) -> Ratings:
+def ratings_in(plan: SeriesPlan, table: Table) -> Ratings:
     """Return the ratings of a table, mapped by the public rules."""
     assert table.ratings is not None
     assert table.schema.ratings is not None
@@ -61,3 +68,19 @@ def _vertical(plan: FactorJobPlan, held: Sequence[Ratings]) -> FactorModel:
         total: Integers = np.sum([owner.user_vector() for owner in owners], axis=0, dtype=np.int64)
         users = users_of(plan.factors, OpenedRows.read(plan.factors, 2 * sweep + 1, total), prior)
     return users
+
+
+def _descent(plan: DescentJobPlan, held: Sequence[Ratings]) -> FactorModel:
+    members = [member_of(plan, ratings, SystemEntropy()) for ratings in held]
+
+    def exact(step: int, points: Integers) -> tuple[Integers, int]:
+        parts = [member.contribution(points, no_noise) for member in members]
+        return np.sum(parts, axis=0, dtype=np.int64), len(members)
+
+    points = descend(plan.descent, first_points(plan), exact)
+    return FactorModel(np.zeros(plan.n_rows, dtype=np.int64), points, plan.broadcast.units)
+
+
+def no_noise(length: int) -> Integers:
+    """Return zeros in place of a member's own noise."""
+    return np.zeros(length, dtype=np.int64)

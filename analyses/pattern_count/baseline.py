@@ -1,39 +1,31 @@
 """Baselines of pattern counts and moments. FOR COMPARISON ONLY: one participant has to hold all columns."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.pattern_count.reports import PatternEstimate, PatternReports, PatternTally
 from analyses.rows.slots import placement
-from dp.cost.accounting import Adjacency
-from dp.mechanism.scalar import DiscreteLaplaceNoise
+from dp.draw.noise import sample_discrete_laplace
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
 Integers = NDArray[np.int64]
 
 
-def central_release(values: Integers, *, l1: int, epsilon: float, delta: float, entropy: Entropy) -> Integers:
-    """Return integers with discrete Laplace noise: somebody holds all columns and publishes the answer.
+def central_release(values: Integers, *, l1: int, epsilon: float, entropy: Entropy) -> Integers:
+    """Return integers with discrete Laplace noise of scale l1 / epsilon: somebody holds all columns and publishes.
 
     Args:
         values: any shape.
         l1: how far one added or removed record moves them, in the sum of absolute differences.
-        epsilon: for adding or removing one record.
-        delta: likewise.
+        epsilon: for adding or removing one record, with delta 0.
         entropy: gives the key of the stream.
     """
-    noise = DiscreteLaplaceNoise.calibrate(
-        length=values.size,
-        squared_l2=l1**2,
-        l1=l1,
-        adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        epsilon=epsilon,
-        delta=delta,
-    )
-    return values + noise.draw(entropy).reshape(values.shape)
+    noise = sample_discrete_laplace(entropy, Fraction(l1) / Fraction(epsilon), values.size)
+    return values + noise.reshape(values.shape)
 
 
 def reported_counts(categories: Sequence[Integers], reports: PatternReports, entropy: Entropy) -> PatternEstimate:

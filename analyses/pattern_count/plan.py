@@ -124,7 +124,7 @@ class PatternCountPlan(Plan):
             return (PlannedRelease(self.noise, self.compute_members),)
         return (PlannedRelease(self.reports, self.owners, times=self.reports.n_blocks),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views."""
         delta = self.job.privacy.delta
         if self.params.method == "mpc":
@@ -187,28 +187,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
             f"inputs: the columns have {shown} patterns; at most {MAX_CELLS} can be counted. Use coarser categories"
         )
     try:
-        made = _calibrated(job, tuple(schemas), params, shape)
+        return _calibrated(job, tuple(schemas), params, shape)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except FieldTooSmallError as error:
         raise JobError(f"parameters.max_rows: {error}") from error
-    _check_signal(made)
-    return made
-
-
-def _check_signal(planned: PatternCountPlan) -> None:
-    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
-
-    Raises:
-        JobError: names the epsilon.
-    """
-    by_mpc, max_rows = planned.params.method == "mpc", planned.params.max_rows
-    off = planned.noise.standard_deviation("coordinator") if by_mpc else planned.reports.least_deviation
-    if off > max_rows:
-        raise JobError(
-            f"privacy.epsilon: it is so small that the error of a count is {off:.3g} rows, while max_rows is "
-            f"{max_rows:.3g}; use a larger epsilon" + ("" if by_mpc else ", or use method 'mpc'")
-        )
 
 
 def _calibrated(

@@ -71,21 +71,25 @@ def indicators_of(categories: NDArray[np.int64], n_indicators: int) -> RowsOf:
 
 
 async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> SharedArray:
-    """Return, for each row, all products of one entry of each (1 | columns_j); shape (rows, product of 1 + widths)."""
+    """Return, for each row, all products of one entry of each (1 | columns_j); shape (product of 1 + widths, rows).
+
+    Rows are the last axis, so that everything that is copied and joined lies in long runs of memory.
+    """
     n_rows = columns[0].shape[0]
-    ones = c.public(np.ones((n_rows, 1), dtype=np.int64))
-    products = concatenate([ones, columns[0]], 1)
-    for more in columns[1:]:
-        known, new = products.shape[1], more.shape[1]
-        # The first column of `products` is 1: its products with `more` are free.
-        pairs = await c.multiply(products[:, 1:, None], more[:, None, :])
-        crossed = concatenate([more[:, None, :], pairs], 1)
-        products = concatenate([products[:, :, None], crossed], 2).reshape(n_rows, known * (1 + new))
+    ones = c.public(np.ones((1, n_rows), dtype=np.int64))
+    products = concatenate([ones, columns[0].T])
+    for column in columns[1:]:
+        more = column.T
+        known, new = products.shape[0], more.shape[0]
+        # The first row of `products` is 1: its products with `more` are free.
+        pairs = await c.multiply(products[1:, None], more[None])
+        crossed = concatenate([more[None], pairs])
+        products = concatenate([products[:, None], crossed], 1).reshape(known * (1 + new), n_rows)
     return products
 
 
 def _summed_products(left: SharedArray, right: SharedArray) -> SharedArray:
-    return left.T @ right
+    return left @ right.T
 
 
 def _split_first(array: SharedArray, axis: int) -> tuple[SharedArray, SharedArray]:

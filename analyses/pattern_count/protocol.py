@@ -32,10 +32,13 @@ from analyses.job.analysis import Analysis
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.pattern_count.forecast import forecast, signal
 from analyses.pattern_count.plan import PatternCountParams, PatternCountPlan, plan
 from analyses.pattern_count.products import count_patterns
 from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
+from analyses.pattern_count.text import count_lines
+from analyses.pictures import pattern_count
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.slots import place_rows
 from analyses.rows.surplus import n_surplus
@@ -71,10 +74,10 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
         PeerError: a member is silent, drops out or violates the protocol.
     """
     categories, n_mapped = None, 0
-    if table is not None:
-        column = plan.columns[plan.owners.index(session.me)]
-        categories, n_mapped = await session.compute(column.categories, table)
-    async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting):
+    async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting, table):
+        if table is not None:
+            column = plan.columns[plan.owners.index(session.me)]
+            categories, n_mapped = await session.compute(column.categories, table)
         if categories is not None and counting is not None:
             categories = np.where(counting, categories, NO_CATEGORY)
         if plan.params.method == "mpc":
@@ -90,8 +93,9 @@ async def count_under_shares(
 ) -> None:
     """Share noise and indicators, count, and open.
 
-    `count_patterns` takes a row without any indicator for one of the last category of every party. So the first owner,
-    who knows how many rows do not count, shares their number, and it is subtracted there.
+    `count_patterns` takes a row without any indicator for one of the last category of every party. So the number of
+    rows that do not count is subtracted there: shared by the first owner, who knows it, or, where rows are matched
+    under shares, from the shared bits that say which slots hold rows, and nobody knows it.
     """
     n_cells, first_owner = prod(plan.shape), plan.owners[0]
     noise = await c.shared_noise_of(plan.noise, (n_cells,), bound=plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
@@ -99,6 +103,9 @@ async def count_under_shares(
         mine = np.array([surplus]) if c.me == first_owner else None
         uncounted = await c.input(first_owner, (1,), mine, bound=plan.params.max_rows)
         noise = noise - concatenate([c.public(np.zeros(n_cells - 1, dtype=np.int64)), uncounted])
+    empty = await c.empty_slots()
+    if empty is not None:
+        noise = noise - concatenate([c.public(np.zeros(n_cells - 1, dtype=np.int64)), empty])
     counts = await count_patterns(c, plan.owners, plan.shape, categories, n_rows, plan.params.max_rows)
     await c.release(replace(counts + noise, bound=plan.opened_bound))
 
@@ -107,10 +114,9 @@ async def report(exchange: ShareExchange, plan: PatternCountPlan, categories: ND
     """Report the indicators of my rows, most of them false, from secret places among the slots."""
     session, reports = exchange.session, plan.reports
     slots = await place_rows(exchange, plan.owners, len(categories), reports.n_slots, reports.n_reported)
-    mine = plan.owners.index(session.me)
+    mine, category_of_row = plan.owners.index(session.me), np.append(categories, NO_CATEGORY)  # the last is of EMPTY
     for block in reports.blocks():
-        rows = slots[block.start : block.stop]
-        in_slots = np.where(rows >= 0, categories[rows], -1)
+        in_slots = category_of_row[slots[block.start : block.stop]]
         flips = await session.draw(reports, mine, len(block))
         message = await session.compute(reports.packed, mine, in_slots, flips)
         await session.send(COORDINATOR, OPENING_STAGE, message)
@@ -170,5 +176,11 @@ ANALYSIS = Analysis(
     survival=by_parameter("method"),
     page="analyses/pattern-count.md",
     demo="pattern-count",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
+    lines=count_lines,
+    picture=pattern_count.picture,
+    matching=("revealed", "secret"),
+    open_methods=("randomized-response", "subsampled"),
 )

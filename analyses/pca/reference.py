@@ -11,7 +11,10 @@ from analyses.rows.row_plan import clipped_rows as clipped_rows
 
 
 def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
-    """Return the exact second-moment matrix of the clipped table, shape (columns, columns): no privacy, no rounding.
+    """Return the exact matrix that a PCA decomposes, shape (columns, columns): no privacy, no rounding.
+
+    Of the clipped table: the sum over rows of (x - mean)(x - mean)^T, of x x^T where the job does not centre; with
+    `scale`, of columns divided by their standard deviations, zeros for those that do not vary.
 
     For tests and for comparisons where somebody holds all tables, as in the demo.
 
@@ -20,4 +23,9 @@ def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
         plan: as for the job.
     """
     rows = clipped_rows(tables, plan)
-    return rows.T @ rows
+    if plan.params.center:
+        rows = rows - rows.mean(axis=0)
+    if plan.params.scale:
+        deviations = rows.std(axis=0)
+        rows = np.where(deviations > 0, rows / np.where(deviations > 0, deviations, 1.0), 0.0)
+    return np.asarray(rows.T @ rows, dtype=np.float64)

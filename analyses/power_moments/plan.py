@@ -169,7 +169,7 @@ class MomentsPlan(Plan):
             case _:
                 return (PlannedRelease(self.reports, self.owners, times=DRAWS_OF_REPORTS),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views."""
         delta, method = self.job.privacy.delta, self.params.method
         if method == "mpc":
@@ -281,24 +281,9 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> MomentsPlan:
         raise JobError(f"privacy: {error}") from error
     except FieldTooSmallError as error:
         raise JobError(f"parameters.max_rows, parameters.largest: {error}") from error
-    _check_signal(planned)
     if max(planned.largest) >= MAX_COUNT:
         raise JobError("parameters.largest: must be below 2^53, because larger counts are not exact in float64")
     return planned
-
-
-def _check_signal(planned: MomentsPlan) -> None:
-    """Refuse a budget so small that the noise would exceed any signal. Uses public numbers only.
-
-    Raises:
-        JobError: names the epsilon.
-    """
-    off, most = planned.least_deviation, _moment_bound(planned.largest, planned.params)
-    if off > most:
-        raise JobError(
-            f"privacy.epsilon: it is so small that the error of the moment is {off:.3g}, while the moment of max_rows "
-            f"rows with the largest values is {most:.3g}; use a larger epsilon"
-        )
 
 
 def _calibrated(

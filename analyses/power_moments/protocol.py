@@ -34,6 +34,8 @@ from analyses.job.analysis import Analysis
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
+from analyses.pictures import power_moments
+from analyses.power_moments.forecast import forecast, signal
 from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
 from analyses.power_moments.reference import reference
 from analyses.rows.joint_computation import JointComputation, joined
@@ -71,10 +73,10 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
         PeerError: a member is silent, drops out or violates the protocol.
     """
     values, n_clipped, n_rounded, n_lowered = None, 0, 0, 0
-    if table is not None:
-        mine = plan.owners.index(session.me)
-        values, n_clipped, n_rounded = await session.compute(plan.columns[mine].clipped, table, plan.largest[mine])
-    async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting):
+    async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting, table):
+        if table is not None:
+            mine = plan.owners.index(session.me)
+            values, n_clipped, n_rounded = await session.compute(plan.columns[mine].clipped, table, plan.largest[mine])
         if values is not None and counting is not None:
             values = np.where(counting, values, 0)
         if plan.params.method == "mpc":
@@ -134,7 +136,7 @@ async def release_reports(exchange: ShareExchange, plan: MomentsPlan, values: In
     session, reports, n_slots = exchange.session, plan.reports, plan.params.max_rows
     mine = plan.owners.index(session.me)
     rows = await place_rows(exchange, plan.owners, len(values), n_slots, n_slots)
-    in_slots = np.where(rows >= 0, values[rows], 0)
+    in_slots = np.append(values, 0)[rows]  # the last is of EMPTY
     await _send(session, OPENING_STAGE, in_slots + await session.draw(reports, n_slots))
     flags = await session.receive(COORDINATOR, LARGE_STAGE, (-(-n_slots // 8),), np.uint8)
     is_large = np.unpackbits(flags, count=n_slots).astype(bool)
@@ -233,5 +235,10 @@ ANALYSIS = Analysis(
     survival=by_parameter("method"),
     page="analyses/moments.md",
     demo="moments",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
+    picture=power_moments.picture,
+    matching=("revealed", "secret"),
+    open_methods=("laplace", "sketch", "threshold"),
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.job.schema import Table
+from mpc.protocol.concurrency import run_together
 from mpc.protocol.equality import UnequalValuesError, check_equal
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.hashkey import HashKeys
@@ -45,16 +46,17 @@ async def check_same_rows(
         PeerError: a member is silent, drops out or violates the protocol.
     """
     session, names = exchange.session, exchange.session.names
-    counts: dict[int, int] = {}
-    if table is not None:
-        counts[session.me] = table.n_rows
-        count = np.array([table.n_rows], dtype=np.uint64)
-        parties = [p for p in range(1, exchange.n_parties + 1) if p != session.me]
-        await asyncio.gather(*(session.send(p, "row count", count) for p in parties))
-    if exchange.am_receiver:
-        for owner in owners:
-            if owner != session.me:
-                counts[owner] = int((await session.receive(owner, "row count", (1,)))[0])
+
+    async def compare() -> UnequalValuesError | None:
+        try:
+            digest = await _compared_digest(exchange, owners, table, with_persons)
+            await check_equal(exchange, members, owners, LABEL, digest)
+        except UnequalValuesError as error:
+            return error
+        return None
+
+    # Neither needs the other, and together they take no longer than one of them.
+    counts, difference = await run_together(_count_rows(exchange, owners, table), compare())
 
     def unequal(owner: int) -> UnequalValuesError:
         what = f"the tables of {names[owner]} and {names[owners[0]]} do not hold the same rows in the same order"
@@ -67,17 +69,30 @@ async def check_same_rows(
             )
         return error
 
-    try:
-        digest = await _compared_digest(exchange, owners, table, with_persons)
-        await check_equal(exchange, members, owners, LABEL, digest)
-    except UnequalValuesError as error:
-        raise unequal(error.member) from None
+    if difference is not None:
+        raise unequal(difference.member)
     if not exchange.am_receiver:
-        return counts[session.me]
+        return int(counts[session.me])
     for owner in owners:  # equal, unless an owner sent a number that differs from its own
         if counts[owner] != counts[owners[0]]:
             raise unequal(owner)
-    return counts[owners[0]]
+    return int(counts[owners[0]])
+
+
+async def _count_rows(exchange: ShareExchange, owners: Sequence[int], table: Table | None) -> dict[int, int]:
+    """Tell the compute parties how many rows I have, and return by owner what I know of the others."""
+    session = exchange.session
+    counts: dict[int, int] = {}
+    if table is not None:
+        counts[session.me] = table.n_rows
+        count = np.array([table.n_rows], dtype=np.uint64)
+        parties = [p for p in range(1, exchange.n_parties + 1) if p != session.me]
+        await asyncio.gather(*(session.send(p, "row count", count) for p in parties))
+    if exchange.am_receiver:
+        for owner in owners:
+            if owner != session.me:
+                counts[owner] = int((await session.receive(owner, "row count", (1,)))[0])
+    return counts
 
 
 async def _compared_digest(
@@ -97,7 +112,7 @@ async def _compared_digest(
         persons = await exchange.session.compute(lambda of=table.persons: of.digest)  # type: ignore[misc]
     digest = hashlib.sha256(table.n_rows.to_bytes(8, "big") + table.ids_digest + persons).digest()
     outsiders = set(range(1, exchange.n_parties + 1)) - set(owners)
-    if not outsiders or len(owners) < 2 or not (table.schema.has_ids or with_persons):
+    if not outsiders or len(owners) < 2 or not (table.schema.has_ids or table.is_matched or with_persons):
         return digest
     secrets = await agree_pairwise_secrets(exchange.session, owners, max(owners))  # two owners may have none yet
     key = await HashKeys(exchange.session, owners, secrets).agree(LABEL)

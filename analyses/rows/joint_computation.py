@@ -1,6 +1,6 @@
 """A computation about a joint table, as analyses have it: it begins when all have met, and draws what a plan releases.
 
-async with joined(session, plan, table) as (c, n_rows, counting):
+async with joined(session, plan, table) as (c, n_rows, counting, table):
     total = await c.noise_of(plan.mechanism, shape)
     async for x in c.rows(widths, n_rows, mine, height=ROWS_PER_BLOCK):
         ...
@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.plan import OPENING_STAGE, Plan
+from analyses.job.plan import OPENING_STAGE, Plan, matches_in_secret
 from analyses.job.schema import Table
-from analyses.rows.meeting import meet
+from analyses.rows.meeting import greet, meet
+from analyses.rows.secret_rows import SecretRows
 from analyses.rows.surplus import rows_that_count
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
@@ -71,23 +72,36 @@ class JointComputation(Computation):
         self.session.progress(OPENING_STAGE, 1, 1)
         return opened
 
+    async def empty_slots(self) -> SharedArray | None:
+        """Return how many rows hold nothing, shape (1,), degree t; None where none does, or where owners know which."""
+        return None
+
     def names_of(self, members: Collection[int]) -> list[str]:
         """Return the names of members, in the order of their numbers."""
         return [self.session.names[member] for member in sorted(members)]
 
 
+class SecretlyJoined(SecretRows, JointComputation):
+    """A computation about rows that are matched under shares."""
+
+
 class Joined(NamedTuple):
     """What a party has once all have met.
+
+    Where rows are matched under shares, there is a public number of slots instead of rows, of which nobody knows which
+    hold rows, and each owner goes on with its own table, in its own order (`analyses.rows.secret_rows`).
 
     Attributes:
         c: the computation.
         n_rows: of the joint table; private to the parties.
         counting: which of my rows count, shape (n_rows,); None where all do. Private to the owners.
+        table: my rows of the joint table, in its order; None for a compute party without columns.
     """
 
     c: JointComputation
     n_rows: int
     counting: NDArray[np.bool_] | None
+    table: Table | None
 
 
 @asynccontextmanager
@@ -106,9 +120,14 @@ async def joined(session: Session, plan: Plan, table: Table | None, name: str = 
     Raises:
         DifferentTermsError: a member has computed another plan, or says so.
         UnequalValuesError: the tables do not hold the same rows in the same order.
+        PlacementFailedError: rows are matched under shares, and chance prevents it, with a probability below 2^-40.
         PeerError: a member is silent, drops out or violates the protocol.
     """
-    exchange, n_rows = await meet(session, plan, table)
+    if matches_in_secret(plan.job):
+        async with SecretlyJoined(await greet(session, plan), name) as secretly:
+            yield Joined(secretly, await secretly.match(plan, table), None, table)
+        return
+    exchange, n_rows, table = await meet(session, plan, table)
     counting = await rows_that_count(exchange, plan, table)
     async with JointComputation(exchange, name) as c:
-        yield Joined(c, n_rows, counting)
+        yield Joined(c, n_rows, counting, table)

@@ -35,7 +35,7 @@ class OwnRows(ABC):
 
     def __call__(self, rows: slice) -> NDArray[np.int64]:
         """Return some rows as integers; to be called once for each, as it counts."""
-        integers, outside, clipped = self.quantise(self._table.values[rows])
+        integers, outside, clipped = self.quantise(self._table.block(rows))
         self._outside += outside
         self._clipped_rows += clipped
         if self._counting is not None:

@@ -1,15 +1,15 @@
-"""Quantisation of a table to integer rows of certified norm: scale by public bounds, clip, round toward zero."""
+"""Quantisation of a table to integer rows of certified norm: scale by public bounds, clip, round to the nearest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
+from analyses.rows.reach import Origin, centres
 
 MAX_UNITS = 1 << 40
 """Largest value of gamma / row_norm and of row_norm / gamma, so that squares of rows stay within float64."""
@@ -22,20 +22,16 @@ MAX_ANSWER_PER_UNIT = 2.0**900
 
 _SHRINK = 1.0 - 2.0**-40
 
-Origin = Literal["lower", "middle"]
-"""The value of a column that is mapped to 0: its lower bound, or the middle between its bounds."""
-
-FURTHEST: Mapping[Origin, float] = {"lower": 1.0, "middle": 0.5}
-"""The largest absolute value of a scaled value."""
-
 
 @dataclass(frozen=True)
 class BlockQuantiser:
     """Turns one party's block of each row into integers whose squared norm is at most a public bound.
 
     A value x of a column with bounds [lower, upper] becomes z = (x - lower) / (upper - lower), clipped to [0, 1]; with
-    origin `middle` 1/2 is subtracted. The block (z_1 ... z_n) is divided by `row_norm`, multiplied by gamma, shrunk to
-    norm sqrt(squared_norm_bound) if it is longer, and rounded toward zero. Rounding toward zero costs no sensitivity
+    origin `middle` 1/2 is subtracted, and in a group of k columns, k > 2, 1/k (`analyses.rows.reach`). The block
+    (z_1 ... z_n) is divided by `row_norm`, multiplied by gamma, shrunk to norm sqrt(squared_norm_bound) if it is
+    longer, and rounded to the nearest integers; where these are above the bound, toward zero (`rounded_to_nearest`).
+    Either way a row of integers follows from that row alone and is within the bound, so rounding costs no sensitivity
     (stochastic rounding, as in [SPCA24] algorithm 2, can reach (gamma + sqrt n)^2, above the paper's eq. 13).
 
     Attributes:
@@ -71,8 +67,7 @@ class BlockQuantiser:
         upper = np.array([c.upper for c in self.schema.columns])
         outside = np.count_nonzero((values < lower) | (values > upper), axis=0).astype(np.int64)
         scaled = (np.clip(values, lower, upper) - lower) / (upper - lower)
-        if self.origin == "middle":
-            scaled -= 0.5
+        scaled -= centres(self.schema.columns, self.origin)
         scaled *= self.gamma / self.row_norm
         return scaled, outside, shorten(scaled, self.squared_norm_bound)
 
@@ -87,7 +82,7 @@ class BlockQuantiser:
         # Not "any above": a comparison with NaN is false, and NaN would turn into an integer whose square wraps.
         if self.squared_norm_bound > MAX_SQUARED_NORM or not (squared <= 2.0 * self.squared_norm_bound).all():
             raise ValueError("the norm of rows cannot be bounded in float64 at this scale")
-        return rounded(scaled, self.squared_norm_bound), outside, n_too_long
+        return rounded_to_nearest(scaled, self.squared_norm_bound), outside, n_too_long
 
 
 def shorten(scaled: NDArray[np.float64], squared_norm_bound: int) -> int:
@@ -98,13 +93,13 @@ def shorten(scaled: NDArray[np.float64], squared_norm_bound: int) -> int:
         squared_norm_bound: at least 1.
 
     Returns:
-        how many were too long. Private.
+        how many were too long by more than the rounding of the bound to an integer. Private.
     """
     bound = float(squared_norm_bound)
     squared = np.einsum("ij,ij->i", scaled, scaled)
     too_long = squared > bound * (1 + 2.0**-40)
     scaled[too_long] *= np.sqrt(bound / squared[too_long])[:, None]
-    return int(np.count_nonzero(too_long))
+    return int(np.count_nonzero(squared > (bound + 1.0) * (1 + 2.0**-40)))
 
 
 def rounded(scaled: NDArray[np.float64], squared_norm_bound: int) -> NDArray[np.int64]:

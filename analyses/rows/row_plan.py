@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isqrt, sqrt
 from typing import Annotated, Self
 
@@ -14,7 +15,8 @@ from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
 from analyses.rows.own_rows import OwnRows
-from analyses.rows.quantise import FURTHEST, BlockQuantiser, Origin, check_scale, squared_norm_bound
+from analyses.rows.quantise import BlockQuantiser, check_scale, squared_norm_bound
+from analyses.rows.reach import FURTHEST, Origin, squared_reach
 
 MAX_GAMMA = 1 << 30
 
@@ -23,17 +25,20 @@ class RowParams(JointRowsParams):
     """Parameters of the quantised rows.
 
     Attributes:
-        gamma: integer units per 1 in the quantised table, 2 .. 2^30.
+        gamma: integer units per 1 in the quantised table, 2 .. 2^30. Default: so many that rounding hides in the noise
+            (`analyses.second_moments.rounding`), 4096 for a sketch.
         max_rows: see `JointRowsParams`; it sizes the field or the sketch, nothing else.
-        origin: which value of a column becomes 0: `lower`, its lower bound, or `middle` between its bounds.
+        origin: which value of a column becomes 0: `lower`, its lower bound, or `middle` between its bounds; of k > 2
+            columns that were encoded from one, `middle` is a k-th of the way (`analyses.rows.reach`).
         row_norm: public bound of the Euclidean norm of a row of the joint table after scaling each column to a range of
-            length 1; longer blocks are clipped. Default: the norm of a row furthest from the origin, sqrt(number of
-            columns) with origin `lower` and half of it with `middle`, which clips nothing.
+            length 1; longer blocks are clipped. Default: the norm of a row furthest from the origin, which clips
+            nothing: sqrt(number of columns) with origin `lower` and half of it with `middle`. All columns that were
+            encoded from one count as one with `lower`, and k >= 2 of them as 4 - 4/k with `middle`.
         norm_bounds: party to its share of `row_norm`, same unit; their squares may sum up to at most row_norm^2.
-            Default for all parties: row_norm * sqrt(own columns / all columns).
+            Default for all parties: in proportion to the squared norm of their furthest block.
     """
 
-    gamma: Annotated[int, Field(ge=2, le=MAX_GAMMA)] = 4096
+    gamma: Annotated[int, Field(ge=2, le=MAX_GAMMA)] | None = None
     origin: Origin = "lower"
     row_norm: Annotated[Finite, Field(gt=0)] | None = None
     norm_bounds: dict[str, Annotated[Finite, Field(gt=0)]] = Field(default_factory=dict)
@@ -76,7 +81,7 @@ class RowPlan(Plan):
     """The part of a plan that defines how rows are scaled and quantised.
 
     Attributes:
-        params: validated parameters.
+        params: validated parameters, gamma filled in.
         row_norm: as in the parameters, default filled in.
         squared_norm_bounds: B_q per owner, in the order of `owners`; integers, their sum is at most gamma^2.
         constant: the value of a further, constant column that the last owner appends to its block, in integer units; 0
@@ -101,7 +106,12 @@ class RowPlan(Plan):
     @property
     def unit(self) -> float:
         """The size of one integer unit in units of scaled rows."""
-        return self.row_norm / self.params.gamma
+        return self.row_norm / self.gamma
+
+    @property
+    def gamma(self) -> int:
+        """Integer units per 1."""
+        return units_of(self.params)
 
     def squared_norm_of(self, member: int) -> int:
         """Return the largest squared norm of an owner's block of an integer row, the constant included."""
@@ -120,7 +130,7 @@ class RowPlan(Plan):
     def quantiser_of(self, member: int) -> BlockQuantiser:
         """Return what an owner does to its columns."""
         bound = self.squared_norm_bounds[self.owners.index(member)]
-        return BlockQuantiser(self.schema_of(member), self.params.gamma, self.row_norm, bound, self.params.origin)
+        return BlockQuantiser(self.schema_of(member), self.gamma, self.row_norm, bound, self.params.origin)
 
     def quantise(self, member: int, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Turn some of an owner's rows into integers, the constant appended where it is the owner's.
@@ -139,6 +149,12 @@ class RowPlan(Plan):
         return integers, outside, clipped
 
 
+def units_of(params: RowParams) -> int:
+    """Return gamma, which a plan has filled in."""
+    assert params.gamma is not None, "a plan fills in gamma before it plans rows"
+    return params.gamma
+
+
 def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, with_constant: bool = False) -> RowBounds:
     """Divide the norm of a row among the owners.
 
@@ -147,27 +163,28 @@ def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, wi
     Raises:
         JobError: the norms do not fit, or round every value of a party to zero.
     """
-    widths = {s.party: len(s.columns) for s in schemas}
-    parties = [i.party for i in job.inputs]
-    n_columns = sum(widths[p] for p in parties)
+    by_party = {s.party: s.columns for s in schemas}
+    reaches = {i.party: squared_reach(by_party[i.party], params.origin) for i in job.inputs}
+    n_columns = sum(len(by_party[p]) for p in reaches)
     furthest = FURTHEST[params.origin]
-    row_norm = params.row_norm or furthest * sqrt(n_columns + with_constant)
-    check_scale(params.gamma, row_norm)
-    constant = isqrt(squared_norm_bound(params.gamma, furthest, row_norm)) if with_constant else 0
-    available = params.gamma**2 - constant**2
-    if with_constant and not 0 < constant < params.gamma:
+    row_norm = params.row_norm or sqrt(sum(reaches.values()) + Fraction(furthest) ** 2 * with_constant)
+    gamma = units_of(params)
+    check_scale(gamma, row_norm)
+    constant = isqrt(squared_norm_bound(gamma, furthest, row_norm)) if with_constant else 0
+    available = gamma**2 - constant**2
+    if with_constant and not 0 < constant < gamma:
         raise JobError(
             f"parameters.row_norm: {row_norm:g} leaves no room for other columns beside the constant column, which is "
             f"{furthest:g}; or gamma is so small that the constant would be rounded to zero"
         )
-    bounds = _squared_norm_bounds(params, row_norm, available, {p: widths[p] for p in parties})
+    bounds = _squared_norm_bounds(params, row_norm, available, reaches)
     return RowBounds(n_columns + with_constant, row_norm, bounds, constant)
 
 
 def _squared_norm_bounds(
-    params: RowParams, row_norm: float, available: int, widths: Mapping[str, int]
+    params: RowParams, row_norm: float, available: int, reaches: Mapping[str, Fraction]
 ) -> tuple[int, ...]:
-    parties, gamma = list(widths), params.gamma
+    parties, gamma = list(reaches), units_of(params)
     if params.norm_bounds:
         if set(params.norm_bounds) != set(parties):
             raise JobError(
@@ -175,8 +192,8 @@ def _squared_norm_bounds(
             )
         bounds = [squared_norm_bound(gamma, params.norm_bounds[p], row_norm) for p in parties]
     else:
-        n_columns = sum(widths.values())
-        bounds = [available * widths[p] // n_columns for p in parties]
+        in_all = sum(reaches.values())
+        bounds = [available * reaches[p] // in_all for p in parties]
     if sum(bounds) > available:
         constant = " less the constant column" if available < gamma**2 else ""
         raise JobError(

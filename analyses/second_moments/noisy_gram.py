@@ -52,7 +52,7 @@ class GramPlan(RowPlan):
         """The one release; every compute party adds its noise."""
         return (PlannedRelease(self.mechanism, self.compute_members),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost of the release in both views."""
         return self.mechanism.report(self.job.privacy.delta)
 

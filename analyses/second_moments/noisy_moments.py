@@ -1,15 +1,15 @@
 """Two ways to one estimate of X^T X: counted under shares (`noisy_gram`), or from sketches (`noisy_sketch`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.job import Job, JobError
+from analyses.job.job import Job
 from analyses.job.schema import BlockSchema
-from analyses.rows.row_plan import RowBounds, RowPlan
+from analyses.rows.row_plan import RowBounds
 from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram
 from analyses.second_moments.noisy_sketch import (
     N_PRIMES,
@@ -18,12 +18,23 @@ from analyses.second_moments.noisy_sketch import (
     calibrate_sketch,
     gather_sketches,
 )
+from analyses.second_moments.rounding import LEAST_GAMMA, with_units
 from mpc.protocol.session import Session
 
 MomentPlan = GramPlan | SketchPlan
 
 GramT = TypeVar("GramT", bound=GramPlan)
 SketchT = TypeVar("SketchT", bound=SketchPlan)
+ParamsT = TypeVar("ParamsT", bound=MomentParams)
+
+
+def with_moment_units(
+    job: Job, schemas: Sequence[BlockSchema], params: ParamsT, bounds_of: Callable[[ParamsT], RowBounds]
+) -> ParamsT:
+    """Return parameters with a gamma, as `with_units`; 4096 for a sketch, whose noise is larger by far."""
+    if params.method == "sketch" and params.gamma is None:
+        return params.model_copy(update={"gamma": LEAST_GAMMA})
+    return with_units(job, schemas, params, bounds_of)
 
 
 def plan_moments(
@@ -39,8 +50,7 @@ def plan_moments(
     """Fix noise, and field or sketch, for the method that the job names.
 
     Raises:
-        JobError: names the field of the job that cannot be met; among others, an epsilon with whose noise no answer can
-            be seen even if all rows that max_rows allows were as long as they may be, and alike.
+        JobError: names the field of the job that cannot be met.
     """
     common = {
         "job": job,
@@ -50,32 +60,12 @@ def plan_moments(
         "squared_norm_bounds": rows.squared_norm_bounds,
         "constant": rows.constant,
     }
-    planned: GramT | SketchT
     if params.method == "mpc":
         mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
-        planned = by_gram.model_validate(common | {"n_primes": n_primes, "party_mu": mechanism.party_mu})
-        noise = gram_noise_level(planned)
-    else:
-        s = params.sketch_rows or default_sketch_rows
-        multiplier = calibrate_sketch(job, schemas, rows, params, s).multiplier
-        planned = by_sketch.model_validate(common | {"n_primes": N_PRIMES, "sketch_rows": s, "multiplier": multiplier})
-        matrix = planned.matrix  # its longest column is at least as long as the mean one
-        noise = sketch_noise_level(planned, planned.mechanism.variance(s * matrix.variance) / matrix.variance)
-    check_signal(planned, noise)
-    return planned
-
-
-def check_signal(plan: RowPlan, noise: float) -> None:
-    """Refuse noise whose spectral norm, in squared integer units, exceeds every possible answer.
-
-    Raises:
-        JobError: names the epsilon.
-    """
-    if noise >= plan.params.max_rows * plan.total_squared_norm:
-        raise JobError(
-            f"privacy.epsilon: {plan.job.privacy.epsilon:g} needs more noise than the sum of squares of all "
-            f"{plan.params.max_rows} rows (max_rows), so no answer could be seen in it"
-        )
+        return by_gram.model_validate(common | {"n_primes": n_primes, "party_mu": mechanism.party_mu})
+    s = params.sketch_rows or default_sketch_rows
+    multiplier = calibrate_sketch(job, schemas, rows, params, s).multiplier
+    return by_sketch.model_validate(common | {"n_primes": N_PRIMES, "sketch_rows": s, "multiplier": multiplier})
 
 
 def gram_noise_level(plan: GramPlan) -> float:

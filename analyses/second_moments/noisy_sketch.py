@@ -104,7 +104,7 @@ class SketchPlan(RowPlan):
         """The release of all blocks: a record is in all of them, and every owner adds the noise of its own."""
         return (PlannedRelease(self.mechanism, self.owners),)
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return the cost of all blocks in both views."""
         return self.mechanism.report(self.job.privacy.delta)
 
@@ -179,7 +179,7 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
     over max_rows columns, however many rows there are.
     Cost: 7 rounds; 8 * s * columns bytes per party; s * max_rows entries of G are drawn.
     """
-    exchange, n_rows = await meet(session, plan, table, all_pairs=True)
+    exchange, n_rows, table = await meet(session, plan, table, all_pairs=True)
     if table is None:
         return LocalReport(n_rows, {}, 0)
     counting = await rows_that_count(exchange, plan, table)

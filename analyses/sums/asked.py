@@ -19,6 +19,8 @@ class AskedQuestion(ABC):
     Attributes:
         analysis: its name.
         stage_s: deadline of each stage of a round, seconds.
+        grace_s: once enough members have answered a stage, it is over when for so long nobody else has; None for a
+            third of `stage_s`.
         attempts: of each round, if too few members answer.
         n_rounds: at most so many.
         n_opened: so many were taken.
@@ -27,6 +29,7 @@ class AskedQuestion(ABC):
 
     analysis: str
     stage_s: float
+    grace_s: float | None = None
     attempts: int
     n_rounds: int
     n_opened: int = 0
@@ -82,6 +85,7 @@ class AskedSum(AskedQuestion):
         self._params, self._session, self._identities = params, session, identities
         self._opened: tuple[OpenedSum, RoundConfig] | None = None
         self.analysis, self.stage_s, self.attempts, self.n_rounds = params.analysis, params.stage_s, params.attempts, 1
+        self.grace_s = params.grace_s
         self.config(0, 0)
 
     def config(self, number: int, attempt: int) -> RoundConfig:

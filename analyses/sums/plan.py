@@ -23,11 +23,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from analyses.job.declared_rows import largest_declared
 from analyses.job.job import Finite, Job, JobError, explain
 from analyses.job.plan import Plan, check_roster, rows_per_person
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.quantise import MAX_ANSWER_PER_UNIT
+from analyses.rows.reach import most_nonzero
 from analyses.sums import session_sum
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
@@ -69,7 +71,6 @@ UNITS: Mapping[str, str] = {
 }
 """The privacy units that a job may choose, and their names in budgets and reports."""
 
-
 MAX_UNITS = 1 << 24
 
 _UNITS_TO_MEASURE = 1 << 10
@@ -79,8 +80,8 @@ class TableSumParams(SumFields):
     """Parameters of the three analyses.
 
     Attributes:
-        max_rows: public bound of the rows of each party, which sizes the ring. A party with more clips its totals to
-            what so many rows can come to; its own report says so.
+        max_rows: public bound of each party's rows, by default the most that one declares, where all do. It sizes the
+            ring; a party with more clips its totals to what so many rows can come to, and its own report says so.
         units: integer units per 1 of a scaled value, for sums and means: values are divided by the largest size that
             the public bounds of their column allow, and rounded to whole units. Default, where there is a privacy
             target: so many that rounding errs little beside the noise (`planned_units`).
@@ -200,7 +201,7 @@ class TableSumPlan(Plan):
             ),
         )
 
-    def privacy_report(self) -> dict[str, Any]:
+    def report_of_releases(self) -> dict[str, Any]:
         """Return what the job costs, or that it has no guarantee."""
         noise, job = self.noise, self.job
         if noise is None:
@@ -231,7 +232,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
     check_roster(job)
     _check_schemas(job, tuple(schemas))
     try:
-        params = TableSumParams.model_validate(job.parameters)
+        params = TableSumParams.model_validate(largest_declared(schemas) | job.parameters)
     except ValidationError as error:
         raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
     _check_params(job.analysis, params, schemas, is_noisy=job.target is not None)
@@ -367,7 +368,9 @@ def _row_vectors(analysis: str, params: TableSumParams, schemas: Sequence[BlockS
     if weight is not None:
         largest_weight = math.floor(scales.pop(weight))
     lowest = min(c.lower for schema in schemas for i, c in enumerate(schema.columns) if i != weight)
-    rows = ScaledRows(tuple(scales), params.units, params.row_norm, is_non_negative=lowest >= 0)
+    summed = ([c for i, c in enumerate(schema.columns) if i != weight] for schema in schemas)
+    most = max(most_nonzero(columns) for columns in summed)
+    rows = ScaledRows(tuple(scales), params.units, params.row_norm, is_non_negative=lowest >= 0, most_nonzero=most)
     return rows if analysis == SUM else WeightedRows(rows, weight, largest_weight)
 
 

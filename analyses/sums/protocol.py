@@ -29,12 +29,14 @@ from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import OpeningSurvival, Survival
+from analyses.pictures import sums
 from analyses.rows.surplus import counting_rows, n_surplus, own_key
 from analyses.sums import session_sum
+from analyses.sums.forecast import forecast, signal
 from analyses.sums.plan import TableSumParams, TableSumPlan, plan
 from analyses.sums.reference import reference, value_of
 from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation
-from analyses.sums.row_vectors import BinnedRows, ScaledRows
+from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
 from mpc.protocol.session import Session
 from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
@@ -125,9 +127,10 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
         opened: the outcome of the round, without the excess noise.
         config: of the round.
     """
+    total = opened.integers()
     return (
-        value_of(plan, opened.integers())
-        | errors_of(plan, len(opened.survivors))
+        value_of(plan, total)
+        | errors_of(plan, total, len(opened.survivors))
         | {
             "analysis": plan.job.analysis,
             **participation(opened, config),
@@ -136,17 +139,26 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
     )
 
 
-def errors_of(plan: TableSumPlan, n_survivors: int) -> dict[str, Any]:
-    """Return the stated errors of sums and counts, none for means: of noise and, at worst, of rounding.
+def errors_of(plan: TableSumPlan, total: Integers, n_survivors: int) -> dict[str, Any]:
+    """Return the stated errors: of noise and, of sums, at worst of rounding.
 
-    `standard_errors` are of the noise in each column's sum, or in the counts, 0 in an exact answer. `worst_rounding` is
-    how far rounding may have moved each column's sum, whatever the rows hold (`TableSumPlan.worst_rounding`).
+    `standard_errors` are of the noise in each column's sum or mean, or in the counts, 0 in an exact answer. A mean is
+    the ratio m of a noisy sum to a noisy weight w, whose errors are independent and each s: by the delta method it is
+    off by s sqrt(1 + m^2) / w in scaled units, as long as s is small beside w; without a mean there is none.
+    `standard_error_of_weight` is s. `worst_rounding` is how far rounding may have moved each column's sum, whatever the
+    rows hold (`TableSumPlan.worst_rounding`).
     """
     deviation = 0.0 if plan.noise is None else math.sqrt(plan.noise.variance(n_survivors))
     if isinstance(plan.rows, BinnedRows):
         return {"standard_errors": [deviation] * plan.rows.n_entries}
-    if not isinstance(plan.rows, ScaledRows):
-        return {}
+    if isinstance(plan.rows, WeightedRows):
+        scales, weight = np.array(plan.rows.rows.scales), int(total[-1])
+        of_mean = deviation / weight * np.hypot(scales, total[:-1] / weight * scales) if weight > 0 else None
+        return {
+            "standard_errors": None if of_mean is None else of_mean.tolist(),
+            "standard_error_of_weight": deviation / plan.rows.rows.units,
+        }
+    assert isinstance(plan.rows, ScaledRows)
     unit = np.array(plan.rows.scales) / plan.rows.units
     return {
         "standard_errors": (deviation * unit).tolist(),
@@ -176,6 +188,10 @@ ANALYSIS = Analysis(
     survival=survival,
     page="protocols/secure-aggregation.md",
     demo="sum",
+    forecast=forecast,
+    signal=signal,
     reference=reference,
     may_be_exact=True,
+    own_rows=True,
+    picture=sums.picture,
 )

@@ -33,21 +33,26 @@ def value_of(plan: TableSumPlan, total: Integers) -> dict[str, Any]:
     rows = plan.rows
     if isinstance(rows, BinnedRows):
         return {"edges": list(rows.edges), "counts": [int(count) for count in total]}
-    columns = _column_names(plan)
+    columns = names_of_answer(plan)
     if isinstance(rows, WeightedRows):
         weight = int(total[-1])
         scales = np.array(rows.rows.scales)
         mean = (total[:-1] / weight * scales).tolist() if weight > 0 else None
-        columns = [name for i, name in enumerate(columns) if i != rows.weight_column]
         return {"columns": columns, "mean": mean, "total_weight": weight / rows.rows.units}
     assert isinstance(rows, ScaledRows)
     return {"columns": columns, "sum": (total / rows.units * np.array(rows.scales)).tolist()}
 
 
-def _column_names(plan: TableSumPlan) -> list[str]:
-    """Return one name per column position: the common name, or all names of the columns that are added there."""
+def names_of_answer(plan: TableSumPlan) -> list[str]:
+    """Return the names of what is summed or averaged, by column position, without that of weights.
+
+    It is the common name, or all names of the columns that are added there.
+    """
     names = []
+    weight = plan.rows.weight_column if isinstance(plan.rows, WeightedRows) else None
     for place in range(len(plan.schemas[0].columns)):
+        if place == weight:
+            continue
         found = [schema.columns[place].name for schema in plan.schemas]
         same = len(set(found)) == 1
         names.append(found[0] if same else " + ".join(f"{s.party}.{s.columns[place].name}" for s in plan.schemas))

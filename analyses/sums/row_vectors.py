@@ -83,7 +83,7 @@ class RowVectors(ABC):
         outside = np.zeros(len(lower), dtype=np.int64)
         n_shortened, mapped = 0, Counter[int]()
         for start in range(0, table.n_rows, ROWS_PER_BLOCK):
-            rows = table.values[start : start + ROWS_PER_BLOCK]
+            rows = table.block(slice(start, start + ROWS_PER_BLOCK))
             outside += np.count_nonzero((rows < lower) | (rows > upper), axis=0)
             within = np.clip(rows, lower, upper)
             if counting is not None:
@@ -109,21 +109,27 @@ class ScaledRows(RowVectors):
         units: integer units per scaled 1.
         row_norm: largest Euclidean norm of a scaled row; None for no limit but the scales.
         is_non_negative: whether every party's bounds are.
+        most_nonzero: how many entries of a row differ from 0 at once, by the groups that the parties declare
+            (`analyses.rows.reach.most_nonzero`), the largest of any party; None for all of them.
     """
 
     scales: tuple[float, ...]
     units: int
     row_norm: float | None
     is_non_negative: bool
+    most_nonzero: int | None = None
 
     @property
     def bound(self) -> VectorBound:
         """See `RowVectors`. Rounding brings no row above it (`rounded_to_nearest`), so rounding costs no noise.
 
-        An entry lies within `units`, a whole number, before and so also after it is rounded.
+        An entry lies within `units`, a whole number, before and so also after it is rounded. So a row with m entries
+        other than 0 has the squared norm m units^2 at most, and rows of a party's encoder are never shortened to that.
+        The bound does not rest on them: whatever a row is, `of_rows` shortens it to the bound, in integers.
         """
         span = self.units if self.is_non_negative else 2 * self.units
-        by_entries = len(self.scales) * self.units**2
+        m = len(self.scales) if self.most_nonzero is None else min(self.most_nonzero, len(self.scales))
+        by_entries = m * self.units**2
         by_norm = by_entries if self.row_norm is None else math.floor((Fraction(self.row_norm) * self.units) ** 2)
         return VectorBound((span,) * len(self.scales), min(by_entries, by_norm), self.is_non_negative)
 

@@ -6,8 +6,10 @@ one. With a target, members add noise that keeps exactly the intended variance w
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
@@ -72,6 +74,8 @@ class SumParams(SumFields):
         vanishing: number of members that may drop out, for more than 128 members. With up to 128 it follows from
             `colluding`.
         stage_s: deadline of each of the five stages.
+        grace_s: once enough members have answered a stage, it is over when for so long nobody else has. Default: a
+            third of `stage_s`.
         attempts: number of rounds, each with fresh keys, that are tried if too few members answer.
         privacy: the noise that the answer must have; None for an exact answer.
     """
@@ -89,6 +93,7 @@ class SumParams(SumFields):
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
     stage_s: Annotated[Finite, Field(gt=0, le=3600)] = 30.0
+    grace_s: Annotated[Finite, Field(ge=0, le=3600)] | None = None
     privacy: PrivacyTarget | None = None
 
     @model_validator(mode="after")
@@ -118,9 +123,9 @@ class SumParams(SumFields):
         return self
 
     def canonical_json(self) -> str:
-        """Return the one JSON text; without `values`, `range`, `buckets` where there are none, as earlier versions."""
+        """Return the one JSON text. What later versions added is left out where it is not given, as earlier ones do."""
         tree = self.model_dump(mode="json", by_alias=True)
-        for name in ("values", "range", "buckets"):
+        for name in ("values", "range", "buckets", "grace_s"):
             if tree[name] is None:
                 del tree[name]
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -141,11 +146,17 @@ class SumParams(SumFields):
 
     @property
     def encoding(self) -> VectorEncoding:
-        """The encoding of members' vectors as integers."""
+        """The encoding of members' vectors as integers.
+
+        All elements of a noisy sum have the same noise, so a weight of 1 has as many units in it as the largest entry.
+        """
         if self.tree is not None:
             return self.tree.encoding
         length = len(self.edges) - 1 if self.edges else self.length
-        return VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
+        plain = VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
+        if self.privacy is None or self.largest_weight is None:
+            return plain
+        return replace(plain, weight_units=max(1, plain.largest_entry))
 
     @property
     def tree(self) -> TreeCounts | None:
@@ -163,10 +174,10 @@ class SumParams(SumFields):
     def sensitivities(self) -> dict[View, SumSensitivity]:
         """The sensitivity of the integer sum to one member, in both views.
 
-        A member's weight travels as one more entry: w (x, 1) with 0 <= w <= W has a squared norm of at most
-        W^2 (B + 1). A member whose record cannot be used contributes zeros, which are within every bound. Who took part
-        is public, and does not depend on any record (`analyses.sums.records`), so what is protected is the vector of
-        one that did: against a vector of zeros, or, in the coalition's view, against any other.
+        A member's weight travels as one more entry of u units: w (x, u) with 0 <= w <= W has a squared norm of at most
+        W^2 (B + u^2). A member whose record cannot be used contributes zeros, which are within every bound. Who took
+        part is public, and does not depend on any record (`analyses.sums.records`), so what is protected is the vector
+        of one that did: against a vector of zeros, or, in the coalition's view, against any other.
 
         With `values` K, `analyses.sums.records.contribution` counts at most K numbers of a member, in integers and
         whatever the record holds, at most L = `largest` of them in one bin. So the vector h of a member has entries
@@ -183,7 +194,7 @@ class SumParams(SumFields):
             return {view: counts.sensitivity(view, VECTOR_UNIT) for view in ADJACENCY}
         squared, n_elements = self.encoding.squared_norm_bound, self.encoding.n_elements
         if self.largest_weight is not None:
-            squared = self.largest_weight**2 * (squared + 1)
+            squared = self.largest_weight**2 * (squared + self.encoding.weight_units**2)
         return {
             view: SumSensitivity.of_member(squared, n_elements, adjacency, VECTOR_UNIT)
             for view, adjacency in ADJACENCY.items()
@@ -252,6 +263,8 @@ def check_delta(target: PrivacyTarget | None, n_members: int) -> None:
 def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[str, Any]:
     """Return the answer as JSON data: the values, the survivors, who dropped out when, and the privacy cost.
 
+    `standard_errors` are of the noise, in the units of the values: 0 in an exact answer.
+
     Args:
         params: the question.
         opened: the outcome of the round, which still contains the excess noise.
@@ -262,17 +275,23 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
         opened = noise.remove_surplus(opened)
     integers, encoding = opened.integers(), params.encoding
     total = encoding.decode_sum(integers)
+    variance = 0.0 if noise is None else float(noise.variance(len(opened.survivors)))
+    deviation = math.sqrt(variance)
     result: dict[str, Any] = {"analysis": params.analysis, "record": params.record}
     if params.analysis == MEAN:
-        weight = encoding.total_weight(integers)
-        result |= {"mean": (total / weight).tolist() if weight > 0 else None, "total_weight": weight}
+        weight, units = encoding.total_weight(integers), encoding.weight_units
+        mean = (total / weight).tolist() if weight > 0 else None
+        result |= {"mean": mean, "total_weight": weight, "standard_error_of_weight": deviation / units}
+        if mean is not None:  # by the delta method, as noise in the sum and in the weight are independent
+            result |= {"standard_errors": [deviation / weight * math.hypot(1 / params.units, m / units) for m in mean]}
     elif params.analysis == HISTOGRAM:
-        result |= {"edges": list(params.edges), "counts": [int(count) for count in integers]}
+        counts = [int(count) for count in integers]
+        result |= {"edges": list(params.edges), "counts": counts, "standard_errors": [deviation] * len(counts)}
     elif params.tree is not None:
-        variance = 0.0 if noise is None else float(noise.variance(len(opened.survivors)))
         result |= {"counts": [int(count) for count in integers], "noise_variance": variance}
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
+        result |= {"standard_errors": [deviation / params.units] * len(total)}
     return result | {
         **participation(opened, config),
         "privacy": privacy_report(params, config.topology, len(opened.survivors)),

@@ -2,6 +2,7 @@
 
 python -m bench.analyses                     all of them
 python -m bench.analyses --only clustering   one; the others keep the numbers of their last run
+python -m bench.analyses --part moments      parts of this name alone, likewise
 python -m bench.analyses --render            none; the page anew from what is kept
 python -m bench.analyses --quick             all, on small tables, to see that it runs; writes nothing
 
@@ -12,6 +13,7 @@ fails keeps what it has measured until then, loses nothing of the others, and th
 import argparse
 import importlib
 import json
+import os
 import pkgutil
 import sys
 import time
@@ -39,7 +41,10 @@ def measured() -> dict[str, dict[str, Part]]:
 
 
 def run(part: Part, quick: bool) -> dict[str, Any]:
-    """Measure one part; return what is kept of it: date, machine, seconds, rows and, where it failed, `failure`."""
+    """Measure one part; return what is kept of it: date, machine, load, seconds, rows and, where it failed, `failure`.
+
+    The load is the mean number of processes that wanted a processor in the last minute of the part, ours among them.
+    """
     rows: list[Row] = []
     kept: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "machine": describe_machine()}
     started_s = time.perf_counter()
@@ -48,6 +53,7 @@ def run(part: Part, quick: bool) -> dict[str, Any]:
     except Exception as error:
         traceback.print_exc()
         kept["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    kept["load"] = round(os.getloadavg()[0], 1)
     return {**kept, "seconds": time.perf_counter() - started_s, "rows": [row.as_json() for row in rows]}
 
 
@@ -76,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     analyses = measured()
     parser.add_argument("--only", action="append", choices=analyses, help="may be given several times")
+    parser.add_argument("--part", action="append", help="name of a part, as the page gives it; likewise")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of what is kept")
@@ -86,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only and analysis not in options.only:
             continue
         for part, measure in parts.items():
+            if options.part and part not in options.part:
+                continue
             result = run(measure, options.quick)
             if "failure" in result:
                 failed.append(f"{analysis}, {part}")

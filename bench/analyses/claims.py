@@ -1,7 +1,7 @@
 """The papers' claims about these analyses, and whether they hold at equal true privacy, judged by the measured rows."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.analyses import additive_error, clustering, logistic_regression, pattern_count, pca
@@ -183,9 +183,13 @@ def _exponents(rows: Rows) -> Iterator[Verdict]:
 
 def _logistic(rows: Rows) -> Iterator[Verdict]:
     of_adult = [r for r in rows if r.analysis == "logistic regression" and r.epsilon == 4 and r.central is not None]
-    for way in ("three sums", "one gradient"):
-        found = [(r.private if way == "three sums" else r.mpc) or 0.0 for r in of_adult]
-        pairs = list(zip(of_adult, found, strict=True))
+    ways: dict[str, Callable[[Row], float | None]] = {
+        "three sums": lambda r: r.private,
+        "one gradient": lambda r: r.others.get(logistic_regression.GRADIENT),
+        "ours, by moments": lambda r: r.mpc,
+    }
+    for way, number_of in ways.items():
+        pairs = [(r, ours) for r in of_adult if (ours := number_of(r)) is not None]
         near = [Setting(f"{_short(r)}, DP-SGD", (r.central or 0.0) - 0.03, ours) for r, ours in pairs]
         yield _points(f"[SPCA24] SLR at epsilon 4 is within 3 points of DP-SGD ({way})", near)
         above = [Setting(f"{_short(r)}, local noise", r.others[logistic_regression.LOCAL], ours) for r, ours in pairs]

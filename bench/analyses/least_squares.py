@@ -53,7 +53,7 @@ def score(run: LocalRun, plan: Any, tables: Sequence[Table]) -> float:
 
 
 def central(plan: Any, tables: Sequence[Table], epsilon: float, rng: np.random.Generator) -> float:
-    longest = plan.row_norm**2
+    longest = plan.total_squared_norm * plan.unit**2
     moments = least_squares.scaled_moments(tables, plan) / longest
     noisy, level = central_moment(moments, epsilon=epsilon, delta=plan.job.privacy.delta, rng=rng)
     solution = least_squares.solve_moments(noisy * longest, level * longest, plan)

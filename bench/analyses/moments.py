@@ -12,7 +12,6 @@ from analyses.power_moments import protocol as moments
 from bench.analyses.table import Row
 from bench.datasets.bundled import read
 from bench.utility.moment_runs import (
-    DELTA,
     QUICK_ROWS,
     example_over_services,
     plan_of,
@@ -62,8 +61,7 @@ def in_process(order: int, quick: bool) -> Iterator[Row]:
         power = sum(plans["mpc"].largest) ** order
         values = np.array([int(exact)])
         central = [
-            float(central_release(values, l1=power, epsilon=epsilon, delta=DELTA, entropy=SystemEntropy())[0])
-            for _ in range(RUNS)
+            float(central_release(values, l1=power, epsilon=epsilon, entropy=SystemEntropy())[0]) for _ in range(RUNS)
         ]
         yield Row(
             analysis="moments",
@@ -96,9 +94,11 @@ def over_services(quick: bool) -> Iterator[Row]:
     plan = moments.plan(job, [t.schema for t in tables])
     exact = moments.reference(tables, plan)
     private, mpc = [_error([run.result["moment"]], exact) for run in runs]
-    budget = {"epsilon": job.privacy.epsilon, "delta": job.privacy.delta}
     power, values = sum(plan.largest) ** job.parameters["order"], np.array([int(exact)])
-    central = [float(central_release(values, l1=power, **budget, entropy=SystemEntropy())[0]) for _ in range(RUNS)]
+    central = [
+        float(central_release(values, l1=power, epsilon=job.privacy.epsilon, entropy=SystemEntropy())[0])
+        for _ in range(RUNS)
+    ]
     yield Row(
         analysis="moments",
         dataset="KDD Cup 99, examples/moments.toml",

@@ -45,6 +45,8 @@ def _when(parts: Mapping[str, Any]) -> str:
     for name, part in parts.items():
         machine = part["machine"]
         where = f"{machine['cores']} cores of {machine['cpu']}, {part['date']}"
+        if part.get("load", 0) > machine["cores"] + 1:
+            where += ", busy with other work, so wall times are too long"
         by_place.setdefault(where, []).append(f"{name} {part['seconds']:.0f} s")
     return "; ".join(f"{', '.join(times)} ({where})" for where, times in by_place.items()) + "."
 

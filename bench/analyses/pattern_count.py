@@ -18,7 +18,6 @@ from bench.analyses.table import Row, Spent
 from bench.datasets.bundled import read
 from bench.machine import ONE_THREAD
 from bench.utility.moment_runs import (
-    DELTA,
     QUICK_ROWS,
     example_over_services,
     plan_of,
@@ -74,9 +73,7 @@ def in_process(quick: bool) -> Iterator[Row]:
         runs = {n: [run_in_process(plan, tables) for _ in range(1 if quick else RUNS)] for n, plan in plans.items()}
         error = {n: _error([np.array(run.result["counts"]) for run in of_way], exact) for n, of_way in runs.items()}
         spent = {n: typical([run.spent for run in of_way]) for n, of_way in runs.items()}
-        central = [
-            central_release(exact, l1=1, epsilon=epsilon, delta=DELTA, entropy=SystemEntropy()) for _ in range(RUNS)
-        ]
+        central = [central_release(exact, l1=1, epsilon=epsilon, entropy=SystemEntropy()) for _ in range(RUNS)]
         yield Row(
             analysis="pattern-count",
             dataset=f"Adult (train), {exact.size} patterns",
@@ -107,7 +104,6 @@ def over_services(quick: bool) -> Iterator[Row]:
     tables = tables_of_example(data, job)
     exact = pattern_count.reference(tables, pattern_count.plan(job, [t.schema for t in tables]))
     private, mpc = [_error([np.array(run.result["counts"])], exact) for run in runs]
-    budget = {"epsilon": job.privacy.epsilon, "delta": job.privacy.delta}
     yield Row(
         analysis="pattern-count",
         dataset="KDD Cup 99, examples/pattern-count.toml",
@@ -115,7 +111,7 @@ def over_services(quick: bool) -> Iterator[Row]:
         metric=METRIC,
         private=private,
         mpc=mpc,
-        central=_error([central_release(exact, l1=1, **budget, entropy=SystemEntropy())], exact),
+        central=_error([central_release(exact, l1=1, epsilon=job.privacy.epsilon, entropy=SystemEntropy())], exact),
         non_private=0.0,
         private_spent=spent_by(runs[0]),
         mpc_spent=spent_by(runs[1]),

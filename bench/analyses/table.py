@@ -10,7 +10,7 @@ class Spent:
     """The resources that one job took on this machine.
 
     Attributes:
-        seconds: in one process: wall time of all members, one after another, without the plan. Over services: from the
+        seconds: in one process: processor time of all members, without the plan. Over services: wall time from the
             acceptance of the job to its result.
         sent_bytes: by the party that sends most; the coordinator is none. In one process: the arrays as they are sent.
             Over services: the payload by the party's own report.

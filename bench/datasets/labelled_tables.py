@@ -1,4 +1,4 @@
-"""Adult and NSL-KDD as three parties hold them: categories one-hot, labels with one party, public bounds.
+"""Tables with a label as three parties hold them: categories one-hot, labels with one party, public bounds.
 
 Bounds are constants from what the columns mean; none was computed from the data.
 """
@@ -69,7 +69,7 @@ class LabelledTables:
     Attributes:
         name: of the data set.
         label: "party.column".
-        norm_bounds: party to its share of the row norm, public.
+        norm_bounds: party to its share of the row norm, public; none where a job is to leave it out.
         training, testing: the parties' tables, in the order of the joint table; the label is the last column of its
             party.
     """
@@ -95,8 +95,7 @@ class LabelledTables:
                 "parameters": {
                     "label": self.label,
                     "max_rows": self.training[0].n_rows,
-                    "row_norm": self.row_norm,
-                    "norm_bounds": dict(self.norm_bounds),
+                    **({"row_norm": self.row_norm, "norm_bounds": dict(self.norm_bounds)} if self.norm_bounds else {}),
                     **parameters,
                 },
             }
@@ -124,6 +123,55 @@ def nsl_kdd() -> LabelledTables:
 
     training, testing = split("nsl_kdd_train20pct"), split("nsl_kdd_test")
     return LabelledTables("nsl-kdd", "monitor.is_attack", KDD_NORM_BOUNDS, training, testing)
+
+
+_CALIFORNIA: Mapping[str, Mapping[str, Bounds]] = {
+    "survey": {"longitude": (-125, -114), "latitude": (32, 42), "housing_median_age": (1, 60)},
+    "census": {"total_rooms": (0, 10_000), "total_bedrooms": (0, 2000), "population": (0, 10_000)},
+    "tax": {"households": (0, 2000), "median_income": (0, 15)},
+}
+_EARNINGS: Mapping[str, Mapping[str, Bounds]] = {
+    "registry": {"age": (16, 70)},
+    "school": {"education": (0, 20)},
+    "employer": {},
+}
+_EARNINGS_CATEGORIES: Mapping[str, Sequence[str]] = {
+    "gender": ("female", "male"),
+    "region": ("Midwest", "Northeast", "South", "West"),
+}
+
+
+def california() -> LabelledTables:
+    """Return districts of 1990: is the median house worth more than 200,000 dollars? 8 columns, no norm bounds."""
+    rows = read("california_housing").fill_null(0)
+    label = (rows["median_house_value"] > 200_000).to_numpy()
+    return _halved("california", rows, _CALIFORNIA, {}, {}, ("tax", "is_dear", label))
+
+
+def earnings() -> LabelledTables:
+    """Return workers of 2012: does somebody earn more than 20 dollars an hour? 8 columns, no norm bounds."""
+    rows, by = read("cpssw8"), {"registry": ("gender", "region"), "school": (), "employer": ()}
+    label = (rows["earnings"] > 20).to_numpy()
+    return _halved("earnings", rows, _EARNINGS, by, _EARNINGS_CATEGORIES, ("employer", "earns_over_20", label))
+
+
+def _halved(
+    name: str,
+    rows: pl.DataFrame,
+    numeric: Mapping[str, Mapping[str, Bounds]],
+    categorical: Mapping[str, Sequence[str]],
+    categories: Mapping[str, Sequence[str]],
+    label: tuple[str, str, NDArray[np.bool_]],
+) -> LabelledTables:
+    """Return three quarters of the rows for learning and the others for testing."""
+    order = np.random.default_rng(0).permutation(len(rows))
+    cut = len(rows) * 3 // 4
+    by_party = {party: categorical.get(party, ()) for party in numeric}
+    parts = [
+        _tables(rows[chosen], numeric, by_party, categories, (label[0], label[1], label[2][chosen]))
+        for chosen in (order[:cut], order[cut:])
+    ]
+    return LabelledTables(name, f"{label[0]}.{label[1]}", {}, *parts)
 
 
 def _tables(

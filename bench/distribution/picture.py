@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from analyses.drawing.chart import Picture
+from analyses.drawing.file import write
+from analyses.pictures.distribution import density_of
 from bench.distribution.methods import MASKED, run_job
 from bench.distribution.samples import INCOME, SAMPLES, TAXI, inputs_of, share
-from cli.terminal.plot import plot_distribution
 
 EPSILON = 1.0
 N_BUCKETS = 256
@@ -31,4 +33,7 @@ def draw_pictures(folder: Path) -> None:
             result = run_job(method, values, N_BUCKETS, EPSILON)
             results[way] = {**result, "edges": [upper * edge for edge in result["edges"]]}
         exact = share(inputs_of(values, N_BUCKETS), N_BUCKETS)
-        plot_distribution(results, folder / f"{name}.png", exact=exact.tolist(), quantity=quantity)
+        panels = [
+            density_of(result, title=label, axis=quantity, exact=exact.tolist()) for label, result in results.items()
+        ]
+        write(Picture(tuple(panels)), folder / f"{name}.png")

@@ -6,7 +6,6 @@ probes waited for a processor does not count.
 """
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -16,17 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.machine import processor_s
 from demo.local_deployment import LocalDeployment, LocalTable
 
 PARTIES = ("bank", "hospital", "telco")
 PROBE_INTERVAL_S = 30.0
 SETTLE_S = 10.0
-
-
-def processor_s(pid: int) -> float:
-    """Return the processor seconds that a process has used (proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def children_s() -> float:

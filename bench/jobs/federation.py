@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from analyses.job.job import Job
-from bench.machine import ONE_THREAD, peak_resident_bytes
+from analyst.connection import ClientConfig, connect
+from bench.machine import ONE_THREAD, peak_resident_bytes, processor_s
 from bench.wire import bytes_by_socket, sent_between
-from cli.client import ClientConfig, connect
 from demo.local_deployment import LocalDeployment, LocalTable
 from transport.calls.coordinator_client import CoordinatorClient
 
@@ -74,6 +74,10 @@ class Federation:
         is_counted = wire_before.keys() == wire_after.keys() == set(job.members)
         wire = {n: sent_between(wire_before[n], wire_after[n]) if is_counted else nan for n in job.members}
         return JobRun(seconds, sent, wire, events, json.loads(view.result_json))
+
+    def processor_s(self) -> dict[str, float]:
+        """Return the processor seconds of each service since it started."""
+        return {name: processor_s(process.pid) for name, process in self._deployment.processes.items()}
 
     def peak_resident_bytes(self) -> dict[str, int]:
         """Return the largest resident set of each service since it started."""

@@ -24,11 +24,11 @@ import numpy as np
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyses.job.schema import BlockSchema
 from analyses.pca.protocol import plan
+from analyst.connection import ClientConfig, connect
 from bench.datasets.tables import Tables, synthetic_tables
 from bench.jobs.federation import Federation
 from bench.jobs.gram import DELTA, GAMMA, Blocks, check_result
 from bench.machine import ONE_THREAD, describe_machine
-from cli.client import ClientConfig, connect
 from demo.local_deployment import LocalDeployment
 
 
@@ -61,7 +61,7 @@ def job_of(tables: Tables, compute: Sequence[str]) -> Job:
         compute=tuple(compute),
         deadline_s=60.0,
         privacy=PrivacyTarget(epsilon=1.0, delta=DELTA),
-        parameters={"components": 5, "gamma": GAMMA, "max_rows": 1 << (rows - 1).bit_length()},
+        parameters={"components": 5, "center": False, "gamma": GAMMA, "max_rows": 1 << (rows - 1).bit_length()},
     )
 
 

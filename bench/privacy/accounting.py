@@ -107,10 +107,10 @@ CASES = [
     Case("least-squares", "least-squares", REAL, {"label": "a.x0"}),
     Case("low-rank", "low-rank", REAL, {"rank": 2}),
     Case(
-        "logistic-regression",
+        "logistic-regression by gradients",
         "logistic-regression",
         ((0.0, 1.0), (-1.0, 1.0)),
-        {"label": "a.x0", "iterations": 20, "sampling_rate": 0.05, "weight_norm": 2.0},
+        {"label": "a.x0", "method": "gradient", "iterations": 20, "sampling_rate": 0.05, "weight_norm": 2.0},
     ),
 ]
 

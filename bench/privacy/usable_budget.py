@@ -32,7 +32,8 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "PCA, low-rank, least squares: Gram matrix": {"analysis": "pca", "components": 2},
     "least squares, sketch": {"analysis": "least-squares", "label": "a.x0", "method": "sketch"},
     "logistic regression, 50 steps": {
-        "analysis": "logistic-regression", "label": "a.x0", "iterations": 50, "sampling_rate": 0.05, "weight_norm": 2.0
+        "analysis": "logistic-regression", "label": "a.x0", "method": "gradient",
+        "iterations": 50, "sampling_rate": 0.05, "weight_norm": 2.0,
     },
     "clustering, counted under shares": {"analysis": "clustering", "k": 3, "k_local": 4},
     "pattern count, moments: shares": COUNT,

@@ -1,13 +1,18 @@
 """Masked sums over real gRPC on loopback: a coordinator process, and members in one other process.
 
     python -m bench.sums.secagg --members 10 --elements 100000
-    python -m bench.sums.secagg --members 1000 --elements 100000 --vanish 0.1 --corrupt 0.05 --stage-s 120
+    python -m bench.sums.secagg --members 1000 --elements 100000 --vanish 0.1 --corrupt 0.05 --stage-s 300 \
+        --grace-s 10 --shared-checks
 
 The coordinator is `moiety coordinator serve`; each member has a certificate, a key and a TLS connection of its own, and
 its journal in memory. The time runs from the question to the answer at the analyst, start of the processes excluded.
-Members drop out when their masked vector is due: that stage then takes its whole deadline, so `working_s`
-leaves out the stages in which somebody was waited for in vain. The sum is compared with the exact one, and a wrong one
-is an error.
+Members drop out when their masked vector is due: that stage then ends when nobody has answered for `--grace-s`, so
+`working_s` leaves out the stages in which somebody was waited for in vain. The sum is compared with the exact one, and
+a wrong one is an error.
+
+With `--shared-checks` the members of the process check each signature once for all of them. Each of n real members
+checks up to 2 n signatures on a processor of its own; n members on one processor would check n^2, and the coordinator
+would be measured while it waits for that. What a member takes by itself is measured by `bench.sums.secagg_core`.
 
     python -m bench.sums.secagg --members 10 --peer flower --flower-services
     python -m bench.sums.secagg --members 50 --peer flower
@@ -18,9 +23,9 @@ The first runs Flower's SecAgg+ workflow too, over its own services on loopback,
 
 import argparse
 import asyncio
+import functools
 import json
 import logging
-import os
 import sys
 import tempfile
 import time
@@ -34,19 +39,20 @@ import structlog
 
 from analyses.sums.records import DeclaredRecord, Record
 from analyses.sums.secure_sum import SumParams
-from bench.machine import describe_machine, peak_resident_bytes
+from analyst.connection import ClientConfig, open_coordinator
+from bench.machine import describe_machine, peak_resident_bytes, processor_s
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.flower_secagg import ensure_flower, run_in_memory, run_services
-from cli.client import ClientConfig, open_coordinator
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from device.device import Device
 from device.records import KeptRecord
 from entropy import SystemEntropy
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.journal import MemoryJournal
+from mpc.secagg.member import context as member_context
 from mpc.secagg.messages import MaskedInput
 from mpc.secagg.policy import MemberPolicy
-from mpc.secagg.secret.keys import IdentityKey
+from mpc.secagg.secret.keys import IdentityKey, is_signed_by
 from service.identity import Identity, Role
 from service.tls import load_credentials
 from transport.aggregation_client import AggregationClient, watch_sum
@@ -83,13 +89,14 @@ def values_of(number: int, n_elements: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(number).integers(-LARGEST, LARGEST + 1, n_elements).astype(np.float64)
 
 
-def processor_s(pid: int) -> float:
-    """Return the processor time that a process has used so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def share_checks() -> None:
+    """Let the members of this process check each signature once for all of them."""
+    member_context.is_signed_by = functools.lru_cache(maxsize=None)(is_signed_by)
 
 
-def measure(n_members: int, n_elements: int, vanish: float, corrupt: float, stage_s: float) -> dict[str, Any]:
+def measure(
+    n_members: int, n_elements: int, vanish: float, corrupt: float, stage_s: float, grace_s: float
+) -> dict[str, Any]:
     """Run one sum; `vanish` and `corrupt` are fractions of the members."""
     names = [f"member-{i:04}" for i in range(1, n_members + 1)]
     keys = {name: IdentityKey(SystemEntropy()) for name in names}
@@ -102,6 +109,7 @@ def measure(n_members: int, n_elements: int, vanish: float, corrupt: float, stag
         colluding=int(corrupt * n_members),
         vanishing=int(vanish * n_members),
         stage_s=stage_s,
+        grace_s=grace_s,
     )
     with (
         tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder,
@@ -141,7 +149,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
             tasks.append(asyncio.create_task(device.run()))
         stack.push_async_callback(_end, tasks)
         await asyncio.sleep(1.0 + 0.02 * len(keys))  # all have connected and wait
-        started_s, cpu_before_s = time.monotonic(), processor_s(pid)
+        started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         reports, result = [], None
         async with open_coordinator(ClientConfig.load(deployment.client_config)) as (name, channel):
             async for happening in watch_sum(name, channel, question.canonical_json()):
@@ -153,6 +161,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
                     raise WrongSumError(happening.reason[:500])
         seconds = time.monotonic() - started_s
         coordinator_s, resident = processor_s(pid) - cpu_before_s, peak_resident_bytes(pid)
+        members_s = time.process_time() - members_before_s
     if result is None:
         raise WrongSumError("the coordinator gave no answer")
     numbers = {name: number for number, name in enumerate(keys, start=1)}
@@ -167,6 +176,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
         "working_s": seconds - sum(r.seconds for r in reports if r.missing),
         "stages_s": {r.stage: r.seconds for r in reports},
         "coordinator_cpu_s": coordinator_s,
+        "members_cpu_s": members_s,
         "coordinator_peak_resident_bytes": resident,
         "sent_bytes_by_a_member": max(client.sent_bytes for client in clients.values()),
     }
@@ -215,6 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--peer", choices=("flower",), help="run its SecAgg+ workflow beside")
     parser.add_argument("--flower-services", action="store_true", help="also over Flower's own services")
     parser.add_argument("--stage-s", type=float, default=60.0, help="deadline of each stage")
+    parser.add_argument("--grace-s", type=float, default=10.0, help="how long a stage with its quorum waits for more")
+    parser.add_argument("--shared-checks", action="store_true", help="check each signature once for all members")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args(arguments)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
@@ -224,8 +236,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except PeerUnavailableError as error:
             sys.stderr.write(f"{error}\n")
             sys.exit(UNAVAILABLE)
+    if options.shared_checks:
+        share_checks()
     runs = [
-        measure(options.members, options.elements, options.vanish, options.corrupt, options.stage_s)
+        measure(options.members, options.elements, options.vanish, options.corrupt, options.stage_s, options.grace_s)
         for _ in range(options.repeats)
     ]
     run = sorted(runs, key=lambda run: run["seconds"])[len(runs) // 2]

@@ -33,9 +33,8 @@ from analyses.distribution.survey import AskedQuestion, SurveyQuestion
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import run_locally
-from bench.machine import describe_machine
-from bench.sums.secagg import processor_s
-from cli.client import ClientConfig, open_coordinator
+from analyst.connection import ClientConfig, open_coordinator
+from bench.machine import describe_machine, processor_s
 from coordinator.surveys.questions import Surveys
 from coordinator.surveys.store import SurveyStore
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment

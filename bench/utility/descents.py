@@ -184,7 +184,7 @@ class AllUsers:
     absent: dict[int, list[int]]
     round: int = 0
 
-    def contribution(self, points: Any) -> Any:
+    def contribution(self, points: Any, _noise: Any) -> Any:
         """Return the sum over the members that have not dropped out."""
         self.round += 1
         return self.member.gradient(points, self.absent.get(self.round - 1, []))
@@ -244,13 +244,12 @@ def vertical(
     each = plan if together else replace(plan, members=Members(1, 0, 1))
     owners = [VerticalMember(each, _of_items(train, at), start[at], entropy) for at in places]
     first = first_embeddings(plan, train.n_rows, "U")
-    if together:
-        users = [descend(plan, first, LocalSteps(plan, owners, entropy))] * n_owners
-    else:
-        users = [descend(each, first, LocalSteps(each, [owner], entropy)) for owner in owners]
+    steps_of = [LocalSteps(plan, owners, entropy)] if together else [LocalSteps(each, [one], entropy) for one in owners]
+    found = [descend(one.plan, first, one) for one in steps_of]
+    users, steps_of = (found * n_owners, steps_of * n_owners) if together else (found, steps_of)
     result = np.zeros(len(data.test[2]))
     for k, (owner, u, at) in enumerate(zip(owners, users, places, strict=True)):
-        owner.finish(u)
+        owner.finish(u, steps_of[k].final_noise)
         here = owner_of[data.test[1]] == k
         v = as_floats(plan, owner.items)[np.searchsorted(at, data.test[1][here])]
         result[here] = (as_floats(plan, u)[data.test[0][here]] * v).sum(axis=1)

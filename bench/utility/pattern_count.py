@@ -1,4 +1,4 @@
-"""Pattern counts of a million users: seconds, memory, and how the error grows with the rows.
+"""Pattern counts of a million users: processor seconds, memory, and how the error grows with the rows.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench.utility.pattern_count --format json
 
@@ -73,18 +73,18 @@ def error_slope(repeats: int, powers: Sequence[int] = range(10, 18)) -> tuple[fl
 
 
 def measure(method: str, rows: int, n_categories: int, epsilon: float) -> dict[str, Any]:
-    """Return seconds, memory and error of one method."""
+    """Return processor seconds, memory and error of one method."""
     categories = categories_of(rows, n_categories, seed=0)
     plan, tables = plan_of(categories, n_categories, method, epsilon)
     exact = pattern_count.reference(tables, plan)
     before = peak_resident_bytes("self")
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     if method == "mpc":
         run = run_in_process(plan, tables)
         found, sent = np.array(run.result["counts"]), run.spent.sent_bytes
     else:
         found, sent = reported_counts(categories, plan.reports, SystemEntropy()).counts, None
-    seconds = time.perf_counter() - started_s
+    seconds = time.process_time() - started_s
     return {
         "method": method,
         "seconds": seconds,

@@ -9,7 +9,8 @@ to the view `coordinator`, adjacency add_or_remove_one, as that of central priva
 baseline [SPCA24, algorithm 3] shows the number of rows to everybody: its adjacency is replace_one.
 
 All three get the same rows, scaled and shortened by the public bounds of the job file. All are scored on the exact
-table before any row was shortened: captured variance is ||X V||_F^2 / ||X||_F^2.
+table before any row was shortened: captured variance is ||X V||_F^2 / ||X||_F^2, X centred where the job centres.
+Central privacy noises the mean with the rest, by the same constant column as ours.
 """
 
 import argparse
@@ -26,8 +27,14 @@ from numpy.typing import NDArray
 
 from analyses.job.job import Job, PrivacyTarget
 from analyses.job.schema import Table
-from analyses.pca.baseline import captured_variance, central_components, local_noise_components
+from analyses.pca.baseline import (
+    captured_variance,
+    central_components,
+    local_noise_components,
+    moment_with_constant,
+)
 from analyses.pca.protocol import PcaPlan, clipped_rows, leading_components, plan, reference
+from analyses.pca.spectrum import spectrum
 from bench.datasets.tables import kdd_tables
 from entropy import SystemEntropy
 from mpc.arithmetic.gram import expand_triangle
@@ -37,9 +44,12 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 def quantised_moment(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
-    """Return X^T X of the quantised joint table, shape (n, n): whole numbers below 2^53, so exact in float64."""
+    """Return X^T X of the quantised joint table, shape (n, n): whole numbers, exact in float64 below 2^53.
+
+    Above it they are off by 2^-53 of their size, and noise by far more.
+    """
     blocks = [
-        plan.quantiser_of(owner).quantise(table.values)[0].astype(np.float64)
+        plan.quantise(owner, table.values)[0].astype(np.float64)
         for owner, table in zip(plan.owners, tables, strict=True)
     ]
     rows = np.hstack(blocks)
@@ -50,7 +60,7 @@ def released_components(moment_q: NDArray[np.float64], plan: PcaPlan) -> NDArray
     """Return the components of one release: every party's noise on the quantised moment, shape (k, n)."""
     draws = [plan.mechanism.draw(SystemEntropy()) for _ in range(plan.n_parties)]
     noise = expand_triangle(np.sum(draws, axis=0).astype(np.float64), moment_q.shape[0])
-    return leading_components(moment_q + noise, plan.params.components)[1]
+    return spectrum((moment_q + noise) * plan.unit**2, plan).components
 
 
 def measure(
@@ -60,18 +70,21 @@ def measure(
     schemas = [table.schema for table in tables]
     planned = plan(job, schemas)
     truth = reference(tables, plan(without_norm_bounds(job), schemas))
-    moment_q = quantised_moment(tables, planned)
-    unit_rows = clipped_rows(tables, planned) / planned.row_norm
-    unit_moment = unit_rows.T @ unit_rows
+    longest = planned.unit * planned.total_squared_norm**0.5
+    unit_rows, constant = clipped_rows(tables, planned) / longest, planned.constant * planned.unit / longest
+    unit_moment = moment_with_constant(unit_rows, constant)
     rng = np.random.default_rng(seed)
-    results = []
+    results, gammas = [], []
     for epsilon in epsilons:
         planned = plan(with_privacy(job, epsilon, delta), schemas)
+        moment_q = quantised_moment(tables, planned)  # the units of a plan depend on epsilon
         k, ours, central, local_noise = planned.params.components, [], [], []
         for _ in range(runs):
             ours.append(released_components(moment_q, planned))
-            central.append(central_components(unit_moment, k, epsilon=epsilon, delta=delta, rng=rng))
-            local_noise.append(local_noise_components(unit_rows, k, epsilon=epsilon, delta=delta, rng=rng))
+            target = {"epsilon": epsilon, "delta": delta}
+            central.append(central_components(unit_moment, k, **target, rng=rng, constant=constant))
+            local_noise.append(local_noise_components(unit_rows, k, **target, rng=rng, center=constant > 0))
+        gammas.append(planned.gamma)
         captured = {
             name: [captured_variance(truth, components) for components in drawn]
             for name, drawn in (("ours", ours), ("central", central), ("local_noise", local_noise))
@@ -83,7 +96,7 @@ def measure(
     return {
         "bench": "pca_utility",
         "components": planned.params.components,
-        "gamma": planned.params.gamma,
+        "gamma": ", ".join(map(str, sorted(set(gammas)))),
         "row_norm": planned.row_norm,
         "delta": delta,
         "runs": runs,

@@ -29,7 +29,15 @@ ORDERS: dict[str, dict[str, Any]] = {
 def step_seconds(data: LabelledTables, runs: int, steps: int = STEPS, **parameters: Any) -> list[float]:
     """Return the mean seconds of a step in each of some jobs."""
     rate = BATCH / data.training[0].n_rows
-    job = {"epsilon": 8.0, "delta": 1e-6, "sampling_rate": rate, "iterations": steps, **LEARNING, **parameters}
+    job = {
+        "epsilon": 8.0,
+        "delta": 1e-6,
+        "method": "gradient",
+        "sampling_rate": rate,
+        "iterations": steps,
+        **LEARNING,
+        **parameters,
+    }
     found = []
     for _ in range(runs):
         events = asyncio.run(run_over_services(data, job)).events

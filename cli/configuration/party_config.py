@@ -11,6 +11,7 @@ from cli.terminal.output import ExitCode, fail
 
 if TYPE_CHECKING:
     from party.config import PartyConfig
+    from party.ledger.balance import Balance
     from party.ledger.ledger import Ledger
 
 Config = Annotated[
@@ -47,6 +48,7 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         fail(
             f"{config.name} has no ledger yet: restore it if it was lost; moiety budget init begins a new party's",
             ExitCode.NOT_FOUND,
+            code="ledger-missing",
         )
     ledger = open_ledger(
         config.name, path=config.ledger_path, url=url, counter=config.counter_path, holder="command", adopt=adopt
@@ -57,12 +59,15 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         ledger.close()
 
 
-def begin_ledger(config: "PartyConfig") -> bool:
-    """Begin a ledger with the first budgets of the configuration; return False, and change nothing, where there is one.
+def begin_ledger(config: "PartyConfig") -> "list[Balance] | None":
+    """Begin a ledger with the first budgets of the configuration, and return them.
+
+    Returns:
+        None, and nothing is changed, where there is a ledger already.
 
     Raises:
         SettingsError, LedgerError: as `opened_ledger`.
     """
     budgets = {table.name: table.first_budget.as_budget() for table in config.tables if table.first_budget is not None}
     with opened_ledger(config, may_be_new=True) as ledger:
-        return ledger.begin(budgets)
+        return ledger.balances() if ledger.begin(budgets) else None

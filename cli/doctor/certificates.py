@@ -9,11 +9,11 @@ from pathlib import Path
 
 from cryptography import x509
 
-from cli.doctor.check import Check, failed, passed, warning
 from cli.doctor.member import Member
 from service.certificate_rules import check_authority, check_member
 from service.errors import ServiceError
 from service.identity import SERVING_ROLES, Identity, Role, identity_of
+from service.reach.check import Check, failed, passed, warning
 from service.tls import (
     EXPIRY_WARNING_DAYS,
     CredentialsError,
@@ -25,13 +25,15 @@ from service.tls import (
     days_left,
     parse_certificate,
     read_pem,
+    read_revoked,
 )
+from service.trust.revocation import LIST_WARNING_DAYS
 
 REQUEST = "`moiety pki request`, then `moiety pki sign`"
 
 
 def check_certificates(member: Member, now: datetime.datetime | None = None) -> list[Check]:
-    """Check authority, certificate, chain, identity and key.
+    """Check authority, certificate, chain, identity, revocation list and key.
 
     Args:
         member: whose.
@@ -52,6 +54,8 @@ def check_certificates(member: Member, now: datetime.datetime | None = None) -> 
         )
     if own is not None:
         checks.append(_identity(member, own))
+    if member.revoked is not None and trusted is not None:
+        checks.append(_revoked(member, member.revoked, trusted, own, moment))
     return [*checks, *_key(member, own)]
 
 
@@ -82,7 +86,9 @@ def _authority(member: Member, moment: datetime.datetime) -> tuple[x509.Certific
 
 def _certificate(member: Member, moment: datetime.datetime) -> tuple[x509.Certificate | None, list[Check]]:
     path = member.certificate
-    fix = f"Let the authority sign a new request ({REQUEST}), put the certificate at {path}, and restart the service."
+    fix = (
+        f"Let the authority sign a new request ({REQUEST}), put the certificate at {path}, and send the service SIGHUP."
+    )
     own, checks = _read("certificate", path, "the certificate", fix)
     if own is not None:
         serves = member.role in SERVING_ROLES
@@ -125,6 +131,23 @@ def _identity(member: Member, own: x509.Certificate) -> Check:
     if not is_right:
         return failed("identity", f"{path} is the certificate of {found}, and the configuration is for {expected}", fix)
     return passed("identity", f"the certificate states {found}, as configured")
+
+
+def _revoked(
+    member: Member, path: Path, trusted: x509.Certificate, own: x509.Certificate | None, moment: datetime.datetime
+) -> Check:
+    name = "revocation list"
+    fix = f"Ask the federation's authority for its present list (`moiety pki revoke`) and put it at {path}."
+    try:
+        known = read_revoked(path, trusted, moment)
+    except CredentialsError as error:
+        return failed(name, str(error), fix)
+    if own is not None and own.serial_number in known.serials:
+        what = f"{member.certificate} is revoked, says {path}"
+        return failed(name, what, f"Ask the authority for a new certificate ({REQUEST}).")
+    days = days_left(known.not_valid_after, moment)
+    found = f"{path} revokes {len(known.serials)} certificates and is valid for {days} more days"
+    return warning(name, found, fix) if days < LIST_WARNING_DAYS else passed(name, found)
 
 
 def _key(member: Member, own: x509.Certificate | None) -> list[Check]:

@@ -3,6 +3,7 @@
 import codecs
 import csv
 import gzip
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from party.tables.csv_file import CsvFile
-from party.tables.source import SourceError
+from party.tables.sources.csv_file import SEPARATORS, CsvFile
+from party.tables.sources.source import SourceError
 
 _SAMPLE_BYTES = 1 << 20
 
@@ -42,8 +43,35 @@ class Kind(Enum):
     TEXT = Wording(
         "values", "values that are not numbers", "Write plain numbers with a point, without units or separators."
     )
+    COMMA = Wording(
+        "values",
+        "numbers with a comma before their fraction",
+        "Declare decimal_comma = true in its [tables.source], or write a point.",
+    )
     NAN = Wording("values", "values that are no finite number", "Fill them in, or leave these rows out at every party.")
+    GAP = Wording(
+        "gaps",
+        "gaps that the column's section refuses",
+        'Declare what a gap becomes: missing = "column" or a public constant, missing = { value = ... }.',
+    )
+    OTHER = Wording(
+        "kinds",
+        "values that are not of the kind that the column's section declares",
+        "Correct them or the section, or declare what becomes of them: `others`.",
+    )
     NO_ID = Wording("ids", "rows without an id or a name", "Give every row what identifies it.")
+    UNIDENTIFIED = Wording(
+        "ids",
+        "rows that lack what identifies them",
+        'Give every row an id, or declare what becomes of such rows: missing = "leave out" in its [tables.matching].',
+    )
+    SAME_ID = Wording(
+        "ids",
+        "rows whose id an earlier row has already",
+        "Is that one person with several rows? Then declare in its [tables.matching] what they become: duplicates = "
+        '"first", "last", "mean", "sum", "max" or "min". Do two persons share an id? Then add a column that tells them '
+        "apart.",
+    )
     REPEATED = Wording("ids", "ids that an earlier row has already", "Let every id stand in one row only.")
 
 
@@ -77,38 +105,41 @@ class Faults:
         self.by_kind.setdefault(kind, []).append(Place(line, column, value))
 
 
-def guess_form(path: Path) -> Form:
-    """Guess encoding and separator of a file, and read its first line as services do.
+def guess_form(source: CsvFile) -> Form:
+    """Read the first line of a file as services do, and say whether it is as its source declares; guess what it is.
 
     Raises:
         OSError: it cannot be read, or is not whole.
         EOFError: likewise, where it is compressed.
     """
-    encoding, bad_line = _encoding(path)
+    encoding, bad_line = _encoding(source.path) if source.is_utf_8 else (source.encoding, 0)
     if encoding == "UTF-16":
-        return Form("UTF-16 text, as spreadsheets save it", [], "Save it as UTF-8.")
+        fix = 'Save it as UTF-8, or declare encoding = "utf-16" in its [tables.source].'
+        return Form("UTF-16 text, as spreadsheets save it", [], fix)
     try:
-        names = CsvFile(path=path).column_names()
+        names = source.column_names()
     except SourceError as error:
-        separator = _separator(path)
-        return Form(f"{encoding} text, {separator} between the columns; {error}", [], _form_fix(separator))
+        separator = _separator(source)
+        return Form(f"{encoding} text, {separator} between the columns; {error}", [], _form_fix(separator, source))
     if bad_line:
         return Form(
             f"line {bad_line} has bytes that are not UTF-8; it seems to be Latin-1 or Windows-1252",
             [],
-            "Save it as UTF-8.",
+            'Save it as UTF-8, or declare encoding = "cp1252" in its [tables.source].',
         )
-    return Form(f"{encoding} text, commas between {len(names)} columns", names)
+    between = SEPARATORS.get(source.delimiter, repr(source.delimiter))
+    comma = ", a comma in decimal numbers" if source.decimal_comma else ""
+    return Form(f"{encoding} text, {between} between {len(names)} columns{comma}", names)
 
 
-def find_faults(path: Path, wanted: Wanted) -> Faults:
+def find_faults(source: CsvFile, wanted: Wanted) -> Faults:
     """Read all rows of a CSV file and note what no job can use.
 
     Memory: the ids, and a note for each fault.
     """
     faults, first_line_of = Faults(), dict[str, int]()
-    with _opened(path) as file:
-        records = _records(file)
+    with source.open_text() as file:
+        records = _records(file, source.delimiter)
         _, names = next(records, (1, []))
         numbers = [(names.index(name), name) for name in wanted.numbers]
         texts = [(names.index(name), name) for name in wanted.texts]
@@ -118,7 +149,7 @@ def find_faults(path: Path, wanted: Wanted) -> Faults:
                 faults.add(Kind.FIELDS, line, "", "")
                 continue
             for place, name in numbers:
-                if (kind := _fault_of(record[place], is_finite=wanted.is_finite)) is not None:
+                if (kind := _fault_of(record[place], source, is_finite=wanted.is_finite)) is not None:
                     faults.add(kind, line, name, record[place])
             for place, name in texts:
                 if not record[place]:
@@ -128,13 +159,13 @@ def find_faults(path: Path, wanted: Wanted) -> Faults:
     return faults
 
 
-def lines_of_rows(path: Path | None, rows: Sequence[int]) -> list[str]:
+def lines_of_rows(source: CsvFile | None, rows: Sequence[int]) -> list[str]:
     """Return where some rows of a table stand, in ascending order: the line of a CSV file, or else the row's number."""
-    if path is None:
+    if source is None:
         return [f"row {row + 1}" for row in rows]
     lines: list[str] = []
-    with _opened(path) as file:
-        records = _records(file)
+    with source.open_text() as file:
+        records = _records(file, source.delimiter)
         next(records, None)
         wanted = list(rows)
         for number, (line, _) in enumerate(records):
@@ -146,30 +177,34 @@ def lines_of_rows(path: Path | None, rows: Sequence[int]) -> list[str]:
     return lines
 
 
-def _records(file: IO[str]) -> Iterator[tuple[int, list[str]]]:
+def _records(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line in which each record begins, and its fields."""
-    reader = csv.reader(file)
+    reader = csv.reader(file, delimiter=delimiter)
     line = 1
     for record in reader:
         yield line, record
         line = reader.line_num + 1
 
 
-def _fault_of(text: str, *, is_finite: bool) -> Kind | None:
+def _fault_of(text: str, source: CsvFile, *, is_finite: bool) -> Kind | None:
     if not text:
         return Kind.EMPTY
+    with_point = text.replace(",", ".", 1)
     try:
-        value = float(text)
+        value = float(with_point if source.decimal_comma else text)
     except ValueError:
-        return Kind.TEXT
+        return Kind.COMMA if not source.decimal_comma and _is_number(with_point) else Kind.TEXT
     if "_" in text:  # which Python allows
         return Kind.TEXT
     return Kind.NAN if math.isnan(value) or (is_finite and math.isinf(value)) else None
 
 
-def _opened(path: Path) -> IO[str]:
-    open_text = gzip.open if path.suffix == ".gz" else open
-    return open_text(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _encoding(path: Path) -> tuple[str, int]:
@@ -193,15 +228,18 @@ def _encoding(path: Path) -> tuple[str, int]:
     return name, 0
 
 
-def _separator(path: Path) -> str:
-    with _opened(path) as file:
+def _separator(source: CsvFile) -> str:
+    with source.open_text() as file:
         first = file.readline(_SAMPLE_BYTES)
-    counts = {"commas": ",", "semicolons": ";", "tabs": "\t", "vertical bars": "|"}
-    most = max(counts, key=lambda name: first.count(counts[name]))
-    return most if first.count(counts[most]) else "nothing"
+    most = max(SEPARATORS, key=first.count)
+    return SEPARATORS[most] if first.count(most) else "nothing"
 
 
-def _form_fix(separator: str) -> str:
-    if separator in ("nothing", "commas"):
+def _form_fix(separator: str, source: CsvFile) -> str:
+    if separator in ("nothing", SEPARATORS.get(source.delimiter)):
         return "Export the table again as CSV with the names of the columns in the first line."
-    return f"Export it with commas instead of {separator}, and with a point in decimal numbers."
+    character = next(character for character, name in SEPARATORS.items() if name == separator)
+    return (
+        f'Declare delimiter = {json.dumps(character)} in its [tables.source], with kind = "csv" and the path, and '
+        "decimal_comma = true where numbers have one."
+    )

@@ -6,9 +6,9 @@ import stat
 import tempfile
 from pathlib import Path
 
-from cli.doctor.check import Check, failed, passed, warning
 from cli.doctor.member import Member
 from service.identity import Role
+from service.reach.check import Check, failed, passed, warning
 
 MIN_FREE_BYTES = 50 << 20
 """With less room, the next transaction of a ledger or of a store of jobs may fail."""

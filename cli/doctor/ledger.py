@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.doctor.check import Check, failed, passed, warning
+from service.reach.check import Check, failed, passed, warning
 
 if TYPE_CHECKING:
     from party.config import PartyConfig

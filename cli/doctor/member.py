@@ -12,6 +12,7 @@ from typing import Any
 
 from cli.doctor.probe import COORDINATOR_PREFIX, PARTY_LISTENS_AT, PARTY_PREFIX
 from service.identity import Identity, Role
+from service.reach.attempt import Caller, Peer
 from service.settings_tree import SettingsError, read_tree
 
 PREFIXES = {
@@ -31,24 +32,6 @@ _FIELDS_OF = {
 
 
 @dataclass(frozen=True)
-class Peer:
-    """A member that this one dials.
-
-    Attributes:
-        identity: that its certificate must state.
-        address: host:port.
-    """
-
-    identity: Identity
-    address: str
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Host and port, an IPv6 host without brackets."""
-        return split_address(self.address)
-
-
-@dataclass(frozen=True)
 class Member:
     """The member whose configuration is checked.
 
@@ -58,6 +41,7 @@ class Member:
         name: as configured; an analyst's file has none, so its certificate says it.
         federation: as configured.
         authority, certificate, key: its PEM files.
+        revoked: the authority's list of revoked certificates, if the file names one.
         listen: address at which it serves; None for members that only dial.
         folder: where it keeps its data; None for analysts.
         peers: whom it dials.
@@ -71,10 +55,16 @@ class Member:
     authority: Path
     certificate: Path
     key: Path
+    revoked: Path | None
     listen: str | None
     folder: Path | None
     peers: tuple[Peer, ...]
     has_password: bool
+
+    @property
+    def caller(self) -> Caller:
+        """As whom it dials others."""
+        return Caller(self.authority, self.certificate, self.key, whose=str(self.path), revoked=self.revoked)
 
     @property
     def identity(self) -> Identity | None:
@@ -130,6 +120,7 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
             name=None if role is Role.ANALYST else _text(path, tree, "name"),
             federation=federation,
             **files,
+            revoked=path.parent / _text(path, tls, "revoked", "tls.") if "revoked" in tls else None,
             listen=listen,
             folder=folder,
             peers=tuple(_peers(path, tree, role, federation)),
@@ -139,12 +130,6 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
         raise
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from error
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of an address, an IPv6 host without brackets."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def _peers(path: Path, tree: Mapping[str, Any], role: Role, federation: str) -> list[Peer]:

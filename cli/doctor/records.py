@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from cli.doctor.check import Check, failed, passed
 from service.errors import ServiceError
+from service.reach.check import Check, failed, passed
 from service.settings_tree import SettingsError
 
 if TYPE_CHECKING:

@@ -7,21 +7,22 @@ theirs, from `party.tables.table.load_table`; where it is bad, the file is searc
 import contextlib
 import difflib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from analyses.job.job import JobInput
-from cli.doctor.check import Check, failed, passed, warning
 from cli.doctor.csv_faults import Faults, Kind, Wanted, Wording, find_faults, guess_form, lines_of_rows
 from mpc.public_text import made_public
-from party.tables.csv_file import CsvFile
-from party.tables.file import TableFile
+from party.tables.encoding import encode
+from party.tables.identify import fields_of, identify
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.source import SourceError
+from party.tables.sources.csv_file import CsvFile
+from party.tables.sources.file import TableFile
+from party.tables.sources.source import SourceError, TableSource
 from party.tables.table import TableError, UnusableTableError, load_table
+from service.reach.check import Check, failed, passed, warning
 
 if TYPE_CHECKING:
     from analyses.job.schema import Table
@@ -41,7 +42,7 @@ def check_tables(config: "PartyConfig") -> list[Check]:
 
 def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
     """Check one table; later checks are left out where an earlier one leaves them without sense."""
-    checks, names, path = _source(table)
+    checks, names, file = _source(table)
     if any(check.outcome == "failed" for check in checks):
         return checks
     if names is not None:
@@ -49,38 +50,61 @@ def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
         if checks[-1].outcome == "failed":
             return checks
     try:
-        columns = () if isinstance(table, RatingsTableConfig) else tuple(table.bounds)
+        columns = () if isinstance(table, RatingsTableConfig) else table.source_columns
         loaded = load_table(config, JobInput(party=config.name, table=table.name, columns=columns))
     except UnusableTableError as error:
-        return [*checks, *_faults(table, path, error.detail)]
+        return [*checks, *_faults(table, file, error.detail)]
     except TableError as error:
         return [*checks, failed(f"values of {table.name}", str(error), f"Correct the section of {table.name}.")]
-    return [*checks, _values(table, path, loaded), _rows(table, loaded)]
+    return [*checks, _values(table, file, loaded), _rows(table, loaded), *_ids(table, loaded)]
 
 
-def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, Path | None]:
-    """Check that the rows can be found; of a CSV file return the columns' names and the path, too."""
+def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, CsvFile | None]:
+    """Check that the rows can be found; of a CSV file return the columns' names and the file, too."""
     name = f"file of {table.name}"
     try:
         source = table.make_source()
     except SourceError as error:
-        return [failed(name, f"{table.path}: {error}", "Save it as .csv, .csv.gz or .parquet.")], None, None
+        return (
+            [
+                failed(
+                    name,
+                    f"{table.path}: {error}",
+                    "Save it as .csv, .csv.gz, .parquet or .arrow, or describe [tables.source].",
+                )
+            ],
+            None,
+            None,
+        )
     if not source.is_there():
         where = source.path if isinstance(source, TableFile) else "what [tables.source] names"
+        if (reason := _reason(source)) is not None:
+            return [failed(name, f"{where} cannot be read: {reason}", "Correct [tables.source].")], None, None
         fix = f"Put the table there, or correct where {table.name} lies in the configuration."
         return [failed(name, f"{where} does not exist", fix)], None, None
     if not isinstance(source, CsvFile):
         where = str(source.path) if isinstance(source, TableFile) else type(source).__name__
         return [passed(name, f"{where} is there")], None, None
     try:
-        form = guess_form(source.path)
+        form = guess_form(source)
     except (OSError, EOFError) as error:
         fix = "Give it to the user of the service, and look whether it is damaged."
         return [failed(name, f"{source.path} cannot be read: {error}", fix)], None, None
     found = f"{source.path}: {form.found}"
     if form.fix:
         return [failed(name, found, form.fix)], None, None
-    return [passed(name, found)], form.names, source.path
+    return [passed(name, found)], form.names, source
+
+
+def _reason(source: TableSource) -> str | None:
+    """Return why a source that is no file cannot be read, in its own words; they name no password."""
+    if isinstance(source, TableFile):
+        return None
+    try:
+        source.count_rows()
+    except SourceError as error:
+        return str(error)
+    return None
 
 
 def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
@@ -88,7 +112,7 @@ def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
     keys = table.key_columns
     if isinstance(table, RatingsTableConfig):
         keys = (table.user, table.item)
-    wanted = (*keys, *table.bounds)
+    wanted = (*keys, *table.source_columns)
     missing = [column for column in wanted if column not in names]
     repeated = [column for column in wanted if list(names).count(column) > 1]
     if missing:
@@ -97,9 +121,9 @@ def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
         hint = f"; the file has {_shown(meant[0])}" if meant else ""
         absent = ", ".join(map(repr, missing))
         found = f"the configuration has {_what(table, missing[0])} {absent}, and the file has no such column{hint}"
-        return failed(name, found, f"Correct the name in the configuration or in the first line of {table.path}.")
+        return failed(name, found, "Correct the name in the configuration or in the first line of the file.")
     if repeated:
-        fix = f"Give every column of {table.path} a name of its own."
+        fix = "Give every column of the file a name of its own."
         return failed(name, f"the file has the column {repeated[0]!r} more than once", fix)
     unused = [column for column in names if column not in wanted]
     found = f"all {len(wanted)} columns of the configuration are in the file"
@@ -109,17 +133,24 @@ def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
 
 
 def _what(table: "TableConfig", column: str) -> str:
-    return "bounds for" if column in table.bounds else "the id or person column"
+    return "bounds or a kind for" if column in table.source_columns else "the id, person or matching column"
 
 
-def _faults(table: "TableConfig", path: Path | None, detail: str) -> list[Check]:
+def _faults(table: "TableConfig", file: CsvFile | None, detail: str) -> list[Check]:
     """Say what is wrong with a table that no job can use."""
     if isinstance(table, RatingsTableConfig):
         wanted = Wanted(tuple(table.bounds), (table.user, table.item), None, True)
     else:
-        wanted = Wanted(tuple(table.bounds), table.key_columns, table.id_column, False)
-    faults = find_faults(path, wanted) if path is not None else _faults_of_columns(table, wanted)
+        merges = table.matching is not None and table.matching.duplicates != "refuse"
+        wanted = Wanted(tuple(table.bounds), table.text_columns, None if merges else table.id_column, False)
+    faults = find_faults(file, wanted) if file is not None else _faults_of_columns(table, wanted)
+    if not isinstance(table, RatingsTableConfig):
+        _add_faults_of_kinds(table, file, faults)
+        _add_faults_of_ids(table, file, faults)
     checks = _checks_of(table, faults)
+    if file is None and not checks and not faults.n_rows:
+        fix = f"Correct what the section of {table.name} says, or what it names."
+        return [failed(f"values of {table.name}", detail, fix)]
     if table.rows is not None and not table.rows[0] <= faults.n_rows <= table.rows[1]:
         checks.append(_rows_outside(table, faults.n_rows))
     if not checks:
@@ -146,6 +177,40 @@ def _faults_of_columns(table: "TableConfig", wanted: Wanted) -> Faults:
     return faults
 
 
+def _add_faults_of_kinds(table: "TableConfig", file: CsvFile | None, faults: Faults) -> None:
+    """Find the values that the owner's own declaration of kinds refuses, by the encoding of the service."""
+    with contextlib.suppress(SourceError):
+        source = table.make_source()
+        for column in source.read((), tuple(table.columns)):
+            faults.n_rows = len(column)
+            encoding = encode(table.columns[column.name], column, decimal_comma=source.has_decimal_comma)
+            for kind, mask in ((Kind.GAP, encoding.gaps), (Kind.OTHER, encoding.others)):
+                rows = [int(row) for row in np.flatnonzero(mask & encoding.refused)]
+                for line, row in zip(lines_of_rows(file, rows), rows, strict=True):
+                    value = "" if column[row] is None else str(column[row])
+                    faults.add(kind, int(line.rpartition(" ")[2]), column.name, value)
+
+
+def _add_faults_of_ids(table: "TableConfig", file: CsvFile | None, faults: Faults) -> None:
+    """Find the rows that lack an id or repeat one, where the owner's declaration refuses them."""
+    matching = table.matching
+    if matching is None:
+        return
+    with contextlib.suppress(SourceError):
+        columns = list(table.make_source().read((), matching.columns))
+        found = identify(fields_of(matching, columns))
+        faults.n_rows = len(columns[0])
+        refused: list[tuple[Kind, list[int]]] = []
+        if matching.missing == "refuse":
+            refused.append((Kind.UNIDENTIFIED, sorted({*range(len(columns[0]))} - {*found.rows.tolist()})))
+        if matching.duplicates == "refuse":
+            refused.append((Kind.SAME_ID, sorted({*found.rows.tolist()} - {*found.first.tolist()})))
+        for kind, rows in refused:
+            for line, row in zip(lines_of_rows(file, rows), rows, strict=True):
+                value = ", ".join("" if one[row] is None else str(one[row]) for one in columns)
+                faults.add(kind, int(line.rpartition(" ")[2]), ", ".join(matching.columns), value)
+
+
 def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
     checks = []
     for kind, places in faults.by_kind.items():
@@ -160,7 +225,7 @@ def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
     return checks
 
 
-def _values(table: "TableConfig", path: Path | None, loaded: "Table") -> Check:
+def _values(table: "TableConfig", file: CsvFile | None, loaded: "Table") -> Check:
     """Tell which values lie outside of their bounds: they are clipped, which is allowed and seldom meant."""
     name = f"values of {table.name}"
     if loaded.ratings is not None:
@@ -170,7 +235,7 @@ def _values(table: "TableConfig", path: Path | None, loaded: "Table") -> Check:
     rows, places = np.nonzero((loaded.values < lower) | (loaded.values > upper))
     if not len(rows):
         return passed(name, f"all values of {len(lower)} columns are numbers within their bounds")
-    lines = lines_of_rows(path, [int(row) for row in rows[:MAX_SHOWN]])
+    lines = lines_of_rows(file, [int(row) for row in rows[:MAX_SHOWN]])
     told = [
         f"{line}, {loaded.schema.columns[place].name}: {loaded.values[row, place]:g}"
         for line, row, place in zip(lines, rows, places, strict=False)
@@ -189,6 +254,29 @@ def _rows(table: "TableConfig", loaded: "Table") -> Check:
             f"Declare the least and the most rows that {table.name} may have: rows = [LEAST, MOST].",
         )
     return passed(f"rows of {table.name}", f"{n_rows} rows, within the declared {table.rows[0]} to {table.rows[1]}")
+
+
+def _ids(table: "TableConfig", loaded: "Table") -> list[Check]:
+    """Tell what became of rows without an id and of several of one, and ask what only the owner can know."""
+    matching = table.matching
+    if matching is None:
+        return []
+    found = f"{loaded.n_rows} ids in {', '.join(map(_shown, matching.columns))}"
+    if loaded.left_out:
+        found += f"; {loaded.left_out} rows without one are left out"
+    if loaded.merged:
+        found += f"; {loaded.merged} rows became one with an earlier row of the same id"
+    if not matching.reveal:
+        return [passed(f"ids of {table.name}", f"{found}; they are matched in secret only")]
+    return [
+        warning(
+            f"ids of {table.name}",
+            f"{found}; where a job asks for it, the other owners learn which of their rows all owners have, you among "
+            "them, and no epsilon covers that (reveal)",
+            "Could it harm somebody that your table has a row about them? Then declare reveal = false, which leaves "
+            "secret matching.",
+        )
+    ]
 
 
 def _rows_outside(table: "TableConfig", n_rows: int) -> Check:

@@ -1,7 +1,7 @@
 """The files of each member of a new federation, from the templates of this package. Pure but for reading these."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
@@ -10,7 +10,12 @@ from service.identity import check_name
 
 COORDINATOR, ANALYST = "coordinator", "analyst"
 TABLE = "people"
-N_ROWS = 200
+N_ROWS = 5000
+"""So many that the first answer to `pca.toml` stands out of its noise."""
+
+OWN_PART = 0.25
+"""Of an invented value; the rest is how active its person is, which all parties see something of."""
+
 COLUMNS: Mapping[str, tuple[float, float]] = {"visits": (0, 20), "amount": (0, 500)}
 """Columns of the invented tables, with their public bounds."""
 
@@ -67,11 +72,10 @@ def party_files(layout: Layout, name: str) -> Files:
         "table": TABLE,
         "bounds": "\n".join(f"{column} = [{low:g}, {high:g}]" for column, (low, high) in COLUMNS.items()),
     }
-    tables = f" --from-file={TABLE}.csv"
     return {
         "party.toml": _filled("party.toml", values),
         f"{TABLE}.csv": invented_table(name),
-        **_services(layout, name, "party", f"Party {name}", data=("DATA_DIR", "/data"), tables=tables),
+        **_services(layout, name, "party", f"Party {name}", data=("DATA_DIR", "/data"), more=(f"{TABLE}.csv",)),
     }
 
 
@@ -101,15 +105,23 @@ def analyst_files(layout: Layout) -> Files:
 
 def invented_table(name: str) -> str:
     """Return a CSV table of `N_ROWS` invented people, the same people for every party, as text."""
-    draw = random.Random(name)  # noqa: S311 -- invented values, the same in every run
+    shared, own = random.Random(TABLE), random.Random(name)  # noqa: S311 -- invented values, the same in every run
     lines = [",".join(["id", *COLUMNS])]
     for person in range(1, N_ROWS + 1):
-        values = [round(draw.triangular(low, high, low + (high - low) / 4), 2) for low, high in COLUMNS.values()]
+        active = (1 - OWN_PART) * shared.triangular(0, 1, 1 / 4)
+        parts = [active + OWN_PART * own.random() for _ in COLUMNS]
+        values = [
+            round(low + (high - low) * part, 2) for part, (low, high) in zip(parts, COLUMNS.values(), strict=True)
+        ]
         lines.append(",".join([f"person-{person:03}", *map(str, values)]))
     return "\n".join(lines) + "\n"
 
 
-def _services(layout: Layout, name: str, role: str, what: str, *, data: tuple[str, str], tables: str = "") -> Files:
+def _services(
+    layout: Layout, name: str, role: str, what: str, *, data: tuple[str, str], more: Sequence[str] = ()
+) -> Files:
+    others = [address for other, address in layout.addresses.items() if other != name]
+    ports = sorted({int(address.rpartition(":")[2]) for address in others})
     values = {
         "name": name,
         "federation": layout.federation,
@@ -120,12 +132,14 @@ def _services(layout: Layout, name: str, role: str, what: str, *, data: tuple[st
         "prefix": f"MOIETY_{role.upper()}",
         "data_field": data[0],
         "data_path": data[1],
-        "tables_from": tables,
+        "config_files": ", ".join((f"{role}.toml", *more)),
+        "ports_of_others": ", ".join(f"{{protocol: TCP, port: {port}}}" for port in ports),
     }
     return {
         "compose.yml": _filled("compose.yml", values),
         f"moiety-{name}.service": _filled("moiety.service", values),
         "kubernetes.yaml": _filled("kubernetes.yaml", values),
+        "kustomization.yaml": _filled("kustomization.yaml", values),
     }
 
 

@@ -64,7 +64,7 @@ def new(
         layout = layout_of(name, parties, hosts, first_port)
         written = write_federation(folder, layout)
     except (PkiError, ValueError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     except OSError as error:
         fail(f"cannot write {error.filename or folder}: {error.strerror}", ExitCode.USAGE)
     steps = next_steps(folder, layout)

@@ -19,6 +19,7 @@ from service.pki import KeyPair, create_authority, issue_all
 
 AUTHORITY_CERTIFICATE = "ca.pem"
 AUTHORITY_KEY = "ca.key"
+REVOKED = "revoked.pem"
 PRIVATE_FILE = 0o600
 PUBLIC_FILE = 0o644
 PRIVATE_FOLDER = 0o700
@@ -32,6 +33,8 @@ pki_app = typer.Typer(
 
 class PkiError(Exception):
     """The command cannot do what was asked; the text says what to do instead."""
+
+    code: str = "keys-refused"
 
 
 Output = Annotated[Format, typer.Option("--format", help="How to print what was written.")]
@@ -48,7 +51,7 @@ def init(
     try:
         written = write_authority(out, federation, days=days)
     except (PkiError, ValueError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     report(
         written, output, next_step=f"issue certificates with: moiety pki issue --ca {out} --member party/NAME --out DIR"
     )
@@ -72,7 +75,7 @@ def issue(
         members = _members(member or [], role, name)
         written = write_members(ca, out, members, days=days, force=force)
     except (PkiError, ValueError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     report(written, output, next_step=f"give each member its two files and {ca / AUTHORITY_CERTIFICATE}, nothing else")
 
 

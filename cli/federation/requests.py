@@ -51,7 +51,7 @@ def request(
     except OSError as error:
         fail(f"cannot write {error.filename or out}: {error.strerror}", ExitCode.USAGE)
     except (PkiError, ValueError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     fingerprint = read_request(pair.certificate_pem).fingerprint
     if output is Format.JSON:
         print_json({"written": [str(key), str(asked)], "fingerprint": fingerprint})
@@ -96,7 +96,7 @@ def sign(
     except OSError as error:
         fail(f"cannot write {error.filename or out}: {error.strerror}", ExitCode.USAGE)
     except (PkiError, ValueError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     report(files, output, next_step=f"send each member its certificate and {ca / AUTHORITY_CERTIFICATE}")
 
 

@@ -21,6 +21,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from service.codes.coded_text import coded, told
+
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the job failed or was cancelled, or it could not be done; 2 wrong usage or input file; "
     "3 cannot reach the coordinator or not let in; 4 no such job or report; 130 interrupted (a job goes on)."
@@ -67,10 +69,29 @@ def this_command() -> str:
     return called if Path(called).name == "moiety" and shutil.which("moiety") != called else "moiety"
 
 
-def fail(text: str, code: ExitCode) -> NoReturn:
-    """End the command with one clear message."""
-    say(f"error: {text}")
-    raise typer.Exit(code)
+def fail(what: str | Exception, exit_code: ExitCode, *, code: str = "") -> NoReturn:
+    """End the command with one clear message, whose last word is a code that `moiety explain` explains.
+
+    Args:
+        what: a text, or an error, which has a code.
+        exit_code: of the command.
+        code: of the text; without, what can be said by the exit code alone.
+    """
+    text = told(what) if isinstance(what, Exception) else coded(what, code=code) if code else what
+    say(f"error: {_coded_anyhow(text, exit_code)}")
+    raise typer.Exit(exit_code)
+
+
+def _coded_anyhow(text: str, exit_code: ExitCode) -> str:
+    match exit_code:
+        case ExitCode.USAGE:
+            return coded(text, code="usage-wrong")
+        case ExitCode.NOT_FOUND:
+            return coded(text, code="nothing-there")
+        case ExitCode.INTERRUPTED:
+            return coded(text, code="command-interrupted")
+        case _:
+            return coded(text, code="command-failed")
 
 
 @contextmanager
@@ -86,13 +107,13 @@ def exit_codes() -> Iterator[None]:
     try:
         yield
     except (SettingsError, JobError) as error:
-        fail(str(error), ExitCode.USAGE)
+        fail(error, ExitCode.USAGE)
     except ServiceError as error:
-        fail(str(error), _code_of(error))
+        fail(error, _code_of(error))
     except OSError as error:
         if error.filename is None:
             raise
-        fail(f"{error.filename}: {error.strerror}", ExitCode.USAGE)
+        fail(f"{error.filename}: {error.strerror}", ExitCode.USAGE, code="file-unusable")
     except KeyboardInterrupt:
         fail("interrupted", ExitCode.INTERRUPTED)
 

@@ -1,7 +1,6 @@
 """Shows a job's events on standard error: one bar per party on a terminal, plain lines elsewhere."""
 
 import sys
-import time
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -30,14 +29,6 @@ def event_printer() -> EventPrinter:
     return BarPrinter() if sys.stderr.isatty() else LinePrinter()
 
 
-def describe(event: EventView) -> str:
-    """Return an event as one line."""
-    clock = time.strftime("%H:%M:%S", time.localtime(event.at_s))
-    if event.text or not event.member:
-        return f"{clock} {event.state}" + (f": {event.text}" if event.text else "")
-    return f"{clock} {event.member}: {event.stage} {event.percent} %"
-
-
 class LinePrinter:
     """One line per event."""
 
@@ -51,7 +42,7 @@ class LinePrinter:
 
     def show(self, event: EventView) -> None:
         """Print the event."""
-        say(describe(event))
+        say(event.as_text())
 
 
 class BarPrinter:
@@ -79,7 +70,7 @@ class BarPrinter:
     def show(self, event: EventView) -> None:
         """Move the member's bar, or print a step."""
         if event.text or not event.member:
-            self._progress.console.print(describe(event), markup=False, highlight=False)
+            self._progress.console.print(event.as_text(), markup=False, highlight=False)
             return
         if event.member not in self._tasks:
             self._tasks[event.member] = self._progress.add_task("", total=100, member=event.member)

@@ -3,6 +3,7 @@
 import json
 import time
 
+from service.codes.coded_text import coded
 from transport.calls.coordinator_client import JobView
 
 
@@ -15,7 +16,7 @@ def summary_of(view: JobView) -> str:
     if view.waits_for_owners_of:
         lines.append(f"waits for approval by the owners of: {', '.join(view.waits_for_owners_of)}")
     if view.reason:
-        lines.append(f"reason: {view.reason}")
+        lines.append(f"reason: {coded(view.reason, code=view.code) if view.code else view.reason}")
     if view.culprit:
         lines.append(f"at fault: {view.culprit}")
     if view.stage:

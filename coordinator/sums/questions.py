@@ -20,8 +20,10 @@ from coordinator.sums.rounds import HostedRound, HostedRounds
 from entropy import Entropy
 from mpc.errors import ProtocolError, TooFewSharesError
 from mpc.secagg.errors import TooFewMembersError
+from service.codes.coded_text import code_of, coded, told
 from service.errors import InvalidRequestError, NotAllowedError
 from service.identity import Identity
+from transport.refusal import in_words
 from transport.sum_codec import StageReport, SumFailure, SumHappening, SumResult, SumRetry
 
 SESSION_BYTES = 16
@@ -45,7 +47,7 @@ class Sums:
         if not entropy.is_secure:
             raise ValueError("a service needs secure randomness")
         self._identities = {member.name: key for member, key in identities.items()}
-        self._analysts = analysts
+        self.analysts = analysts
         self._entropy = entropy
         self.rounds = HostedRounds(identities)
 
@@ -60,14 +62,14 @@ class Sums:
             NotAllowedError: not an analyst of this coordinator.
             InvalidRequestError: the question cannot be answered; the text names the field.
         """
-        if analyst not in self._analysts:
+        if analyst not in self.analysts:
             raise NotAllowedError(f"analyst {analyst} is not in the list of this coordinator (analysts.allowed)")
         try:
             question = read_question(sum_json)
             session = self._entropy.read(SESSION_BYTES).hex()
             asked = await asyncio.to_thread(ask, question, session, self._identities)
         except JobError as error:
-            raise InvalidRequestError(str(error)) from error
+            raise InvalidRequestError(told(error)) from error
         while not asked.is_over:
             number = asked.n_opened
             for attempt in range(asked.attempts):
@@ -92,10 +94,13 @@ class Sums:
         reports: asyncio.Queue[StageReport | None] = asyncio.Queue()
         config = await asyncio.to_thread(asked.config, number, attempt)
 
-        may_retry = attempt + 1 < asked.attempts
+        def may_retry() -> bool:
+            return attempt + 1 < asked.attempts and not hosted.is_hopeless
 
         def give_up(error: ProtocolError) -> bytes:
-            too_few = isinstance(error, TooFewSharesError) or (isinstance(error, TooFewMembersError) and not may_retry)
+            too_few = isinstance(error, TooFewSharesError) or (
+                isinstance(error, TooFewMembersError) and not may_retry()
+            )
             return asked.end_early(str(error)) if too_few and number > 0 else b""
 
         def report(ended: StageReport) -> None:
@@ -109,6 +114,7 @@ class Sums:
             report,
             partial(asked.take, config),
             give_up,
+            asked.grace_s,
         )
         log = _log.bind(round=str(config.round_id), analysis=asked.analysis, analyst=analyst)
         log.info("masked sum begins", n_members=config.n_members)
@@ -121,12 +127,18 @@ class Sums:
                 opened = await running
             except ProtocolError as error:
                 log.warning("masked sum failed", reason=str(error))
-                if isinstance(error, TooFewMembersError) and may_retry:
-                    yield SumRetry(str(error))
+                if isinstance(error, TooFewMembersError) and may_retry():
+                    yield SumRetry(_with_refusals(error, hosted))
                 elif not asked.is_over:
-                    yield SumFailure(str(error))
+                    yield SumFailure(_with_refusals(error, hosted))
                 return
             log.info("masked sum is open", n_survivors=len(opened.survivors))
         finally:  # also when the analyst went away
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+def _with_refusals(error: ProtocolError, hosted: HostedRound) -> str:
+    refused = in_words(hosted.refusals)
+    text = f"{error}; of the members {refused}" if refused else str(error)
+    return coded(text, code=code_of(error))

@@ -19,12 +19,15 @@ from mpc.protocol.concurrency import run_to_its_end
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers, SumCoordinator
 from mpc.secagg.drive import ToMember, host
+from mpc.secagg.messages import Advertisement, MaskedInput
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
+from service.codes.coded_text import told
 from service.errors import NotAllowedError, NotFoundError, TooMuchError
 from service.identity import Identity
 from transport.aggregation import STEP_OF, RoundStep, longest_answer_bytes
+from transport.refusal import Declined, Refusals, WhyRefused, counted
 from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
 
 MAX_ROUNDS = 16
@@ -44,8 +47,9 @@ _log = structlog.get_logger(__name__)
 class HostedRound:
     """One round: the coordinator's link (`mpc.secagg.drive`) to members that only dial out.
 
-    A stage is over when all have answered or its deadline has passed; with fewer answers than its quorum (see
-    `Topology`) the round ends then, for all.
+    A stage is over when all have answered or declined; when enough have answered, or too many have declined, and nobody
+    has said anything for a while; or when its deadline has passed. With fewer answers than its quorum (see `Topology`)
+    the round ends then, for all.
 
     Attributes:
         config: of the round.
@@ -54,6 +58,9 @@ class HostedRound:
         on_stage: called for each stage that is over.
         take: called with the opened sum, in a thread, before members hear of the end; returns what they are told then.
         give_up: called where the round cannot be brought to an end; returns what members are told beside the reason.
+        grace_s: once enough have answered a stage, or too many have declined, it is over when nobody has said anything
+            for so long; None for a third of `stage_s`.
+        is_hopeless: set where so many have declined that the round can only fail, and so can any other attempt of it.
     """
 
     config: RoundConfig
@@ -62,13 +69,17 @@ class HostedRound:
     on_stage: Callable[[StageReport], None] = lambda report: None
     take: Callable[[OpenedSum], bytes] = lambda opened: b""
     give_up: Callable[[ProtocolError], bytes] = lambda error: b""
+    grace_s: float | None = None
 
     def __post_init__(self) -> None:
         self._coordinator = SumCoordinator(self.config, self.public_input)
         self._numbers = {entry.name: entry.number for entry in self.config.roster}
         self._due: dict[RoundStep, Mapping[int, ToMembers]] = {}
         self._ended: Ended | None = None
-        self._changed = asyncio.Event()
+        self._declined: dict[int, WhyRefused] = {}
+        self.is_hopeless = False
+        self._handed_out = {step: asyncio.Event() for step in RoundStep}
+        self._arrived = asyncio.Event()
         self._turn = asyncio.Lock()  # the machine works in threads, one step at a time
         self.longest_answer_bytes = longest_answer_bytes(self.config)
         invitation = Invitation(self.config, self.public_input)
@@ -89,7 +100,7 @@ class HostedRound:
             opened = await host(self._coordinator, self)
             outcome = await self.compute(self.take, opened)
         except ProtocolError as error:
-            self.end(str(error), self.give_up(error))
+            self.end(told(error), self.give_up(error))
             raise
         except BaseException:
             self.end("the coordinator gave up the round")
@@ -103,10 +114,17 @@ class HostedRound:
             self._ended = Ended(reason, outcome)
             if reason:
                 self._coordinator.abort(reason)
-            self._notify()
+            for handed_out in self._handed_out.values():
+                handed_out.set()
+            self._arrived.set()
 
-    async def receive(self, name: str, message: FromMembers) -> None:
-        """Take in a member's message.
+    @property
+    def refusals(self) -> Refusals:
+        """How many members have declined, by the class of their reason."""
+        return counted(self._declined.values())
+
+    async def receive(self, name: str, message: FromMembers | Declined) -> None:
+        """Take in a member's message. A member that declines is not waited for; it can do so before it has entered.
 
         Args:
             name: of the caller's certificate.
@@ -118,10 +136,21 @@ class HostedRound:
         """
         if self._numbers.get(name) != message.member:
             raise NotAllowedError(f"{name} is not member {message.member} of {self.config.round_id}")
+        if isinstance(message, Declined):
+            if self._coordinator.stage is Stage.ADVERTISE and message.member in self._coordinator.waiting_for():
+                self._declined.setdefault(message.member, message.why)
+                self._arrived.set()
+            return
         try:
-            await self.compute(self._coordinator.receive, message)
+            if isinstance(message, MaskedInput):  # work that grows with the vector
+                await self.compute(self._coordinator.receive, message)
+            else:
+                async with self._turn:
+                    self._coordinator.receive(message)
+            if isinstance(message, Advertisement):
+                self._declined.pop(message.member, None)
         finally:  # also if the caller has disconnected: its message was processed nevertheless
-            self._notify()
+            self._arrived.set()
 
     def due(self, name: str, step: RoundStep) -> ToMembers | None:
         """Return what is due to a member at a step, or None while it is not known yet."""
@@ -141,9 +170,11 @@ class HostedRound:
         """Return whether a member may still enter."""
         return self.includes(name) and self._ended is None and RoundStep.MEMBERS not in self._due
 
-    async def change(self) -> None:
-        """Wait until something has happened."""
-        await self._changed.wait()
+    async def fetch(self, name: str, step: RoundStep) -> ToMembers:
+        """Wait for what is due to a member at a step. It is woken once: when that is known, or the round has ended."""
+        while (message := self.due(name, step)) is None:
+            await self._handed_out[step].wait()
+        return message
 
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """See `mpc.secagg.drive.CoordinatorLink`: in a thread, one call at a time."""
@@ -152,25 +183,39 @@ class HostedRound:
 
     async def collect(self, stage: Stage) -> None:
         """See `mpc.secagg.drive.CoordinatorLink`: until all have answered or the deadline of the stage has passed."""
-        expected, started_s = self._coordinator.waiting_for(), time.monotonic()
+        n_expected, started_s = self._coordinator.n_missing, time.monotonic()
+        grace_s = self.stage_s / 3 if self.grace_s is None else self.grace_s
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.stage_s):
-                while self._coordinator.waiting_for():
-                    await self._changed.wait()
-        missing = self._coordinator.waiting_for()
+                while n_awaited := self._n_awaited():
+                    is_decided = self._coordinator.has_quorum() or self._is_hopeless_now()
+                    async with asyncio.timeout(grace_s if is_decided else None):
+                        await self._fewer_than(n_awaited)
+        self.is_hopeless = self._is_hopeless_now()
+        missing = self._coordinator.waiting_for() - self._declined.keys()
         names = tuple(self.config.name_of(member) for member in sorted(missing))
         seconds = time.monotonic() - started_s
         _log.info("stage is over", round=str(self.config.round_id), stage=str(stage), n_missing=len(names))
-        self.on_stage(StageReport(str(stage), seconds, len(expected) - len(missing), names))
+        refused = self.refusals if stage is Stage.ADVERTISE else ()
+        n_answers = n_expected - self._coordinator.n_missing
+        self.on_stage(StageReport(str(stage), seconds, n_answers, names, refused))
+
+    def _is_hopeless_now(self) -> bool:
+        return self._coordinator.is_hopeless(len(self._declined))
+
+    def _n_awaited(self) -> int:
+        n_declined = len(self._declined) if self._coordinator.stage is Stage.ADVERTISE else 0
+        return self._coordinator.n_missing - n_declined
+
+    async def _fewer_than(self, n_awaited: int) -> None:
+        while self._n_awaited() >= n_awaited:
+            self._arrived.clear()
+            await self._arrived.wait()
 
     async def hand_out(self, stage: Stage, messages: Mapping[int, ToMember]) -> None:
         """See `mpc.secagg.drive.CoordinatorLink`: members fetch what is due to them."""
         self._due[STEP_OF[stage]] = messages
-        self._notify()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._handed_out[STEP_OF[stage]].set()
 
 
 class HostedRounds:
@@ -226,7 +271,7 @@ class HostedRounds:
             )
         return max(longest)
 
-    async def receive(self, caller: Identity, message: FromMembers) -> None:
+    async def receive(self, caller: Identity, message: FromMembers | Declined) -> None:
         """See `transport.aggregation.Rounds`."""
         name = self._name_of(caller)
         await self._known(message.round_id, name).receive(name, message)
@@ -238,10 +283,7 @@ class HostedRounds:
             async with asyncio.timeout(patience_s):
                 if step is RoundStep.INVITATION:
                     return await self._invitation(name, round_id)
-                hosted = self._known(round_id, name)
-                while (message := hosted.due(name, step)) is None:
-                    await hosted.change()
-                return message
+                return await self._known(round_id, name).fetch(name, step)
         return None
 
     async def _invitation(self, name: str, last: RoundId) -> ToMembers:

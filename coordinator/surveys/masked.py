@@ -14,6 +14,7 @@ import structlog
 
 from analyses.distribution.cohorts import MaskedQuestion, combined
 from coordinator.surveys.store import StoredQuestion, SurveyStore
+from service.codes.coded_text import told
 from service.errors import ServiceError
 from transport.sum_codec import SumFailure, SumHappening, SumResult
 
@@ -77,7 +78,7 @@ class MaskedSurvey:
                         self.n_responses += len(answer["survivors"])
                         return answer
         except ServiceError as error:
-            return str(error)
+            return told(error)
         return "its sum ended without a result"
 
     def _result(self, outcomes: Sequence[dict[str, Any] | str]) -> tuple[str, str]:

@@ -22,9 +22,11 @@ from coordinator.surveys.intake import Intake
 from coordinator.surveys.masked import MaskedSurvey, RunSum
 from coordinator.surveys.store import Given, Outcome, StoredQuestion, SurveyStore
 from entropy import Entropy
+from service.codes.coded_text import coded, told
 from service.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, TooMuchError, WrongStateError
 from service.identity import Identity
-from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, SurveyOpened, SurveyResult
+from transport.refusal import WhyRefused, counted, in_words
+from transport.survey import SurveyCounted, SurveyFailure, SurveyHappening, SurveyOpened, SurveyRefused, SurveyResult
 
 SESSION_BYTES = 16
 
@@ -45,12 +47,14 @@ class _Open:
         stored: its question as it lies in the store.
         asked: the same, read.
         n_responses: so many were taken.
+        refused: by name of the device, why there will be no response; forgotten when the coordinator stops.
         is_over: set once there is a result, or a reason why there is none.
     """
 
     stored: StoredQuestion
     asked: AskedQuestion
     n_responses: int
+    refused: dict[str, WhyRefused] = field(default_factory=dict)
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     ending: "asyncio.Task[None] | None" = None
 
@@ -165,6 +169,12 @@ class Surveys:
             case Outcome.CLOSED:
                 raise WrongStateError(f"{caller.name} comes too late: the survey is closed")
 
+    async def refuse(self, caller: Identity, question_id: bytes, why: WhyRefused) -> None:
+        """See `transport.survey.Surveys`."""
+        one = self._open.get(question_id)
+        if one is not None and not await asyncio.to_thread(self._store.has_answered, one.stored.number, caller.name):
+            one.refused[caller.name] = why
+
     def _count(self, given: Given) -> None:
         one = self._by_number.get(given.question)
         if one is None:
@@ -181,7 +191,7 @@ class Surveys:
                 raise TooMuchError(f"{MAX_OPEN} surveys are open; come again when one is over")
             question_id = await self._open_one(analyst, question)
         except JobError as error:
-            raise InvalidRequestError(str(error)) from error
+            raise InvalidRequestError(told(error)) from error
         async for happening in self.follow(analyst, question_id):
             yield happening
 
@@ -224,11 +234,14 @@ class Surveys:
             raise NotFoundError(f"{analyst} has asked no question with this identifier here")
         yield SurveyOpened(question_id)
         one: _Open | MaskedSurvey | None = self._open.get(question_id) or self._masked.get(question_id)
-        told = -1
+        n_told, refused = -1, counted(())
         while one is not None and not one.is_over.is_set():
-            if one.n_responses != told:
-                told = one.n_responses
-                yield SurveyCounted(told)
+            if one.n_responses != n_told:
+                n_told = one.n_responses
+                yield SurveyCounted(n_told)
+            if isinstance(one, _Open) and (now := counted(one.refused.values())) != refused:
+                refused = now
+                yield SurveyRefused(refused)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await one.is_over.wait()
@@ -283,7 +296,9 @@ class Surveys:
             for names, responses in self._store.responses(stored.number):
                 tally.add(responses, asked.choices(names))
         if tally.n_responses == 0:
-            return "", "no device answered"
+            refused = in_words(counted(one.refused.values()))
+            text = f"no device answered; {refused}" if refused else "no device answered"
+            return "", coded(text, code="no-device-answered")
         result = result_of(asked, tally)
         more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
         return json.dumps({**result, **more}, allow_nan=False), ""

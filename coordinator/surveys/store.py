@@ -46,6 +46,8 @@ ROWS_AT_ONCE = 1 << 14
 class SurveyStoreError(ServiceError):
     """The store cannot be used."""
 
+    code = "survey-store-unusable"
+
 
 class Outcome(Enum):
     """What became of a response."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.clustering import protocol as clustering
 from analyses.clustering.baseline import central_clustering
+from analyses.clustering.text import certainty_lines
 from analyses.clustering.weighted_clustering import Choices, cluster, loss
 from analyses.job.job import PrivacyTarget
 from demo.job import DemoRun
@@ -29,7 +30,8 @@ class ClusteringOutcome:
         n_rows, n_columns: of the joint table.
         k, k_local: clusters of the joint table and of each party's own columns.
         counting: how memberships were counted.
-        weights: estimated rows of each cluster, largest first.
+        weights: estimated rows of each cluster with their standard errors, largest first.
+        certainty: what the result says of the clusters, in lines.
         loss: way of finding the centres to the mean squared distance, columns scaled to [-1, 1].
         privacy: the report.
         seconds: from submission to the result.
@@ -42,7 +44,8 @@ class ClusteringOutcome:
     k: int
     k_local: int
     counting: str
-    weights: Sequence[float]
+    weights: Sequence[tuple[float, float]]
+    certainty: Sequence[str]
     loss: Mapping[str, float]
     privacy: Mapping[str, Any]
     seconds: float
@@ -74,7 +77,8 @@ def compare(run: DemoRun) -> ClusteringOutcome:
         k=k,
         k_local=plan.k_local,
         counting=plan.params.counting,
-        weights=sorted(run.result["weights"], reverse=True),
+        weights=sorted(zip(run.result["weights"], run.result["standard_errors"], strict=True), reverse=True),
+        certainty=certainty_lines(run.result),
         loss={name: float(np.mean([loss(joint, c, plan.params.p) for c in found])) for name, found in ways.items()},
         privacy=privacy,
         seconds=run.seconds,
@@ -86,11 +90,14 @@ def text_of(outcome: ClusteringOutcome) -> str:
     """Return what the demo prints."""
     grid = f"grid of {outcome.k_local}, no privacy"
     lost, epsilon = outcome.loss, epsilon_against(outcome.privacy, "coordinator")
-    sizes = ", ".join(f"{weight:,.0f}" for weight in outcome.weights)
+    numbered = enumerate(outcome.weights, start=1)
+    sizes = ", ".join(f"cluster {at} {weight:,.0f} +- {error:,.0f}" for at, (weight, error) in numbered)
+    said = "\n".join(f"  {line}" for line in outcome.certainty)
     return f"""
 Private clustering of {outcome.n_rows:,} rows x {outcome.n_columns} columns in {outcome.k} clusters
 
-  estimated rows of each: {sizes}
+  estimated rows of each, with standard errors: {sizes}
+{said}
 
   mean squared distance to the nearest centre, columns scaled to [-1, 1]
     k-means, no privacy      {lost["exact"]:7.4f}   needs somebody who holds everything

@@ -10,8 +10,10 @@ import numpy as np
 
 from analyses.distribution import protocol as distribution
 from analyses.distribution.estimates.metrics import kolmogorov_smirnov, mean_of, quantiles, wasserstein
+from analyses.drawing.chart import Picture
+from analyses.drawing.file import write
+from analyses.pictures.distribution import density_of
 from cli.terminal.output import say
-from cli.terminal.plot import plot_distribution
 from demo.job import DemoRun, example_job, run_on
 from demo.text import epsilon_against, job_line, next_line
 
@@ -87,7 +89,10 @@ def compare(run: DemoRun, out: Path) -> DistributionOutcome:
     )
     out.mkdir(parents=True, exist_ok=True)
     results = {way: one.result for way, one in runs.items()}
-    plot_distribution(results, files["plot"], exact=exact.tolist())
+    panels = [
+        density_of(result, title=way, axis="age in years", exact=exact.tolist()) for way, result in results.items()
+    ]
+    write(Picture(tuple(panels)), files["plot"])
     files["json"].write_text(json.dumps({"demo": asdict(outcome), "results": results}, indent=2) + "\n")
     return outcome
 

@@ -88,7 +88,7 @@ def compare(run: DemoRun) -> LeastSquaresOutcome:
 def _central_lines(
     tables: Sequence[Table], plan: least_squares.LeastSquaresPlan, budget: Mapping[str, float]
 ) -> list[least_squares.Line | None]:
-    rng, longest = np.random.default_rng(COMPARISON_SEED), plan.row_norm**2
+    rng, longest = np.random.default_rng(COMPARISON_SEED), plan.total_squared_norm * plan.unit**2
     moments = least_squares.scaled_moments(tables, plan) / longest
     noisy = [central_moment(moments, **budget, rng=rng) for _ in range(COMPARISON_RUNS)]
     solutions = [least_squares.solve_moments(m * longest, level * longest, plan) for m, level in noisy]

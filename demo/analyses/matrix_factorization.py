@@ -29,8 +29,8 @@ from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.reference import reference
 from cli.terminal.output import say
-from cli.terminal.plot import plot_errors
 from demo.data_sets.ratings import BOUNDS, N_LECTURERS, N_STUDENTS, PER_STUDENT, RatingParties
+from demo.error_plot import plot_errors
 from demo.job import DemoRun, example_job, run_on
 from demo.text import epsilon_against, job_line, next_line
 from entropy import SystemEntropy

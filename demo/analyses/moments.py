@@ -53,7 +53,6 @@ def compare(run: DemoRun) -> MomentsOutcome:
         np.array([exact]).astype(np.int64),
         l1=sum(plan.largest) ** plan.params.order,
         epsilon=result["privacy"]["views"]["coordinator"]["epsilon"],
-        delta=run.job.privacy.delta,
         entropy=SystemEntropy(),
     )
     reports = {party: run.deployment.report(party, run.view.job_id) for party in run.data.tables}

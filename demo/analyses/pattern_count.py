@@ -60,9 +60,9 @@ def compare(run: DemoRun) -> PatternCountOutcome:
     plan = pattern_count.plan(run.job, [table.schema for table in tables])
     exact = pattern_count.reference(tables, plan)
     found = np.array(result["counts"])
-    delta, entropy = run.job.privacy.delta, SystemEntropy()
-    budget = {"epsilon": result["privacy"]["views"]["coordinator"]["epsilon"], "delta": delta}
-    central = central_release(exact, l1=1, **budget, entropy=entropy)
+    entropy = SystemEntropy()
+    epsilon = result["privacy"]["views"]["coordinator"]["epsilon"]
+    central = central_release(exact, l1=1, epsilon=epsilon, entropy=entropy)
     parameters = {**run.job.parameters, "method": "randomized-response"}
     parameters.pop("share", None)
     by_reports = run.job.model_copy(update={"parameters": parameters})

@@ -88,7 +88,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     """Start coordinator and devices, ask, kill devices meanwhile, compare what the others have kept."""
     from analyses.job.ratings import digest_of_items
     from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
     from cli.sum import run_sum
     from cli.terminal.output import say
     from device.config import DeviceConfig

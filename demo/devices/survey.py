@@ -95,7 +95,7 @@ def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float]) -> 
 def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> SurveyDemoOutcome:
     """Start coordinator and devices, ask, kill and restart devices meanwhile, compare their responses."""
     from analyses.distribution.survey import SurveyQuestion
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
     from cli.distribution import run_survey
     from cli.terminal.output import say
 

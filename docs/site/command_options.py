@@ -22,7 +22,7 @@ def command_reference() -> str:
 def _tidy(text: str) -> str:
     """Leave out what each command repeats, and keep what looks like HTML outside of code as text."""
     text = text.replace(EXIT_CODES, "")
-    text = re.sub(r"\* `--(help|install-completion|show-completion)`: .*\n", "", text)
+    text = re.sub(r"\* `--help`: .*\n", "", text)
     text = re.sub(r"\*\*Options\*\*:\n+(?=#|\*\*|\Z)", "", text)
     text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", text)  # each follows under a heading of its own
     parts = re.split(r"(`[^`\n]*`)", text)

@@ -3,7 +3,7 @@
 from models import fields_of, models_in, section_of
 from pydantic import BaseModel
 
-from cli import client
+from analyst import connection
 from coordinator import config as coordinator
 from device import config as device
 from party import config as party
@@ -11,7 +11,7 @@ from party import config as party
 FILES: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("party.toml", party.ENVIRONMENT_PREFIX, party.PartyConfig),
     ("coordinator.toml", coordinator.ENVIRONMENT_PREFIX, coordinator.CoordinatorConfig),
-    ("client.toml", client.ENVIRONMENT_PREFIX, client.ClientConfig),
+    ("client.toml", connection.ENVIRONMENT_PREFIX, connection.ClientConfig),
     ("device.toml", device.ENVIRONMENT_PREFIX, device.DeviceConfig),
     ("roster.toml", "", device.Roster),
 )

@@ -4,12 +4,14 @@ The Markdown of `docs/` is written to be read in the repository, where links lea
 The site shows each such file as a page of its own, so that no link of it leads to a place that a reader may not have.
 """
 
+import json
 import posixpath
 import re
 from pathlib import Path
 
 from command_options import command_reference
 from configuration import configuration_reference
+from error_codes import error_codes
 from job_parameters import job_reference
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -30,6 +32,7 @@ GENERATED = {
     "decisions/README.md": list_of_decisions,
     "reference/commands.md": command_reference,
     "reference/configuration.md": configuration_reference,
+    "reference/errors.md": error_codes,
     "reference/jobs.md": job_reference,
     "reference/python.md": python_reference,
 }
@@ -65,6 +68,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(_page_of(path), posixpath.dirname(here) or ".") + anchor
 
     return LINK.sub(rewritten, markdown)
+
+
+def notebook_as_page(text: str, path: str) -> str:
+    """Return a notebook as Markdown, its code between the lines; the first cell is its text with the heading.
+
+    Args:
+        text: of the file, JSON. Notebooks are kept without outputs, so there are none to show.
+        path: in the repository.
+    """
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"````python\n{source}\n````")
+    note = f"The notebook `{path}` without its outputs: run it and see."
+    return "\n\n".join([parts[0], note, *parts[1:]]) + "\n"
 
 
 def _outside(uri: str, text: str) -> list[Path]:
@@ -106,4 +124,6 @@ def _content_of(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return text
+    if path.suffix == ".ipynb":
+        return notebook_as_page(text, path.relative_to(REPOSITORY).as_posix())
     return f"# {path.relative_to(REPOSITORY)}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}````\n"

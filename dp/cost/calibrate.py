@@ -1,9 +1,39 @@
 """The search for the least noise that is private enough: the only one. Mechanisms say what a parameter costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
 
 from dp.cost.accounting import CalibrationError, check_delta, check_epsilon
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_REMEMBERED = 256
+"""Results of calibrations that are kept: a service meets the same tables and the same epsilon again and again."""
+
+
+class _Items(tuple[Any, ...]):
+    """A mapping as an argument that can be compared: its items."""
+
+
+def remembered(calibrate: F) -> F:
+    """Keep the last results of a calibration by its arguments, each a value that never changes or a mapping of such.
+
+    A calibration evaluates a cost some thirty times, and is a function of public parameters alone; every member of a
+    job makes the same one. Refusals are not kept.
+    """
+
+    @lru_cache(maxsize=MAX_REMEMBERED)
+    def found(*frozen: Any, **named: Any) -> Any:
+        return calibrate(*frozen, **{n: dict(value) if type(value) is _Items else value for n, value in named.items()})
+
+    @wraps(calibrate)
+    def asked(*arguments: Any, **named: Any) -> Any:
+        frozen = {n: _Items(value.items()) if isinstance(value, Mapping) else value for n, value in named.items()}
+        return found(*arguments, **frozen)
+
+    return cast(F, asked)
 
 
 def _itself(rung: int) -> int:

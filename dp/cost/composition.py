@@ -1,8 +1,9 @@
-"""The joint cost of the releases of one job: the smaller one of two valid bounds.
+"""The joint cost of the releases of one job: the smallest one of several valid bounds.
 
 Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
-are known (`dp.cost.losses.of_events`), and give less, as nothing is lost in a conversion. Both are upper bounds of the
-same delta for a job whose plan is fixed before it starts, so the smaller one holds.
+are known (`dp.cost.losses.of_events`), and give less, as nothing is lost in a conversion. Vectors with much Skellam
+noise are charged as Gaussian releases with a slack (`dp.cost.losses.rounded_gaussian`). All are upper bounds of the
+same delta for a job whose plan is fixed before it starts, so the smallest one holds.
 
 A job with releases of both kinds: those that have no more than a Renyi curve R are covered by the distribution of which
 that curve's own bound is the hockey-stick divergence. At each epsilon >= 0
@@ -31,15 +32,23 @@ from dp.cost.accounting import (
     DpEvent,
     EpsilonBound,
     Floats,
+    SkellamDpEvent,
     check_delta,
     check_epsilon,
     delta_of_rdp,
     epsilon_of_rdp,
 )
 from dp.cost.curves import renyi_curve
-from dp.cost.events import BoundedSampledDpEvent, PrivacyEvent
+from dp.cost.events import (
+    BoundedSampledDpEvent,
+    PoissonSampledDpEvent,
+    PrivacyEvent,
+    SkellamShiftsDpEvent,
+    SkellamVectorDpEvent,
+)
 from dp.cost.losses.distribution import LossDistribution, Losses
 from dp.cost.losses.of_events import PairLosses, losses_of
+from dp.cost.losses.rounded_gaussian import RoundedGaussian
 
 Events = frozenset[tuple[PrivacyEvent, int]]
 """Different events, each with its number of repetitions."""
@@ -71,8 +80,9 @@ def composed_epsilon(events: Composed, delta: float, *, near: float | None = Non
     Args:
         events: all that the plan releases.
         delta: strictly between 0 and 1.
-        near: the target epsilon of a search for a noise parameter. If the epsilon by Renyi curves is at most this, or
-            more than twice as large, no loss distributions are composed.
+        near: the target epsilon of a search for a noise parameter. If the releases are found to cost at most this, it
+            may be what is returned. If the epsilon by Renyi curves is at most this, or more than twice as large, no
+            loss distributions are composed.
 
     Raises:
         AdjacencyError: the events are for different neighbouring relations, or there is none.
@@ -81,9 +91,12 @@ def composed_epsilon(events: Composed, delta: float, *, near: float | None = Non
     """
     check_delta(delta)
     kept = _counted(events)
+    rounded = _rounded(kept)
+    if near is not None and rounded is not None and rounded.covers(near, delta):
+        return EpsilonBound(near, delta, None, False)
     bound = _renyi_epsilon(kept, delta)
-    if near is not None and not near < bound.epsilon <= 2 * near:
-        return bound
+    if near is not None:
+        return _by_losses(kept, bound) if near < bound.epsilon <= 2 * near else bound
     return _tighter(kept, bound)
 
 
@@ -106,6 +119,8 @@ def composed_delta(events: Composed, epsilon: float) -> float:
     check_epsilon(epsilon)
     kept = _counted(events)
     found = delta_of_rdp(_curve_of(kept), _n_events(kept), epsilon)
+    if (rounded := _rounded(kept)) is not None:
+        found = min(found, rounded.delta(epsilon))
     for way in _ways(kept, found):
         found = min(found, max(d.delta(epsilon) for d in way))
     return found
@@ -132,14 +147,56 @@ def _n_events(events: Events) -> int:
 
 @lru_cache(maxsize=512)
 def _tighter(events: Events, bound: EpsilonBound) -> EpsilonBound:
+    """Return the bound at the same delta that is not by Renyi curves, if it is smaller."""
+    if 0 < bound.epsilon < math.inf and (rounded := _rounded(events)) is not None:
+        epsilon = rounded.epsilon(bound.delta, bound.epsilon)
+        if epsilon < bound.epsilon:
+            bound = EpsilonBound(epsilon, bound.delta, None, False)
+    return _by_losses(events, bound)
+
+
+@lru_cache(maxsize=512)
+def _by_losses(events: Events, bound: EpsilonBound) -> EpsilonBound:
     """Return the bound that distributions give at the same delta, if it is smaller."""
-    if not 0 < bound.epsilon <= _MAX_EPSILON:
+    if not 0 < bound.epsilon <= _MAX_EPSILON or all(isinstance(event, SkellamDpEvent) for event, _ in events):
         return bound
     for way in _ways(events, bound.delta):
         epsilon = max(d.epsilon(bound.delta) for d in way)
         if epsilon < bound.epsilon:
             bound = EpsilonBound(epsilon, bound.delta, None, False)
     return bound
+
+
+@lru_cache(maxsize=512)
+def _rounded(events: Events) -> RoundedGaussian | None:
+    """Return the releases as rounded Gaussian ones, if all are vectors or numbers with Skellam noise.
+
+    Those about samples are taken for the same about everybody: hockey-stick divergences are jointly convex.
+    """
+    releases = []
+    for event, n in _unsampled(events):
+        match event:
+            case SkellamVectorDpEvent():
+                releases.append((n * event.squares, event.least_mu, n * event.n_moved))
+            case SkellamShiftsDpEvent():
+                releases.append((n * event.sums.squares, event.mu, n * event.n_shifts))
+            case _:
+                return None
+    return RoundedGaussian.of(releases)
+
+
+def _unsampled(events: Events) -> Events:
+    """Return what the releases are without sampling: of steps of which a unit is in K at most, K releases."""
+    found: Counter[PrivacyEvent] = Counter()
+    for event, n in events:
+        match event:
+            case BoundedSampledDpEvent():
+                found[event.step.release] += n * event.most_participations
+            case PoissonSampledDpEvent():
+                found[event.release] += n
+            case _:
+                found[event] += n
+    return frozenset(found.items())
 
 
 def _curve_of(events: Events) -> Floats:
@@ -159,13 +216,7 @@ def _ways(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
         return
     yield from _composed(events, delta)
     if any(isinstance(event, BoundedSampledDpEvent) for event, _ in events):
-        unsampled: Counter[PrivacyEvent] = Counter()
-        for event, n in events:
-            if isinstance(event, BoundedSampledDpEvent):
-                unsampled[event.step.release] += n * event.most_participations
-            else:
-                unsampled[event] += n
-        yield from _composed(frozenset(unsampled.items()), delta)
+        yield from _composed(_unsampled(events), delta)
 
 
 def _composed(events: Events, delta: float) -> Iterator[list[LossDistribution]]:

@@ -30,6 +30,7 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
+    SkellamVectorDpEvent,
 )
 from dp.cost.losses import laplace_share
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
@@ -92,6 +93,7 @@ def _curve(event: PrivacyEvent, orders: NDArray[np.int64]) -> Floats:
 
 _OF_DIFFERENCES = {
     SkellamDpEvent: attrgetter("squares", "squares_second", "sizes", "sizes_second"),
+    SkellamVectorDpEvent: attrgetter("squares", "squares_second", "sizes", "sizes_second"),
     DiscreteGaussianDpEvent: attrgetter("squares"),
     DiscreteLaplaceDpEvent: attrgetter("l1_sensitivity", "scale"),
     RandomizedResponseDpEvent: attrgetter("n_options", "truthful"),

@@ -25,10 +25,12 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
+    SkellamVectorDpEvent,
 )
 
 _CLASSES: dict[str, type[Any]] = {
     "skellam": SkellamDpEvent,
+    "skellam vector": SkellamVectorDpEvent,
     "discrete gaussian": DiscreteGaussianDpEvent,
     "discrete laplace": DiscreteLaplaceDpEvent,
     "randomized response": RandomizedResponseDpEvent,

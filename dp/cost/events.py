@@ -19,6 +19,33 @@ from dp.cost.losses.laplace_share import scale_of
 
 
 @attr.frozen
+class SkellamVectorDpEvent(SkellamDpEvent):
+    """A `SkellamDpEvent` of which it is known how many numbers neighbours move: `dp.cost.losses.rounded_gaussian`.
+
+    Attributes:
+        n_moved: bound of how many numbers differ, over all releases, at least 1.
+        least_mu: of the noise on any number that may differ; positive.
+    """
+
+    n_moved: int
+    least_mu: Fraction
+
+    def __attrs_post_init__(self) -> None:
+        if self.n_moved < 1 or self.least_mu <= 0:
+            raise ValueError(f"invalid event: {self.n_moved} numbers move, with noise of parameter {self.least_mu}")
+
+    @classmethod
+    def knowing(cls, sums: SkellamDpEvent, n_moved: int, least_mu: Fraction) -> "SkellamVectorDpEvent":
+        """Return the event of a release of which the sums are known, and what the attributes say besides."""
+        s = sums
+        return cls(s.squares, s.squares_second, s.sizes, s.sizes_second, s.adjacency, n_moved, least_mu)
+
+    def times(self, n_times: int) -> "SkellamVectorDpEvent":
+        """Return what `n_times` such releases cost together, each with fresh noise."""
+        return self.knowing(super().times(n_times), n_times * self.n_moved, self.least_mu)
+
+
+@attr.frozen
 class DiscreteGaussianDpEvent(DpEvent):
     """The release of an integer vector plus independent discrete Gaussian noise of variance s_i on coordinate i.
 
@@ -271,6 +298,7 @@ class SampledBitsDpEvent(DpEvent):
 
 PrivacyEvent = (
     SkellamDpEvent
+    | SkellamVectorDpEvent
     | DiscreteGaussianDpEvent
     | DiscreteLaplaceDpEvent
     | RandomizedResponseDpEvent

@@ -9,7 +9,8 @@ two kinds:
   Skellam noise, the ratio sum d_j^2 / variance_j of discrete Gaussian noise. Norms obey the triangle inequality, so the
   norm of the sum is at most k times the largest, and its square k^2 times;
 * a weighted 1-norm: `sizes`, `sizes_second`, the sensitivity of discrete Laplace noise. By the same inequality, k
-  times.
+  times;
+* how many numbers differ: a sum of k differences is not zero at most where one of them is not. At most k times.
 
 So the cost of k rows is that of an event with k^2 and k times these bounds. It is exact wherever F is a sum over rows
 and the bounds are attained: k equal rows make k equal differences. It is less than what holds for every mechanism: k
@@ -31,6 +32,7 @@ from dp.cost.events import (
     DiscreteLaplaceDpEvent,
     LaplaceSharesDpEvent,
     SkellamShiftsDpEvent,
+    SkellamVectorDpEvent,
 )
 
 SkellamEvent = SkellamDpEvent | SkellamShiftsDpEvent
@@ -63,21 +65,21 @@ def for_rows(
     if most_rows < 1:
         raise ValueError("a protected unit must have at least one row that counts")
     k = most_rows
+    if k == 1 and isinstance(event, SkellamEvent | GaussianEvent | LaplaceEvent):
+        return event
     if isinstance(event, SkellamShiftsDpEvent | DiscreteGaussianShiftsDpEvent):
-        if k == 1:
-            return event
         event = event.sums  # what is known of single numbers is not proven for several rows
     if isinstance(event, LaplaceSharesDpEvent):
-        if k == 1:
-            return event
         event = event.whole
     if isinstance(event, SkellamDpEvent):
-        return SkellamDpEvent(
+        if isinstance(event, SkellamVectorDpEvent):
+            event = attr.evolve(event, n_moved=k * event.n_moved)
+        return attr.evolve(
+            event,
             squares=k**2 * event.squares,
             squares_second=k**2 * event.squares_second,
             sizes=k * event.sizes,
             sizes_second=k * event.sizes_second,
-            adjacency=event.adjacency,
         )
     if isinstance(event, DiscreteGaussianDpEvent):
         return attr.evolve(event, squares=k**2 * event.squares)

@@ -83,12 +83,16 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
     """Return the lines in which a person reads the privacy report of any analysis.
 
     Args:
-        report: as made here. One of local responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and
+        report: as made here. A job that matches rows has `matching` besides: `kind`, and `reveals` in words, which no
+            view covers. One of local responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and
             `never` say whom it is about, `epsilon` and `responses` what it promises. No ledger is charged by it.
         participants: what those are called who take part.
     """
+    matching = report.get("matching")
+    matched = [] if matching is None else [f"Rows are matched ({matching['kind']}): {matching['reveals']}."]
     if not report["views"]:
         return [
+            *matched,
             f"Released: {report['mechanism']}.",
             (
                 "NO PRIVACY GUARANTEE: the answer is exact. Whoever knows all that goes into it but one thing knows "
@@ -100,6 +104,7 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
         "coalition": f"the coordinator and {report['colluding']} of {report['n_parties']} {participants} together",
     }
     lines = [
+        *matched,
         f"Released: {report['mechanism']}.",
         f"Sensitivity: {report['sensitivity']}.",
         f"Protected: one {report['unit']}. delta = {report['delta']:g}.",

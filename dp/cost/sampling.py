@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +49,8 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
         raise ValueError(f"a sampling rate must lie in 0..1, not {rate}")
     if rate == 0:
         return np.zeros(MAX_ORDER - 1)
+    from scipy.special import logsumexp  # slow to import, and many processes only add up costs
+
     log_binomial, term, order = _tables()
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
     costs = (term >= 2) & (term <= order)
@@ -72,8 +73,14 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
     """Return ln C(order, term), -inf for term > order; term; and order. Rows are orders from 2 on, columns terms."""
+    from scipy.special import gammaln  # as above
+
     order, term = np.arange(2, MAX_ORDER + 1)[:, None], np.arange(MAX_ORDER + 1)[None, :]
     inside = term <= order
     rest = np.where(inside, order - term, 0)
-    log_binomial = np.where(inside, gammaln(order + 1) - gammaln(term + 1) - gammaln(rest + 1), -np.inf)
+    log_binomial = np.where(
+        inside,
+        gammaln(order + 1) - gammaln(term + 1) - gammaln(rest + 1),
+        -np.inf,
+    )
     return log_binomial, np.broadcast_to(term, log_binomial.shape), np.broadcast_to(order, log_binomial.shape)

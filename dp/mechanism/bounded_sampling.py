@@ -103,9 +103,10 @@ class BoundedPoisson:
         """
         units = round(Fraction(rate) * RATE_UNITS)
         if most_participations is None:
-            from scipy.stats import binom  # takes a second to import, and few jobs need it
+            from scipy.special import bdtr  # the binomial distribution function; scipy.stats takes a second to import
 
-            expected = max(1, int(binom.ppf(1 - ACCEPTED_LOSS, n_steps, units / RATE_UNITS)))
+            reached = bdtr(np.arange(n_steps + 1, dtype=np.float64), n_steps, units / RATE_UNITS) >= 1 - ACCEPTED_LOSS
+            expected = max(1, int(np.argmax(reached)))
             most_participations = n_steps if units == RATE_UNITS else min(expected, n_steps)
         return cls(units, n_steps, most_participations)
 

@@ -22,9 +22,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
+from dp.cost.accounting import ORDERS, Adjacency, CalibrationError, check_delta, check_epsilon
 from dp.cost.calibrate import last_enough
-from dp.cost.composition import composed_epsilon, renyi_epsilon
+from dp.cost.composition import composed_epsilon
+from dp.cost.curves import cardinality_sketch_rdp
 from dp.cost.events import CardinalitySketchDpEvent
 from dp.cost.views import ADJACENCY, View
 from entropy import Entropy, KeyStream
@@ -40,6 +41,7 @@ MAX_PHANTOMS = 1 << 20
 
 _WORDS_PER_BLOCK = 1 << 20
 _MISS = 1e-3  # probability that the phantoms of a cluster alone stay at or below the floor
+_OFFSETS = np.array([-256, -64, -16, -4, -1, 0, 1, 4, 16, 64, 256])
 _SHARED = tuple(sorted({round(2 ** (i / 2)) for i in range(21)}))  # 1 .. 1024
 
 
@@ -185,9 +187,7 @@ def calibrate_sketch(
         floor = min(max(1, math.floor(math.log2(crowd / -math.log(_MISS)))), HIGHEST - 1)
         return PartitionSketch(n_clusters, n_sketches, n_parties, own, shared, floor, n_groups)
 
-    def is_enough(sketch: PartitionSketch) -> bool:
-        return renyi_epsilon(sketch.event(Adjacency.ADD_OR_REMOVE_ONE), delta).epsilon <= epsilon
-
+    is_enough = RenyiBound(epsilon, delta).covers
     best: PartitionSketch | None = None
     for shared in _SHARED:
         enough = MAX_PHANTOMS
@@ -212,6 +212,35 @@ def calibrate_sketch(
 
     enough = last_enough(is_enough_by_losses, lacking=-1, enough=best.own_phantoms, excess_bits=7)
     return with_phantoms(enough, shared_phantoms)
+
+
+class RenyiBound:
+    """Whether sketches cost at most epsilon at delta by their Renyi curves, computed near their best order only.
+
+    With D_a the divergence of order a, that order bounds epsilon by D_a + (f(a) - ln delta) / (a - 1), where
+    f(a) = (a - 1) ln(1 - 1/a) - ln a is convex (`dp.cost.accounting.epsilon_of_rdp`). So is (a - 1) D_a, as it
+    generates cumulants of the loss. Whether a bound is at most epsilon depends on the least value of
+    (a - 1) (D_a - epsilon) + f(a), and a convex function that is larger at both neighbours of an order is least there.
+    Every order's bound holds by itself: an order that is not the best could ask for more phantoms, never for too few.
+    """
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        self._epsilon, self._log_delta = epsilon, math.log(delta)
+        self._best = 0
+
+    def covers(self, sketch: PartitionSketch) -> bool:
+        """Return whether they do."""
+        event, last = sketch.event(Adjacency.ADD_OR_REMOVE_ONE), len(ORDERS) - 1
+        while True:
+            near = np.unique(np.clip(self._best + _OFFSETS, 0, last))
+            orders = ORDERS[near]
+            curve, a = cardinality_sketch_rdp(event, orders), orders.astype(np.float64)
+            excess = (a - 1) * (curve - self._epsilon + np.log1p(-1 / a)) - np.log(a)
+            before, self._best = self._best, int(near[excess.argmin()])
+            if excess.min() <= self._log_delta:
+                return True
+            if self._best == before:
+                return False
 
 
 def highest_of_clusters(stream: KeyStream, membership: NDArray[np.int64], n_clusters: int, n_sketches: int) -> Levels:

@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import Adjacency, EpsilonBound
+from dp.cost.calibrate import remembered
 from dp.cost.composition import composed_epsilon
+from dp.cost.events import SkellamVectorDpEvent
 from dp.cost.group import SkellamEvent, for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
@@ -55,8 +57,11 @@ class GramSensitivity:
     replaced row, and sqrt(n) where its release of n (n + 1) / 2 entries needs sqrt(n (n + 1) / 2) in the bound of the
     1-norm.
 
+    A row moves at most s (s + 1) / 2 entries of the triangle, a replaced one twice as many, and no more than there are.
+
     Attributes:
         squares, squares_second, sizes, sizes_second: bounds of the four sums at mu = 1, as in `SkellamDpEvent`.
+        n_moved: entries of the triangle that one row moves at most.
         adjacency: of the tables.
     """
 
@@ -64,6 +69,7 @@ class GramSensitivity:
     squares_second: Fraction
     sizes: Fraction
     sizes_second: Fraction
+    n_moved: int
     adjacency: Adjacency
 
     @classmethod
@@ -73,20 +79,24 @@ class GramSensitivity:
         support = min(n, bound)
         squares, sizes = Fraction(bound**2), Fraction(support * bound)
         squares_second, sizes_second = (2 - Fraction(1, support)) * bound**2, Fraction((2 * support - 1) * bound)
+        n_moved = support * (support + 1) // 2
         if adjacency is Adjacency.REPLACE_ONE and n > 1:
+            n_moved = min(2 * n_moved, n * (n + 1) // 2)
             squares, squares_second = 2 * squares, Fraction(4 * bound**2)
             sizes = min(2 * sizes, Fraction(math.isqrt(2 * (n * bound) ** 2)))
             sizes_second = min(2 * sizes, 2 * sizes_second)
-        return cls(squares, squares_second, sizes, sizes_second, adjacency)
+        return cls(squares, squares_second, sizes, sizes_second, n_moved, adjacency)
 
-    def event(self, mu: int) -> SkellamDpEvent:
+    def event(self, mu: int) -> SkellamVectorDpEvent:
         """Return the cost of noise Sk(mu) on the diagonal and Sk(mu / 2) off it."""
-        return SkellamDpEvent(
+        return SkellamVectorDpEvent(
             squares=self.squares / mu,
             squares_second=self.squares_second / mu**2,
             sizes=self.sizes / mu,
             sizes_second=self.sizes_second / mu**2,
             adjacency=self.adjacency,
+            n_moved=self.n_moved,
+            least_mu=Fraction(mu, 2),
         )
 
 
@@ -102,7 +112,7 @@ class NoisyGram:
     Sensitivity to one row: `GramSensitivity`. To a person, of whose rows at most k are not zero: X^T X is a sum over
     rows, so `dp.cost.group` applies: ||D||_F <= k B for a person that is added or removed, <= sqrt(2) k B for one whose
     rows hold other contents. k equal rows attain what one of them attains, k times.
-    Renyi bound: [Agarwal21], per coordinate, `dp.cost.accounting.skellam_rdp`.
+    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `dp.cost.accounting.skellam_rdp`.
 
     Attributes:
         n_columns: n, columns of X.
@@ -131,6 +141,7 @@ class NoisyGram:
             raise ValueError(f"party_mu must be even and lie in 2..2^100, not {self.party_mu}")
 
     @classmethod
+    @remembered
     def calibrate(
         cls,
         *,

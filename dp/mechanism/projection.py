@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp.cost.calibrate import remembered
 from dp.cost.events import DiscreteGaussianDpEvent
 from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.report import privacy_report
@@ -87,6 +88,7 @@ class NoisySketch:
             raise ValueError("a sketch needs at least one block, and each block needs a positive norm bound")
 
     @classmethod
+    @remembered
     def calibrate(
         cls,
         *,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import EpsilonBound
+from dp.cost.calibrate import remembered
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import PrivacyEvent
 from dp.cost.report import privacy_report
@@ -46,6 +47,7 @@ class SampledSkellam:
             )
 
     @classmethod
+    @remembered
     def calibrate(
         cls,
         *,

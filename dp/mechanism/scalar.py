@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
-from dp.cost.calibrate import Ladder, least_noise
+from dp.cost.calibrate import Ladder, least_noise, remembered
 from dp.cost.composition import composed_epsilon
 from dp.cost.curves import renyi_curve
 from dp.cost.events import (
@@ -92,6 +92,7 @@ class _AdditiveNoise(Mechanism):
         """Return the largest parameter that can be drawn."""
 
     @classmethod
+    @remembered
     def calibrate(
         cls, *, length: int, squared_l2: int, l1: int, adjacency: Adjacency, epsilon: float, delta: float
     ) -> Self:

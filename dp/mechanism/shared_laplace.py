@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from dp.cost.group import for_rows
 from dp.cost.losses.laplace_share import scale_of
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.laplace_share import MAX_MEAN, MAX_SHAPE, sample_laplace_share
-from dp.mechanism.skellam_parameters import least_noisy
 from dp.mechanism.vector import SharedNoise, SharedSkellam, VectorSensitivity, shifts_of
 from entropy import Entropy
 
@@ -102,38 +100,12 @@ class SharedLaplace(SharedNoise):
     n_releases: int = 1
     protected: Protected = RECORD
     noise_name = "shares of discrete Laplace noise"
+    ladder = LAPLACE_LADDER
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.mean_units <= MAX_MEAN_UNITS:
             raise ValueError(f"mean_units must lie in 1..2^114, not {self.mean_units}")
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        length: int,
-        sensitivities: Mapping[View, VectorSensitivity],
-        n_parties: int,
-        colluding: int,
-        epsilon: float,
-        delta: float,
-        view: View,
-        n_releases: int = 1,
-        protected: Protected = RECORD,
-    ) -> Self:
-        """Return the mechanism with the least noise of which all releases together cost at most `epsilon` in `view`.
-
-        Raises:
-            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
-        """
-        return least_noisy(
-            lambda units: cls(length, sensitivities, n_parties, colluding, units, n_releases, protected),
-            (view,),
-            epsilon=epsilon,
-            delta=delta,
-            ladder=LAPLACE_LADDER,
-        )
 
     @property
     def mean(self) -> Fraction:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.calibrate import Ladder, remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent
+from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent, SkellamVectorDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
 from dp.draw.skellam import MAX_MU, sample_skellam
-from dp.mechanism.skellam_parameters import least_noisy, tail_bound
+from dp.mechanism.skellam_parameters import SKELLAM_LADDER, least_noisy, tail_bound
 from entropy import Entropy
 
 
@@ -64,6 +65,8 @@ def skellam_event(
 ) -> SkellamDpEvent | SkellamShiftsDpEvent:
     """Return what an integer vector plus Sk(mu) on each coordinate costs: exactly where it is known how numbers move.
 
+    A number that moves adds at least 1 to either norm, so no more of them move than the norms say.
+
     Args:
         squared_l2: bound of the squared Euclidean distance of neighbours' vectors.
         l1: bound of the sum of the absolute differences.
@@ -73,14 +76,18 @@ def skellam_event(
     """
     if squared_l2 and l1 and (moved := shifts_of(squared_l2, l1, length)) is not None:
         return SkellamShiftsDpEvent(*moved, mu, adjacency)
-    return SkellamDpEvent.of_vector(squared_l2, l1, mu, adjacency)
+    sums = SkellamDpEvent.of_vector(squared_l2, l1, mu, adjacency)
+    if (n_moved := min(squared_l2, l1, length)) == 0:
+        return sums
+    return SkellamVectorDpEvent.knowing(sums, n_moved, mu)
 
 
 class SharedNoise(ABC):
     """What mechanisms have in common that release integer vectors with noise of which each party draws a share.
 
     Every party must add its part; if one is missing, nothing may be opened. The vectors of several releases may depend
-    on what was opened before. Subclasses are dataclasses with these attributes and a noise parameter.
+    on what was opened before. Subclasses are dataclasses with these attributes and, before the number of releases, a
+    noise parameter.
 
     Attributes:
         length: entries of one vector.
@@ -101,6 +108,9 @@ class SharedNoise(ABC):
     noise_name: str
     """What the noise is, for reports."""
 
+    ladder: Ladder
+    """Noise parameters to choose from."""
+
     def __post_init__(self) -> None:
         if self.length < 1 or self.n_releases < 1:
             raise ValueError("there must be at least one release, and a release needs at least one entry")
@@ -110,6 +120,35 @@ class SharedNoise(ABC):
             raise ValueError(
                 f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
             )
+
+    @classmethod
+    @remembered
+    def calibrate(
+        cls,
+        *,
+        length: int,
+        sensitivities: Mapping[View, VectorSensitivity],
+        n_parties: int,
+        colluding: int,
+        epsilon: float,
+        delta: float,
+        view: View,
+        n_releases: int = 1,
+        protected: Protected = RECORD,
+    ) -> Self:
+        """Return the mechanism with the least noise of which all releases together cost at most `epsilon` in `view`.
+
+        Raises:
+            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
+        """
+        make: Callable[..., Self] = cls
+        return least_noisy(
+            lambda parameter: make(length, sensitivities, n_parties, colluding, parameter, n_releases, protected),
+            (view,),
+            epsilon=epsilon,
+            delta=delta,
+            ladder=cls.ladder,
+        )
 
     def n_unknown(self, view: View) -> int:
         """Return the number of parties whose noise is unknown in a view."""
@@ -203,8 +242,8 @@ class SharedSkellam(SharedNoise):
     and those of equal bounds are the divergence of the sums of their bounds, as each branch of `skellam_rdp` is linear
     in them.
 
-    Renyi bound: [Agarwal21], per coordinate, `dp.cost.accounting.skellam_rdp`. Where a neighbour moves few numbers by
-    little (`shifts_of`) the cost is exact.
+    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `dp.cost.accounting.skellam_rdp`. Where
+    a neighbour moves few numbers by little (`shifts_of`) the cost is exact.
 
     Attributes:
         length: entries of one vector.
@@ -224,37 +263,12 @@ class SharedSkellam(SharedNoise):
     n_releases: int = 1
     protected: Protected = RECORD
     noise_name = "Skellam noise"
+    ladder = SKELLAM_LADDER
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.party_mu <= MAX_MU:
             raise ValueError(f"party_mu must lie in 1..2^100, not {self.party_mu}")
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        length: int,
-        sensitivities: Mapping[View, VectorSensitivity],
-        n_parties: int,
-        colluding: int,
-        epsilon: float,
-        delta: float,
-        view: View,
-        n_releases: int = 1,
-        protected: Protected = RECORD,
-    ) -> Self:
-        """Return the mechanism with the least noise of which all releases together cost at most `epsilon` in `view`.
-
-        Raises:
-            CalibrationError: epsilon or delta is out of range, or the noise would exceed the sampler's range.
-        """
-        return least_noisy(
-            lambda party_mu: cls(length, sensitivities, n_parties, colluding, party_mu, n_releases, protected),
-            (view,),
-            epsilon=epsilon,
-            delta=delta,
-        )
 
     def unknown_mu(self, view: View) -> int:
         """Return the parameter of the noise that is unknown in a view."""

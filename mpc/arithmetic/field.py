@@ -24,6 +24,7 @@ from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, Sha
 
 _CHUNK = 1 << 13  # words per pass of a linear combination: the result stays in the caches near the core
 _STREAM_CHUNK = 1 << 16  # words drawn from a key stream before they are checked: they stay in the second-level cache
+_LARGEST_INT64 = (1 << 63) - 1
 
 Weights = Sequence[int]
 """One public factor: its residue modulo each prime of the field, in order."""
@@ -68,19 +69,13 @@ class ResidueField:
         """Return the field of chosen primes; small ones make exhaustive tests of secrecy possible.
 
         Raises:
-            LocalFaultError: not 1 to 6 distinct odd primes below 2^21, or primes so small beside the order that the
-                conversion from 64-bit integers would not be exact.
+            LocalFaultError: not 1 to 6 distinct odd primes below 2^21.
         """
         chosen = tuple(primes)
         if not 1 <= len(chosen) <= len(PRIMES) or len(set(chosen)) != len(chosen):
             raise LocalFaultError(f"a field must have 1 to {len(PRIMES)} distinct primes")
         if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not is_prime(p) for p in chosen):
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
-        if min(math.prod(chosen) // 2, 1 << 63) // min(chosen) >= 1 << 51:
-            raise LocalFaultError(
-                "the smallest prime must exceed min(order / 2, 2^63) / 2^51, otherwise integers are not converted "
-                "exactly"
-            )
         made = cls.__new__(cls)
         made._fill(chosen)
         return made
@@ -150,15 +145,14 @@ class ResidueField:
         int64 where the field has at most three primes, else an object array of Python integers.
         """
         self._check_shape(words)
+        largest, order = map(np.uint64, (self.half_order, self.order) if self.n_words == 1 else (_LARGEST_INT64, 0))
         parts = []
         for row, word in zip(words, self._words, strict=True):
             part = np.empty(row.size, dtype=np.uint64)
-            kernels.from_residues(part, np.ascontiguousarray(row).reshape(-1), word.garner, word.primes, word.inverses)
+            kernels.from_residues(part, _flat(row), word.garner, word.primes, word.inverses, largest, order)
             parts.append(part)
-        if self.n_words == 1 and self.order < 1 << 63:
-            signed = parts[0].view(np.int64)
-            np.subtract(signed, self.order, out=signed, where=signed > self.half_order)
-            return signed.reshape(words.shape[1:])
+        if self.n_words == 1:
+            return parts[0].view(np.int64).reshape(words.shape[1:])
         low, high = (np.asarray(part, dtype=object) for part in parts)
         low_order, high_order = (word.order for word in self._words)
         wide = low + low_order * ((high - low) * pow(low_order, -1, high_order) % high_order)

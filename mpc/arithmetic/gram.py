@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import ResidueField
@@ -80,7 +80,7 @@ class GramAccumulator:
             first_column += part.shape[1]
         first = RESIDUES_PER_WORD * word
         for panel, sums in zip(self._panel, self._sums[first : first + RESIDUES_PER_WORD], strict=False):
-            dsyrk(1.0, panel[:n_panel].T, beta=1.0, c=sums.T, overwrite_c=1)
+            scipy.linalg.blas.dsyrk(1.0, panel[:n_panel].T, beta=1.0, c=sums.T, overwrite_c=1)
 
     def _reduce(self) -> None:
         for sums, p in zip(self._sums, self._field.primes, strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 
 from entropy import KeyStream
 from mpc.errors import PeerError
+from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import ShareExchange, Words
 
 N_ELEMENTS = 8
@@ -19,6 +20,8 @@ N_ELEMENTS = 8
 
 class UnequalValuesError(PeerError):
     """A member holds another value than the first of those compared."""
+
+    code = "members-differ"
 
 
 async def check_equal(
@@ -45,35 +48,49 @@ async def check_equal(
         PeerError: a member is silent, drops out or sent an invalid message.
 
     Privacy: passive, at most t corrupt. Reveals per compared member only whether it agrees with the reference; the
-    coordinator sees nothing. Cost: 2 rounds.
+    coordinator sees nothing. Digests, r and zero are dealt together: each is dealt with fresh randomness, and what t
+    parties receive of the others is uniform, so nothing that they deal can depend on a digest.
+    Cost: 2 rounds.
     """
     reference, *others = compared
     if not others:
         return
-    me, t = exchange.session.me, exchange.t
-    digests: dict[int, Words] = {}
-    if value is not None:
-        own = await exchange.deal(f"{label}/digest", 0, _digest_elements(exchange, value), t)
-        if own is not None:
-            digests[me] = own
-    shape = (len(others), N_ELEMENTS)
+    field, t, shape = exchange.field, exchange.t, (len(others), N_ELEMENTS)
     masked: Words | None = None
     if exchange.am_receiver:
-        for member in compared:
-            if member != me:
-                digests[member] = await exchange.take(member, f"{label}/digest", 0, (N_ELEMENTS,), t)
-        difference = np.stack([exchange.field.subtract(digests[reference], digests[q]) for q in others], axis=1)
-        secret_r = exchange.field.random(KeyStream(exchange.session.entropy.read(32)), shape)
-        blinding = await exchange.deal_and_sum(f"{label}/blinding", secret_r, t)
-        masked = exchange.field.multiply(blinding, difference)
-        zero = await exchange.deal_and_sum(f"{label}/zero", exchange.field.zeros(shape), 2 * t)
-        exchange.field.accumulate(masked, zero)
+        secret_r = field.random(KeyStream(exchange.session.entropy.read(32)), shape)
+        digests, blinding, zero = await run_together(
+            _share_digests(exchange, compared, label, value),
+            exchange.deal_and_sum(f"{label}/blinding", secret_r, t),
+            exchange.deal_and_sum(f"{label}/zero", field.zeros(shape), 2 * t),
+        )
+        difference = np.stack([field.subtract(digests[reference], digests[q]) for q in others], axis=1)
+        masked = field.multiply(blinding, difference)
+        field.accumulate(masked, zero)
+    else:
+        await _share_digests(exchange, compared, label, value)
     opening = await exchange.open(f"{label}/verdict", masked, shape, 2 * t, members)
     assert opening is not None
     for row, member in enumerate(others):
         if opening.words[:, row].any():
             names = exchange.session.names
             raise UnequalValuesError(member, label, f"{names[member]} and {names[reference]} differ in their {label}")
+
+
+async def _share_digests(
+    exchange: ShareExchange, compared: Sequence[int], label: str, value: bytes | None
+) -> dict[int, Words]:
+    """Deal mine, if I hold a value, and return my shares of all, if I hold shares."""
+    me, stage, shares = exchange.session.me, f"{label}/digest", {}
+    if value is not None:
+        own = await exchange.deal(stage, 0, _digest_elements(exchange, value), exchange.t)
+        if own is not None:
+            shares[me] = own
+    if exchange.am_receiver:
+        for member in compared:
+            if member != me:
+                shares[member] = await exchange.take(member, stage, 0, (N_ELEMENTS,), exchange.t)
+    return shares
 
 
 def _digest_elements(exchange: ShareExchange, value: bytes) -> Words:

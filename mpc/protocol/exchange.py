@@ -2,8 +2,10 @@
 
 import asyncio
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,11 @@ from mpc.protocol.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
 from mpc.protocol.session import Array, Session
 
 Words = NDArray[np.uint64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_WORDS_HERE = 1 << 12
+"""Words on which a step of the arithmetic takes tens of microseconds, less than the way to a thread and back."""
 
 CONFIRMATION_STAGE = "key confirmation"
 
@@ -134,6 +141,12 @@ class ShareExchange:
         """Return the sharing of this degree among the compute parties."""
         return ShamirScheme(self.field, self.n_parties, degree)
 
+    async def compute(self, n_words: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do local arithmetic on so many words: `Session.compute`, or here, where the way to a thread takes longer."""
+        if n_words <= MOST_WORDS_HERE:
+            return work(*args, **kwargs)
+        return await self.session.compute(work, *args, **kwargs)
+
     async def deal(self, label: str, block: int, secret: Words, degree: int) -> Words | None:
         """Share one array of mine. Receivers that dropped out are skipped; members that need them will notice.
 
@@ -147,7 +160,7 @@ class ShareExchange:
             My own share if I am a compute party, else None.
         """
         me = self.session.me
-        shares = await self.session.compute(self._split, label, block, secret, degree)
+        shares = await self.compute(secret.size, self._split, label, block, secret, degree)
         explicit = [r for r in self.scheme(degree).explicit_receivers(me) if r != me]
         await asyncio.gather(*(send_unless_lost(self.session, r, label, shares[r]) for r in explicit))
         return shares.get(me)
@@ -174,9 +187,9 @@ class ShareExchange:
             raise LocalFaultError(f"member {dealer} deals no shares to member {me}")
         if me in self.scheme(degree).derived_receivers(dealer):
             stream = self.secrets[dealer].stream(dealer, me, label, block)
-            return await self.session.compute(self.field.random, stream, shape)
+            return await self.compute(prod(shape), self.field.random, stream, shape)
         words = await self.session.receive(dealer, label, (self.field.n_words, *shape))
-        await self.session.compute(check_from, self.field, words, dealer, label, self.session.names[dealer])
+        await self.compute(words.size, check_from, self.field, words, dealer, label, self.session.names[dealer])
         return words
 
     async def deal_and_sum(self, label: str, secret: Words, degree: int, block: int = 0) -> Words:
@@ -257,7 +270,8 @@ class ShareExchange:
         finally:
             for task in pending:
                 task.cancel()
-        opening = await self.session.compute(open_shares, shares, degree, self.field)
+        n_opened = sum(words.size for words in shares.values())
+        opening = await self.compute(n_opened, open_shares, shares, degree, self.field)
         violators = (sender for sender, failure in failures.items() if isinstance(failure, PeerViolationError))
         wrong = tuple(sorted({*opening.wrong, *violators}))
         for sender in wrong:
@@ -268,7 +282,7 @@ class ShareExchange:
     async def _share_or_failure(self, sender: int, label: str, shape: tuple[int, ...]) -> Words | PeerError:
         try:
             words = await self.session.receive(sender, label, (self.field.n_words, *shape))
-            await self.session.compute(check_from, self.field, words, sender, label, self.session.names[sender])
+            await self.compute(words.size, check_from, self.field, words, sender, label, self.session.names[sender])
         except PeerError as error:
             return error
         return words

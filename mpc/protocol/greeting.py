@@ -37,6 +37,8 @@ class DifferentTermsError(PeerViolationError):
         witness: number of the member that reports it.
     """
 
+    code = "terms-differ"
+
     def __init__(self, witness: int, names: Mapping[int, str], me: int) -> None:
         other, own = names[witness], names[me]
         if COORDINATOR in names and COORDINATOR not in (witness, me):

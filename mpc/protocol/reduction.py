@@ -209,7 +209,7 @@ async def _combine_dealt(
             agreed = await agreement.agree(shares.keys(), n_required)
             weights = weigh(agreed)
             parts = [shares[dealer] for dealer in weights]
-            await exchange.session.compute(field.combine, parts, list(weights.values()), out)
+            await exchange.compute(len(parts) * out.size, field.combine, parts, list(weights.values()), out)
             await exchange.session.compute(observe, first_block + number, {d: shares[d] for d in agreed})
 
     await run_together(deal_all(), take_all())

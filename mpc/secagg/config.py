@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Self
 
 from mpc.errors import LocalFaultError, TooFewPartiesError
-from mpc.secagg.graph_parameters import find_graph_parameters, required_shares
+from mpc.secagg.graph_parameters import SMALLEST_DEGREE, find_graph_parameters, required_shares
 from mpc.secagg.secret.keys import KEY_BYTES
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import SumGroup
@@ -67,8 +67,8 @@ class Topology:
 
     @classmethod
     def ring(cls, n_members: int, n_corrupt: int, n_dropouts: int) -> Self:
-        """Return the smallest safe ring; see `graph_parameters`."""
-        found = find_graph_parameters(n_members, n_corrupt, n_dropouts)
+        """Return the smallest safe ring of at least `SMALLEST_DEGREE` neighbours; see `graph_parameters`."""
+        found = find_graph_parameters(n_members, n_corrupt, n_dropouts, smallest_degree=SMALLEST_DEGREE)
         if found is None:
             raise TooFewPartiesError(
                 f"no ring of {n_members} members is safe with {n_corrupt} corrupt members and {n_dropouts} dropouts"

@@ -9,9 +9,13 @@ from mpc.errors import LocalFaultError, PeerViolationError, ProtocolError
 class EncodingOverflowError(LocalFaultError):
     """The sum of all members' values might not fit the group of the sum. The round is refused; it never wraps."""
 
+    code = "sum-too-large"
+
 
 class RoundReusedError(LocalFaultError):
     """This member has taken part in a round of this number before: a retry needs a new attempt and fresh keys."""
+
+    code = "round-reused"
 
 
 class RoundAbortedError(LocalFaultError):
@@ -21,13 +25,19 @@ class RoundAbortedError(LocalFaultError):
 class LeftBehindError(ProtocolError):
     """The round continues without us because we answered too late. No other member is at fault."""
 
+    code = "round-goes-on"
+
 
 class AttemptOverError(ProtocolError):
     """Too few members answered in time, so this attempt of the round is over. There may be another one."""
 
+    code = "round-too-few"
+
 
 class PolicyRefusalError(PeerViolationError):
     """The proposed round does not meet the policy of this member."""
+
+    code = "round-refused-policy"
 
 
 class WrongRoundError(PeerViolationError):
@@ -73,6 +83,8 @@ class InvalidSetError(PeerViolationError):
 class DeclaredDeadError(PeerViolationError):
     """The coordinator leaves out a member that has answered; that member itself detects it."""
 
+    code = "member-left-out"
+
 
 class WrongNeighboursError(PeerViolationError):
     """Sealed shares from or for others than the neighbours that the common graph gives us."""
@@ -80,6 +92,8 @@ class WrongNeighboursError(PeerViolationError):
 
 class TooFewMembersError(ProtocolError):
     """Fewer members are left than the round, or this member, asks for."""
+
+    code = "members-too-few"
 
 
 class TooFewSignaturesError(PeerViolationError):

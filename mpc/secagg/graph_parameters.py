@@ -33,6 +33,9 @@ GRINDING_BITS = 40
 RING_BITS = SECURITY_BITS + GRINDING_BITS
 """One random ring is bad with probability at most 2^-RING_BITS."""
 CORRECTNESS_BITS = 20
+SMALLEST_DEGREE = 20
+"""Rings with fewer neighbours are not planned, and members refuse them unless their owners say otherwise: below it the
+probabilities above rest on few members, and one wrong assumption about these opens a secret."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,13 @@ class GraphParameters:
 
 
 def find_graph_parameters(
-    n_members: int, n_corrupt: int, n_dropouts: int, *, agrees_by_majority: bool = True, ring_bits: int = RING_BITS
+    n_members: int,
+    n_corrupt: int,
+    n_dropouts: int,
+    *,
+    agrees_by_majority: bool = True,
+    ring_bits: int = RING_BITS,
+    smallest_degree: int = 2,
 ) -> GraphParameters | None:
     """Return the smallest safe degree and its number of required shares, or None where no degree below n is safe.
 
@@ -61,8 +70,9 @@ def find_graph_parameters(
             secret ("semi-malicious" in the source). Our members besides agree on the survivors by signatures; this is
             the second line.
         ring_bits: one random ring is bad with probability at most 2^-ring_bits; 40 for the published parameters.
+        smallest_degree: even; a smaller degree is not considered.
     """
-    for degree in range(2, n_members, 2):
+    for degree in range(smallest_degree, n_members, 2):
         n_required = required_shares(
             n_members, degree, n_corrupt, n_dropouts, agrees_by_majority=agrees_by_majority, ring_bits=ring_bits
         )

@@ -7,6 +7,7 @@ from fractions import Fraction
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import PolicyRefusalError
+from mpc.secagg.graph_parameters import SMALLEST_DEGREE
 from mpc.secagg.stage import Stage
 from mpc.secagg.vector.encoding import Rounding
 
@@ -36,7 +37,7 @@ class MemberPolicy:
     smallest_cohort: int = 3
     smallest_n_required: int = 2
     corrupt_fraction: Fraction = Fraction(0)
-    smallest_degree: int = 20
+    smallest_degree: int = SMALLEST_DEGREE
     largest_degree: int = 1024
     largest_elements: int = 1 << 26
     largest_attempt: int = 8

@@ -10,6 +10,8 @@ MAX_CHARACTERS = 200
 class BudgetError(ValueError):
     """The privacy budget is not valid; the text names the field."""
 
+    code: str = "budget-invalid"
+
 
 @dataclass(frozen=True)
 class Budget:

@@ -25,9 +25,13 @@ _LABEL = b"moiety privacy ledger entry, version 1\0"  # of the chain, whatever t
 class LedgerError(ServiceError):
     """The ledger cannot be used, so nothing may be opened. The text is for the owner."""
 
+    code = "ledger-unusable"
+
 
 class LedgerDamagedError(LedgerError):
     """The ledger was edited, truncated or restored from an old copy."""
+
+    code = "ledger-damaged"
 
 
 @dataclass(frozen=True)

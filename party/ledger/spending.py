@@ -25,9 +25,13 @@ _MAY_BE_WORSE_IN_VERSION_1 = frozenset({"least-squares", "low-rank"})
 class ChargeError(ServiceError):
     """A job cannot be charged; the text is public and goes to the analyst."""
 
+    code = "charge-refused"
+
 
 class BudgetExhaustedError(ChargeError):
     """The remaining budget does not cover the job."""
+
+    code = "budget-exhausted"
 
 
 @dataclass(frozen=True, eq=False)

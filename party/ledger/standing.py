@@ -32,7 +32,7 @@ def lines_of(standing: Mapping[str, Any], *, jobs: str = "jobs", members: str = 
     lines = [
         f"  budget     epsilon {standing['epsilon']:g} at delta {standing['delta']:g}",
         f"  holds      {against_whom(standing, members)}",
-        f"  spent      {_spent(standing, 'spent')} by {standing['committed_jobs']} {jobs}",
+        f"  spent      {_spent(standing, 'spent')}, by {standing['committed_jobs']} {jobs}",
     ]
     if standing["reserved_jobs"]:
         lines.append(f"  with held  {_spent(standing, 'held')}, {standing['reserved_jobs']} {jobs} not yet opened")
@@ -68,4 +68,4 @@ def _spent(standing: Mapping[str, Any], which: str) -> str:
     if epsilon is None:
         return "an epsilon that is not known, so no more is admitted in this period"
     used = "more than all" if part is None else f"{math.ceil(1e4 * part) / 1e2:g} %"
-    return f"epsilon {math.ceil(epsilon * 1e4) / 1e4:g}, {used} of the budget,"
+    return f"epsilon {math.ceil(epsilon * 1e4) / 1e4:g}, {used} of the budget"

@@ -1,4 +1,4 @@
 """The owner's tables.
 
-`config` says what is public about a table, `source` and its kinds where its rows lie, `table` what jobs get of it.
+`config` says what is public about a table, `sources` where its rows lie, `table` what jobs get of it.
 """

@@ -1,6 +1,8 @@
 """The configuration of one table, `[[tables]]` of `party.toml`: what is public about it, and where its rows lie."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Protocol, Self
 
 from pydantic import (
@@ -13,12 +15,16 @@ from pydantic import (
     model_validator,
 )
 
+from analyses.job.column_names import expanded_fields, expanded_names
 from analyses.job.job import Finite, Name
 from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
 from dp.cost.views import UNIT, check_budget_unit
 from party.ledger.budget import Budget, BudgetError
-from party.tables.registry import source_of_file, source_of_section
-from party.tables.source import TableSource
+from party.tables.filters import Filter, problem_with_filter
+from party.tables.kinds import AnyColumnKind
+from party.tables.matching_config import MatchingConfig
+from party.tables.sources.registry import source_of_file, source_of_section
+from party.tables.sources.source import TableSource
 from service.settings import FilePath, Settings, explain_fields
 
 
@@ -61,18 +67,30 @@ class TableConfig(Settings):
     Attributes:
         name: how jobs call it.
         path: the file in which its rows lie: `.csv`, `.csv.gz` or `.parquet`.
-        source: where else they lie, instead of `path`: a section with `kind` (`party.tables.registry`) and its fields.
+        source: where else they lie, instead of `path`: a section with `kind` (`party.tables.sources.registry`) and the
+            kind's fields.
         id_column: the column that identifies the rows, by which parties check that theirs are the same and in the same
             order; it is read as text and never shared.
         rows: the least and the most rows that it may have, public like the bounds. A table outside of that serves no
             job; one that says nothing serves only jobs that need no row to be the same at every party.
         person_column: the column that names the person whose row it is, for jobs that protect persons; read as text and
             never shared. In jobs about a joint table it must say the same at all owners.
+        matching: what identifies its rows, for jobs that match rows of tables which need not hold the same ones in the
+            same order.
         most_rows_per_person: so many rows of one person count in such jobs; public, and never a count: the noise grows
             with it. Which ones of more rows count, a keyed hash says (`analyses.rows.surplus`).
-        bounds: column to its public lower and upper bound. Bounds are published before any noise protects them: they
-            come from what the column means, never from a look at the data. A column without bounds cannot be used.
-        on_request: columns with bounds that a job gets only if it names them, such as labels and codes of categories.
+        bounds: column of numbers without gaps to its public lower and upper bound. Bounds are published before any
+            noise protects them: they come from what the column means, never from a look at the data. A column without
+            bounds or a kind cannot be used. `pixel_{0..63}` stands for `pixel_0` to `pixel_63`, here, in `columns` and
+            in `on_request`.
+        columns: column to its kind (`party.tables.kinds`): a number, an integer, yes or no, a category, an ordinal or a
+            date, with a rule for gaps. Public like the bounds. Jobs name such a column, which brings all that it is
+            encoded as, or one encoded column, such as `region=north`.
+        filters: name of a filter that jobs may name (`where` of an input) to its conditions (`party.tables.filters`).
+            Public like the bounds.
+        on_request: columns that a job gets only if it names them, such as labels and codes of categories.
+        show_budget: whether analysts who may use it see what remains of its budget (`moiety tables`). It tells them how
+            much others have asked.
         first_budget: what jobs may learn from it. Without, and without `moiety budget set`, no job may use it.
     """
 
@@ -83,8 +101,12 @@ class TableConfig(Settings):
     rows: RowRange | None = None
     person_column: Annotated[str, Field(min_length=1)] | None = None
     most_rows_per_person: RowsPerPerson | None = None
-    bounds: Annotated[dict[str, tuple[Finite, Finite]], Field(min_length=1)]
-    on_request: tuple[str, ...] = ()
+    matching: MatchingConfig | None = None
+    bounds: Annotated[dict[str, tuple[Finite, Finite]], AfterValidator(expanded_fields)] = Field(default_factory=dict)
+    columns: Annotated[dict[str, AnyColumnKind], AfterValidator(expanded_fields)] = Field(default_factory=dict)
+    filters: dict[Name, Filter] = Field(default_factory=dict)
+    on_request: Annotated[tuple[str, ...], AfterValidator(expanded_names)] = ()
+    show_budget: bool = False
     first_budget: FirstBudget | None = None
 
     @model_validator(mode="after")
@@ -115,16 +137,29 @@ class TableConfig(Settings):
 
     @model_validator(mode="after")
     def _bounds_describe_columns(self) -> Self:
-        for name in self.bounds:
-            try:
-                self.column(name)
-            except ValidationError as error:
-                raise ValueError("; ".join(explain_fields(error))) from error
-        if self.id_column in self.bounds:
-            raise ValueError(f"column {self.id_column!r} is the id column, so it must not have bounds")
-        if self.person_column in self.bounds:
-            raise ValueError(f"column {self.person_column!r} is the person column, so it must not have bounds")
-        unknown = [name for name in self.on_request if name not in self.bounds]
+        if not self.bounds and not self.columns:
+            raise ValueError("bounds, columns: at least one column is needed that jobs can use")
+        both = [name for name in self.columns if name in self.bounds]
+        if both:
+            raise ValueError(f"columns: {both[0]!r} has bounds already; a column of [tables.columns] declares its own")
+        try:
+            names = self.column_names
+        except ValidationError as error:
+            raise ValueError("; ".join(explain_fields(error))) from error
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated += [one.name for one in self.encoded if one.name != one.source and one.name in self.source_columns]
+        if repeated:
+            raise ValueError(f"columns: two columns would be called {repeated[0]!r}; rename one in the table")
+        for name, role in ((self.id_column, "id"), (self.person_column, "person")):
+            if name in self.bounds or name in self.columns:
+                raise ValueError(f"column {name!r} is the {role} column, so it must not have bounds")
+        if self.matching is not None:
+            self.matching.check_columns(self.bounds, self.columns)
+        for name, conditions in self.filters.items():
+            if problem := problem_with_filter(conditions, self.bounds, self.columns):
+                raise ValueError(f"filters.{name}: {problem}")
+        known = {name for column in self.encoded for name in (column.name, column.source)}
+        unknown = [name for name in self.on_request if name not in known]
         if unknown:
             raise ValueError(f"on_request: column {unknown[0]!r} has no bounds")
         if not self.usual_columns:
@@ -144,22 +179,36 @@ class TableConfig(Settings):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """Columns that are read as text: they name rows and persons, which may be one column."""
-        return tuple(dict.fromkeys(name for name in (self.id_column, self.person_column) if name is not None))
+        """Columns that are no features: they name rows and persons, which may be one column."""
+        matched = () if self.matching is None else self.matching.columns
+        named = (self.id_column, self.person_column, *matched)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Those of them that are read as text, as they stand: ids and persons."""
+        return tuple(name for name in self.key_columns if name in (self.id_column, self.person_column))
 
     @property
     def usual_columns(self) -> tuple[str, ...]:
-        """The columns of a job that names no columns, in the order of the bounds."""
-        return tuple(name for name in self.bounds if name not in self.on_request)
+        """The encoded columns of a job that names no columns, in the order of the configuration."""
+        return tuple(c.name for c in self.encoded if not {c.name, c.source} & set(self.on_request))
 
-    def column(self, name: str) -> ColumnSchema:
-        """Return the public part of a column that has bounds.
+    @cached_property
+    def encoded(self) -> tuple[ColumnSchema, ...]:
+        """The public part of all columns that jobs can use: those with bounds, then what each kind becomes."""
+        numbers = [ColumnSchema(name=name, lower=low, upper=high) for name, (low, high) in self.bounds.items()]
+        return (*numbers, *(column for name, kind in self.columns.items() for column in kind.encoded(name)))
 
-        Raises:
-            KeyError: it has none.
-        """
-        lower, upper = self.bounds[name]
-        return ColumnSchema(name=name, lower=lower, upper=upper)
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of all columns that jobs can use."""
+        return tuple(column.name for column in self.encoded)
+
+    @property
+    def source_columns(self) -> tuple[str, ...]:
+        """Names, in the owner's table, of the columns that jobs can use."""
+        return (*self.bounds, *self.columns)
 
 
 class TableOwner(Protocol):
@@ -172,3 +221,11 @@ class TableOwner(Protocol):
     @property
     def tables(self) -> Sequence[TableConfig]:
         """Its tables; their names differ."""
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder for what it keeps to itself."""
+
+    @property
+    def table_memory_mib(self) -> int:
+        """So much of a table's values may be in memory."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.job.ratings import UNKNOWN, RatingRows
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.source import SourceError
+from party.tables.sources.source import SourceError
 
 
 def read_ratings(table: RatingsTableConfig) -> RatingRows:
@@ -29,11 +29,27 @@ def read_ratings(table: RatingsTableConfig) -> RatingRows:
     if (values.name, users.name, items.name) != wanted or not len(values) == len(users) == len(items):
         raise SourceError("other columns than those of ratings came, or columns of different lengths")
     ratings = _finite(values)
-    users, items = _names(users), _names(items)
-    names, places = np.unique(users.to_numpy(), return_inverse=True)
+    user_names, user_codes = _coded(_names(users))
+    item_names, item_codes = _coded(_names(items))
+    ascending = user_names.arg_sort().to_numpy()
+    place_of_code = np.empty(len(ascending), dtype=np.int64)
+    place_of_code[ascending] = np.arange(len(ascending))
     return RatingRows(
-        places.reshape(-1).astype(np.int64), _places(items, table.items), ratings, tuple(str(name) for name in names)
+        place_of_code[user_codes],
+        _places(item_names, table.items)[item_codes],
+        ratings,
+        tuple(user_names.gather(ascending).to_list()),
     )
+
+
+def _coded(names: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
+    """Return the different names, and for each of a column's names its place among them.
+
+    A table repeats few names often, so whatever is asked of a name is asked of each different one once. Texts are put
+    in order by their UTF-8 bytes, which is the order of their characters.
+    """
+    known = names.unique(maintain_order=True)
+    return known, names.cast(pl.Enum(known)).to_physical().cast(pl.Int64).to_numpy()
 
 
 def _finite(column: pl.Series) -> NDArray[np.float64]:

@@ -41,10 +41,10 @@ class RatingsTableConfig(TableConfig):
     def _has_three_columns(self) -> Self:
         if len({self.user, self.item, self.rating}) < 3:
             raise ValueError("user, item, rating: must be three different columns")
-        if tuple(self.bounds) != (self.rating,):
+        if tuple(self.bounds) != (self.rating,) or self.columns:
             raise ValueError(f"bounds: must be those of the column of ratings, {self.rating!r}, and of no other")
-        if self.id_column is not None or self.person_column is not None:
-            raise ValueError("id_column, person_column: a table of ratings names its users, and nothing else")
+        if self.id_column is not None or self.person_column is not None or self.matching is not None:
+            raise ValueError("id_column, person_column, matching: a table of ratings names its users, and nothing else")
         return self
 
     @model_validator(mode="after")

@@ -7,27 +7,30 @@ number, a value or a count. Errors of readers, which quote values, are not chain
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from analyses.job.job import JobInput
 from analyses.job.row_ids import Persons, digest_of_ids
-from analyses.job.schema import BlockSchema, Table
+from analyses.job.schema import BlockSchema, Table, columns_called
 from party.tables.config import TableConfig, TableOwner
+from party.tables.filters import Mask, filter_in_words
+from party.tables.identify import Identified, check_identified, fields_of, identify, one_row_each
+from party.tables.kept_values import KeptValues
 from party.tables.ratings import read_ratings
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.source import SourceError
-
-LARGEST = float(np.finfo(np.float64).max)
+from party.tables.rows_of_source import OUT_OF_RANGE, read_rows
+from party.tables.sources.source import SourceError
 
 
 class TableError(ValueError):
     """The table cannot be used for a job; the text is public."""
+
+    code: str = "table-unknown"
 
 
 class UnusableTableError(TableError):
@@ -36,6 +39,8 @@ class UnusableTableError(TableError):
     Attributes:
         detail: what it is, for the owner.
     """
+
+    code = "table-unusable"
 
     def __init__(self, label: str, detail: str) -> None:
         super().__init__(f"{label} cannot be used; its owner finds the reason in the log of the service")
@@ -96,8 +101,9 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
 
     Args:
         owner: the party's configuration.
-        brought: table and columns. No columns means all that have public bounds and need not be named, in the
-            order of the configuration.
+        brought: table and columns, each a column of the table, which stands for all that it is encoded as, or one
+            encoded column. No columns means all that have public bounds and need not be named, in the order of the
+            configuration.
 
     Raises:
         TableError: there is no such table; a column is asked for twice, identifies the rows or has no public bounds.
@@ -105,24 +111,35 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
     named = _named(owner, brought)
     table = named.table
     if isinstance(table, RatingsTableConfig):
+        if brought.where is not None:
+            raise named.refusal(f"it has no filter {brought.where!r}")
         if brought.columns:
             raise named.refusal("it holds ratings, of which a job gets all or none; the job must name no columns")
         return BlockSchema(party=owner.name, rows=table.rows, ratings=table.schema_of_ratings)
-    names = brought.columns or table.usual_columns
-    for name in names:
-        if names.count(name) > 1:
+    for name in brought.columns:
+        if brought.columns.count(name) > 1:
             raise named.refusal(f"column {name!r} is requested more than once")
         if name in table.key_columns:
-            what = "rows" if name == table.id_column else "persons"
+            what = "persons" if name == table.person_column else "rows"
             raise named.refusal(f"column {name!r} identifies the {what} and cannot be used as a feature")
-        if name not in table.bounds:
-            raise named.refusal(f"column {name!r} has no public bounds, so it cannot be used")
+    columns = tuple(column for column in table.encoded if column.name in table.usual_columns)
+    if brought.columns:
+        try:
+            columns = columns_called(table.encoded, brought.columns)
+        except KeyError as error:
+            raise named.refusal(f"column {error.args[0]!r} has no public bounds, so it cannot be used") from None
+    if brought.where is not None and brought.where not in table.filters:
+        known = f"; it has {', '.join(sorted(table.filters))}" if table.filters else ""
+        raise named.refusal(f"it has no filter {brought.where!r}{known}")
+    where = None if brought.where is None else filter_in_words(table.filters[brought.where])
     return BlockSchema(
         party=owner.name,
-        columns=tuple(map(table.column, names)),
+        columns=columns,
         has_ids=table.id_column is not None,
         rows=table.rows,
         most_rows_per_person=table.most_rows_per_person,
+        matching=None if table.matching is None else table.matching.schema_of_matching,
+        where=where,
     )
 
 
@@ -132,21 +149,23 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
     Values outside the public bounds are no error: analyses clip and count them. So is an infinite one, which is read
     as the largest float64 of its sign.
 
-    Memory: at the peak the float64 values, the ids and the persons, and what the source holds beside them.
+    Memory: the ids and the persons, a few batches of the source, and the float64 values up to `table_memory_mib` of the
+    owner; more values are kept in a file.
 
     Args:
         owner: the party's configuration.
         brought: table and columns, as for `describe_table`.
 
     Returns:
-        float64 values, row-major and read-only, with the digest of the ids in row order, and whose the rows are.
+        float64 values, row-major and read-only, with the digest of the ids in row order, and whose the rows are. Where
+        the owner says what identifies a row, one row for each id, with its digest.
 
     Raises:
         TableError: as `describe_table`.
         UnusableTableError: the source is missing, unreadable or of an unknown format; a column is missing in it or
             stands there twice, is not numeric, has an empty value or one that is no number (NaN); ids are empty or
-            repeated; persons are empty; there are no rows, fewer or more than are declared; or the source is changed
-            meanwhile.
+            repeated, and that is refused; persons are empty; there are no rows, fewer or more than are declared; or the
+            source is changed meanwhile.
     """
     schema = describe_table(owner, brought)
     named = _named(owner, brought)
@@ -155,18 +174,34 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
         with named.used():
             ratings = read_ratings(table)
             if not schema.admits(len(ratings.values)):
-                raise SourceError("its number of rows is outside the range that its owner declares")
+                raise SourceError(OUT_OF_RANGE)
         return Table(schema, np.empty((len(ratings.values), 0)), ratings=ratings)
     with named.used():
-        values, keys = _read(table, [column.name for column in schema.columns])
-        if not schema.admits(len(values)):
-            raise SourceError("its number of rows is outside the range that its owner declares")
-        for key in keys.values():
-            _check_key(table, key)
-    digest = b"" if table.id_column is None else digest_of_ids(keys[table.id_column])
-    persons = None if table.person_column is None else Persons.of(keys[table.person_column])
+        kept = KeptValues(len(schema.columns), owner.table_memory_mib << 20, owner.data_dir)
+        most = schema.rows[1] if schema.rows is not None and table.matching is None else None
+        conditions = {} if brought.where is None else table.filters[brought.where]
+        read = read_rows(table, schema.columns, table.key_columns, kept, most, conditions)
+        keys = {name: _as_text(table, one) if name in table.text_columns else one for name, one in read.keys.items()}
+        of_rows, found = _of_what_passes(table, keys, read.passes)
+        values = read.values
+        if table.matching is not None and found is not None:
+            values = one_row_each(table.matching, found, values, schema.columns)
+    left_out = 0 if found is None else kept.n_rows - len(found.rows)
+    digest = b"" if table.id_column is None else digest_of_ids(of_rows[table.id_column])
+    persons = None if table.person_column is None else Persons.of(of_rows[table.person_column])
     values.setflags(write=False)
-    return Table(schema, values, digest, persons)
+    return Table(
+        schema,
+        values,
+        digest,
+        persons,
+        ids=None if found is None else found.ids,
+        gaps=read.gaps,
+        others=read.others,
+        filtered=len(read.passes) - kept.n_rows,
+        left_out=left_out,
+        merged=kept.n_rows - left_out - len(values),
+    )
 
 
 def count_rows(owner: TableOwner, table: str) -> int:
@@ -196,47 +231,56 @@ def _named(owner: TableOwner, brought: JobInput) -> _Named:
     raise TableError(f"party {owner.name!r} has no table {brought.table!r}")
 
 
-def _read(table: TableConfig, names: Sequence[str]) -> tuple[NDArray[np.float64], Mapping[str, pl.Series]]:
-    """Return values, and ids and persons as text, as far as there are any.
+def _of_what_passes(
+    table: TableConfig, keys: Mapping[str, pl.Series], passes: Mask
+) -> tuple[Mapping[str, pl.Series], Identified | None]:
+    """Check a table by all of its rows, and return the keys of those that pass, and which of those have which id.
+
+    What rules a table out must not depend on what passes: a job with a filter would tell, by failing, whether two of
+    the rows that pass have the same id.
+
+    Args:
+        table: the owner's declaration.
+        keys: of all rows.
+        passes: which of them pass the job's filter, shape (rows,).
 
     Raises:
-        SourceError: the source raises it, or a column is not what its place asks for.
+        SourceError: the rows break a rule of the declaration, whether they pass or not.
     """
-    values: NDArray[np.float64] | None = None
-    keys: dict[str, pl.Series] = {}
-    wanted = (*names, *table.key_columns)
-    columns = table.make_source().read(names, table.key_columns)
-    for place, (name, column) in enumerate(zip(wanted, columns, strict=True)):
-        if values is None:
-            values = np.empty((len(column), len(names)))
-        if column.name != name or len(column) != len(values):
-            raise SourceError(f"column {name!r} was asked for, and another one or another number of rows came")
-        if place < len(names):
-            values[:, place] = _as_numbers(column).to_numpy()
-        else:
-            keys[name] = _as_text(table, column)
-    assert values is not None, "a schema has at least one column"
-    return values, keys
+    fields: list[list[str]] = []
+    found, of_rows, n_rows = None, keys, len(passes)
+    if table.matching is not None:
+        fields = fields_of(table.matching, [keys[name] for name in table.matching.columns])
+        found = identify(fields)
+        check_identified(table.matching, found, n_rows)
+        if not len(found.ids):
+            raise SourceError("none of its rows has an id")
+        of_rows, n_rows = _of_one_row_each(table, found, keys), len(found.ids)
+    if table.rows is not None and not table.rows[0] <= n_rows <= table.rows[1]:
+        raise SourceError(OUT_OF_RANGE)
+    for name in table.text_columns:
+        _check_key(table, of_rows[name])
+    if passes.all():
+        return of_rows, found
+    passing = np.flatnonzero(passes)
+    keys = {name: one.gather(passing) for name, one in keys.items()}
+    if found is None:
+        return keys, None
+    found = identify([[one[row] for row in passing.tolist()] for one in fields])
+    return _of_one_row_each(table, found, keys), found
 
 
-def _as_numbers(column: pl.Series) -> pl.Series:
-    """Return a column as float64, infinite values as the largest of their sign.
-
-    An infinite value lies outside all bounds, and is clipped like any other that does. NaN is no value at all.
+def _of_one_row_each(table: TableConfig, found: Identified, keys: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
+    """Return ids and persons of the rows that stand for each id.
 
     Raises:
-        SourceError: it is not numeric, there are no rows, or a value is missing or NaN.
+        SourceError: rows of one id name different persons, so that one row would be made of several persons'.
     """
-    if column.is_empty():
-        raise SourceError("it has no rows")
-    if not (column.dtype.is_numeric() or column.dtype in {pl.Boolean, pl.Null}):
-        raise SourceError(f"column {column.name!r} is not numeric")
-    if column.has_nulls():
-        raise SourceError(f"column {column.name!r} has an empty value; fill it in or leave the row out at every party")
-    column = column.cast(pl.Float64)
-    if column.is_nan().any():
-        raise SourceError(f"column {column.name!r} has a value that is not a number (NaN)")
-    return column.clip(-LARGEST, LARGEST) if column.is_infinite().any() else column
+    if table.person_column is not None:
+        persons = keys[table.person_column].gather(found.rows)
+        if persons.ne_missing(keys[table.person_column].gather(np.repeat(found.first, found.sizes))).any():
+            raise SourceError(f"rows of the same id name different persons in column {table.person_column!r}")
+    return {name: keys[name].gather(found.first) for name in table.text_columns}
 
 
 def _as_text(table: TableConfig, column: pl.Series) -> pl.Series:

@@ -9,6 +9,8 @@ _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 class TextFileError(ValueError):
     """A file that cannot be read as text; the message names the file and says what is wrong with it."""
 
+    code: str = "file-unreadable"
+
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, without a byte order mark at its beginning.

@@ -83,6 +83,13 @@ def test_the_functions_of_the_mathematical_library_are_within_what_is_allowed_fo
     assert worst_relative(computed, getattr(mpmath, name), arguments) <= 2.0**-50
 
 
+def test_the_error_function_is_within_what_is_allowed_for_the_delta_of_a_gaussian():
+    # `dp.cost.losses.rounded_gaussian`: 2^-36 for Phi down to -37, as erfc of an argument that was rounded.
+    arguments = spread(-37.0, 37.0)
+    computed = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in arguments.tolist()])
+    assert worst_relative(computed, mpmath.ncdf, arguments) <= 2.0**-38
+
+
 def test_the_logarithm_of_the_gamma_function_for_every_binomial_coefficient_of_amplification():
     # `dp.cost.sampling`: parts * 2^-46, where the parts are at least 2000; `dp.cost.losses.sampled_bits` uses
     # arguments up to 9.

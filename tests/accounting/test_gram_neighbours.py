@@ -52,6 +52,18 @@ def test_no_neighbours_exceed_the_four_sums(n, bound, adjacency):
         assert found[name] <= getattr(stated, name), name
 
 
+@pytest.mark.parametrize("adjacency", Adjacency, ids=lambda a: a.value)
+@pytest.mark.parametrize(("n", "bound"), [(1, 4), (2, 2), (2, 13), (3, 1), (3, 2), (3, 6), (4, 2), (4, 3), (5, 2)])
+def test_neighbours_move_at_most_so_many_entries_and_some_as_many(n, bound, adjacency):
+    grams = np.array([np.outer(x, x)[np.triu_indices(n)] for x in rows(n, bound)])
+    others = grams if adjacency is Adjacency.REPLACE_ONE else np.zeros((1, grams.shape[1]))
+    n_moved = int((grams[:, None] != others[None]).sum(axis=2).max())
+    stated = GramSensitivity.of(n, bound, adjacency).event(100).n_moved
+    assert n_moved <= stated < 2 * n_moved
+    if adjacency is Adjacency.ADD_OR_REMOVE_ONE:
+        assert n_moved == stated
+
+
 @pytest.mark.parametrize(("n", "bound"), [(1, 1), (2, 2), (3, 3), (4, 4), (2, 8), (3, 2), (4, 2)])
 def test_a_row_of_equal_entries_attains_all_four_sums_of_adding_it(n, bound):
     stated = GramSensitivity.of(n, bound, Adjacency.ADD_OR_REMOVE_ONE)

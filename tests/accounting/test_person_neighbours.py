@@ -19,7 +19,7 @@ from analyses.sums.plan import PERSON, PERSON_AT_PARTY, TableSumParams, _sensiti
 from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
 from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
 from dp.cost.event_record import rdp_of
-from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PoissonSampledDpEvent
+from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PoissonSampledDpEvent, SkellamVectorDpEvent
 from dp.cost.group import for_rows
 from dp.cost.views import VIEWS, Protected
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -72,6 +72,20 @@ def test_gram_matrices(view, n, bound):
     attained = check(mechanism.events(view)[0], vectors, mu, view == "coalition")
     assert attained == pytest.approx(1.0) or (n, bound, view) == (2, 5, "coalition") or (n, bound) == (3, 2)
     assert attained > 0.7
+
+
+@pytest.mark.parametrize("most", [1, K])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(("n", "bound"), [(2, 2), (2, 4)])
+def test_moments_of_labelled_rows(view, n, bound, most):
+    """Rows (features, label, constant) of logistic regression: the label is -1 or 1, the constant 1."""
+    mechanism = NoisyGram(n + 2, bound + 2, 3, 1, 10, Protected(PERSON, most))
+    upper = np.triu_indices(n + 2)
+    mu = np.where(upper[0] == upper[1], 1.0, 0.5) * mechanism.unknown_mu(view)
+    rows = [np.array([*x, label, 1]) for x in balls(bound, n) for label in (-1, 1)]
+    products = [np.outer(z, z)[upper] for z in rows]
+    vectors = groups(products) if most == K else np.array([0 * products[0], *products])
+    assert check(mechanism.events(view)[0], vectors, mu, view == "coalition") > 0.6
 
 
 def test_one_row_of_a_person_costs_what_a_record_does_and_k_rows_less_than_general_group_privacy():
@@ -207,6 +221,17 @@ def test_who_knows_the_coins_sees_a_person_in_no_more_steps_than_each_of_its_row
     release = SkellamDpEvent(Fraction(1), Fraction(1), Fraction(1), Fraction(1), Adjacency.REPLACE_ONE)
     event = sampling.participation_event(release, 4)
     assert (event.squares, event.sizes) == (3 * 16, 3 * 4)
+
+
+def test_a_person_moves_as_many_numbers_as_its_rows_together_and_as_often_as_it_is_in_a_step():
+    sampling = BoundedPoisson.with_rate(0.3, 10, 3)
+    sums = SkellamDpEvent(Fraction(1), Fraction(1), Fraction(1), Fraction(1), Adjacency.REPLACE_ONE)
+    release = SkellamVectorDpEvent.knowing(sums, 5, Fraction(7))
+    once = for_rows(release, 4)
+    assert (once.squares, once.sizes, once.n_moved, once.least_mu) == (16, 4, 20, 7)
+    assert for_rows(release, 1) == release
+    event = sampling.participation_event(release, 4)
+    assert (event.squares, event.n_moved, event.least_mu) == (3 * 16, 3 * 20, 7)
 
 
 def test_events_of_other_noise_have_no_cost_of_a_group():

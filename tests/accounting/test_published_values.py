@@ -111,8 +111,10 @@ def test_equation_9_as_printed_squares_the_share_of_unknown_noise_in_its_first_t
 
 @pytest.mark.parametrize("n", [816, 117])
 def test_our_mechanism_gives_a_coalition_of_one_the_tight_factor_of_a_replaced_row(n):
-    tight = [0.36, 0.73, 1.46, 2.95, 5.98, 12.17, 25.06]  # for infinitely many parties
-    for target, limit in zip(COORDINATOR_EPSILONS, tight, strict=True):
+    for target in COORDINATOR_EPSILONS:
+        # For infinitely many parties.
+        sigma = analytic_gaussian_sigma(sensitivity=1.0, epsilon=target, delta=DELTA)
+        limit = analytic_gaussian_epsilon(sensitivity=math.sqrt(2), sigma=sigma, delta=DELTA)
         mechanism = NoisyGram.calibrate(
             n_columns=n,
             squared_norm_bound=GAMMA**2,

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ REPOSITORY = Path(__file__).parents[2]
 IMAGE = "moiety-test"
 PARTIES = ("carrier", "host", "monitor")
 SERVICES = (*PARTIES, "coordinator")
+DEVICES = {"devices-first": ("ann", "ben"), "devices-second": ("cleo", "dan"), "devices-third": ("eve",)}
+"""Container to its devices."""
+
+FILES = ("docker-compose.yml", "deploy/compose/devices.yml")
 
 # None of these limits is about how fast a machine is: they end what will never end.
 COMMAND_TIMEOUT_S = 900.0
@@ -45,12 +49,13 @@ def compose_command() -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Federation:
-    """A running project of docker-compose.yml."""
+    """A running project of docker-compose.yml with the devices beside it."""
 
     compose: tuple[str, ...]
     project: str
     port: int
     analyst_folder: Path
+    devices: Mapping[str, Sequence[str]] = field(default_factory=lambda: DEVICES)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -67,9 +72,14 @@ class Federation:
         """The analyst's configuration on the host."""
         return self.analyst_folder / "client.toml"
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The beginning of every Compose command."""
+        return (*self.compose, *(word for file in FILES for word in ("-f", file)), "--project-name", self.project)
+
     def call(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run a Compose command on this project."""
-        return run(*self.compose, "--project-name", self.project, *arguments, timeout_s=timeout_s, env=self.environment)
+        return run(*self.command, *arguments, timeout_s=timeout_s, env=self.environment)
 
     def container(self, service: str) -> str:
         """Return the id of a service's container."""
@@ -111,13 +121,25 @@ class Federation:
                     pytest.fail(f"{service} is {status}:\n{self.call('logs', '--tail', '40', service)}")
                 time.sleep(0.3)
 
+    def wait_until_devices_are_ready(self, service: str) -> None:
+        """Wait until all devices of a container have said that they are ready since its last start."""
+        since, deadline = self.inspect(service)["State"]["StartedAt"], time.monotonic() + HEALTHY_TIMEOUT_S
+        said = ["docker", "logs", "--since", since, self.container(service)]
+        while True:
+            done = subprocess.run(said, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+            if (done.stdout + done.stderr).count("member is ready") == len(self.devices[service]):
+                return
+            if time.monotonic() > deadline:
+                pytest.fail(f"{service} is not ready:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            time.sleep(0.3)
+
     def fetch_analyst_certificate(self) -> None:
         """Copy the analyst's files from their volume, as deploy/compose/client.toml says."""
         folder = self.analyst_folder / "analyst"
         folder.mkdir()
         unpack = f"tar -C {folder} --no-same-owner -x"
         pack = "run --rm -T --entrypoint tar analyst -C deploy/compose/analyst -c ."
-        run("sh", "-c", f"{' '.join(self.compose)} -p {self.project} {pack} | {unpack}", env=self.environment)
+        run("sh", "-c", f"{' '.join(self.command)} {pack} | {unpack}", env=self.environment)
         shutil.copy(REPOSITORY / "deploy/compose/client.toml", self.client_config)
 
     def submit_from_host(self, job: Path, *options: str) -> str:
@@ -127,16 +149,7 @@ class Federation:
 
     def remove(self) -> None:
         """Remove the project's containers, volumes and networks; what Compose leaves goes one by one."""
-        down = [
-            *self.compose,
-            "--project-name",
-            self.project,
-            "down",
-            "--volumes",
-            "--remove-orphans",
-            "--timeout",
-            "5",
-        ]
+        down = [*self.command, "down", "--volumes", "--remove-orphans", "--timeout", "5"]
         subprocess.run(down, cwd=REPOSITORY, env=self.environment, capture_output=True, timeout=COMMAND_TIMEOUT_S)
         for kind, names in self.leftovers().items():
             for name in names:
@@ -156,7 +169,7 @@ class Federation:
 
 @pytest.fixture(scope="session")
 def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    """The whole of docker-compose.yml: built, started, healthy, and removed at the end, whatever happened."""
+    """All of docker-compose.yml and the devices: built, started, healthy, and removed at the end, whatever happened."""
     compose = compose_command()
     if compose is None:
         pytest.skip("no Docker engine answers, or there is no Compose command")
@@ -169,6 +182,8 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
     try:
         running.call("up", "--detach", "--no-build", timeout_s=HEALTHY_TIMEOUT_S)
         running.wait_until_healthy(*SERVICES)
+        for service in running.devices:
+            running.wait_until_devices_are_ready(service)
         running.fetch_analyst_certificate()
         yield running
     finally:

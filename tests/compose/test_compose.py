@@ -12,7 +12,7 @@ import pytest
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pca import protocol as pca
-from cli.client import ClientConfig, connect
+from analyst.connection import ClientConfig, connect
 from demo.data_sets.kdd import MAX_ROWS, MIN_ROWS, bounds_of, write_kdd_parties
 from demo.loopback import toml
 from transport.calls.coordinator_client import JobView
@@ -45,7 +45,7 @@ def job() -> Job:
 
 @pytest.fixture(scope="session")
 def exact_matrix(job, tmp_path_factory) -> np.ndarray:
-    """The second moments of the pooled table, by plain NumPy on this machine."""
+    """The scatter of the pooled table about its mean, by plain NumPy on this machine."""
     pooled = write_kdd_parties(tmp_path_factory.mktemp("tables")).pooled
     tables, start = [], 0
     for party in PARTIES:
@@ -58,7 +58,7 @@ def exact_matrix(job, tmp_path_factory) -> np.ndarray:
 
 
 def captured_share(components: list[list[float]], exact: np.ndarray) -> float:
-    """How much of the best possible sum of squares the components capture."""
+    """How much of the best possible variance the components capture."""
     basis = np.array(components)
     return float(np.trace(basis @ exact @ basis.T) / np.linalg.eigvalsh(exact)[-len(basis) :].sum())
 

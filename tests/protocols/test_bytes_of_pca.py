@@ -45,11 +45,11 @@ async def test_pca_sends_what_the_formula_says(owners, compute, colluding, gamma
     n, t = plan.n_parties, plan.job.t
     n_words = -(-plan.n_primes // 3)
     assert n_words == (1 if gamma == 1024 else 2)
-    n_columns = len(plan.column_names)
+    n_columns = len(plan.column_names) + 1  # the constant, which the last owner brings
     triangle = n_columns * (n_columns + 1) // 2
     for number, name in enumerate(plan.job.members, start=1):
         computes = number <= n
-        elements = N_ROWS * WIDTHS[name] if name in owners else 0
+        elements = N_ROWS * (WIDTHS[name] + (name == owners[-1])) if name in owners else 0
         words = elements * (n - t - computes) + computes * triangle * (1 + n - 1 - 2 * t)
         if elements:
             assert sent[number] == pytest.approx(8 * n_words * words, rel=0.03)

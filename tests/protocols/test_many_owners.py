@@ -28,7 +28,7 @@ def plan_of(tables, *, epsilon):
         inputs=[{"party": name, "table": "people"} for name in tables],
         compute=COMPUTE,
         privacy={"epsilon": epsilon, "delta": 1e-5},
-        parameters={"components": len(tables), "gamma": 4096, "max_rows": 1000},
+        parameters={"components": len(tables), "center": False, "gamma": 4096, "max_rows": 1000},
     )
     return pca.plan(job, [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members])
 

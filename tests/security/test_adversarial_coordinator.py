@@ -55,7 +55,8 @@ VICTIM, TARGET = 2, 4
 
 @pytest.fixture(scope="module")
 def advertised_ring():
-    return AdversarialCoordinator(make_config(130, topology=Topology.ring(130, 0, 6))).up_to("advertise")
+    safe = Topology(130, degree=14, n_required=8, fewest_survivors=124, n_corrupt=0)
+    return AdversarialCoordinator(make_config(130, topology=safe)).up_to("advertise")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def plan_for(tables, epsilon):
     job = make_job(
         inputs=[{"party": p, "table": "people"} for p in OWNERS],
         privacy={"epsilon": epsilon, "delta": 1e-6},
-        parameters={"components": 6, "gamma": 1024, "max_rows": 1_000_000},
+        parameters={"components": 6, "center": False, "gamma": 1024, "max_rows": 1_000_000},
     )
     return pca.plan(job, [tables[p].schema for p in OWNERS])
 

@@ -40,7 +40,7 @@ UNITS = {"events": EVENT_UNIT, "sketches": UNIT_AGAINST_COORDINATOR, "rows": ROW
 OF_RATINGS = {"users": PERSON_AT_PARTY_UNIT, "items": RATING_UNIT}
 """Budgets of the tables of ratings."""
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
-STEPS = {"label": "telco.label", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 2.0}
+STEPS = {"label": "telco.label", "method": "gradient", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 2, "k_local": 2}
 
 
@@ -85,6 +85,7 @@ CASES = {
     "least-squares, sketch": Case(
         "least-squares", {"label": "telco.label", "gamma": 256, "method": "sketch", "sketch_rows": 32}, **WITH_LABEL
     ),
+    "logistic-regression, moments": Case("logistic-regression", {"label": "telco.label"}, **WITH_LABEL),
     "logistic-regression, order 1": Case("logistic-regression", STEPS, **WITH_LABEL),
     "logistic-regression, order 3": Case("logistic-regression", {**STEPS, "order": 3}, **WITH_LABEL),
     "clustering, mpc": Case("clustering", FEW),
@@ -107,6 +108,10 @@ CASES = {
     "matrix-factorization, vertical": Case(
         "matrix-factorization", {"setting": "vertical", "rank": 1, "rounds": 1}, budget="items"
     ),
+    "matrix-factorization, sgd": Case("matrix-factorization", {"form": "sgd", "rank": 1, "steps": 2}, budget="users"),
+    "matrix-factorization, sgd, vertical": Case(
+        "matrix-factorization", {"form": "sgd", "setting": "vertical", "rank": 1, "steps": 2}, budget="items"
+    ),
     "secure-sum": Case("secure-sum", {"max_rows": 100, "units": 16}),
     "secure-mean": Case("secure-mean", {"max_rows": 100, "units": 16}),
     "secure-mean, weighted": Case("secure-mean", {"max_rows": 100, "units": 16, "weight": 1}, columns=("x0", "weight")),
@@ -117,8 +122,14 @@ MAPPED = {
     "pattern-count": {party: {"code": 5} for party in PARTIES},
     "moments": {party: {"code": 2} for party in PARTIES},  # the others are clipped, as counts that are too large
     "secure-mean, weighted": {party: {"weight": 2} for party in PARTIES},
-    "matrix-factorization, horizontal": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 0, REPEATED: 1} for party in PARTIES},
-    "matrix-factorization, vertical": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 1, REPEATED: 1} for party in PARTIES},
+    **{
+        f"matrix-factorization, {way}": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 0, REPEATED: 1} for party in PARTIES}
+        for way in ("horizontal", "sgd")
+    },
+    **{
+        f"matrix-factorization, {way}": {party: {UNKNOWN_ITEM: 2, UNKNOWN_USER: 1, REPEATED: 1} for party in PARTIES}
+        for way in ("vertical", "sgd, vertical")
+    },
 }
 
 

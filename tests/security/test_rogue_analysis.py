@@ -30,7 +30,7 @@ class RoguePlan(Plan):
     def privacy_unit(self):
         return UNIT
 
-    def privacy_report(self):
+    def report_of_releases(self):
         return COST.report(1e-6)
 
 
@@ -132,7 +132,8 @@ def install(monkeypatch, plan_class, party):
     async def coordinator(session, plan):
         return {}
 
-    rogue = replace(pca.ANALYSIS, names=("rogue",), plan=plan, party=party, coordinator=coordinator)
+    own = {"plan": plan, "party": party, "coordinator": coordinator, "signal": lambda plan: None}
+    rogue = replace(pca.ANALYSIS, names=("rogue",), **own)
     monkeypatch.setitem(ANALYSES, "rogue", rogue)
     assert registry.ANALYSES is ANALYSES
 

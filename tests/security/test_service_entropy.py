@@ -6,7 +6,7 @@ from devices import device_in
 from coordinator.sums.questions import Sums
 from entropy import InsecureTestEntropy, SystemEntropy
 from party.config import PartyConfig
-from party.server import JobSessions
+from party.job_sessions import JobSessions
 from transport.messages.mailbox import Mailboxes
 
 

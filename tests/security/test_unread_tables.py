@@ -192,7 +192,7 @@ async def test_what_makes_a_file_unusable_reads_the_same_in_public_and_costs_not
             )
     what = "it of party 'hospital' cannot be used; its owner finds the reason in the log of the service"
     _, told, ended, reason = public["words"]
-    assert told == [Progressed("reading", 0), Failed("reading", what, "", False)]
+    assert told == [Progressed("reading", 0), Failed("reading", f"{what} [table-unusable]", "", False)]
     assert ended == ("FAILED", "hospital", "", {}, {})
     assert reason == what
     assert all(one == public["words"] for one in public.values())

@@ -44,7 +44,7 @@ def deployment(tmp_path_factory):
         yield running
 
 
-GRAM = {"analysis": "pca", "parameters": {"components": 1, "gamma": 256, "max_rows": ROWS[1]}}
+GRAM = {"analysis": "pca", "parameters": {"components": 1, "center": False, "gamma": 256, "max_rows": ROWS[1]}}
 SUM = {"analysis": "moments", "parameters": {"method": "laplace", "order": 1, "max_rows": ROWS[1]}}
 
 

@@ -4,7 +4,10 @@ import asyncio
 import base64
 import sqlite3
 import struct
+from dataclasses import replace
+from fractions import Fraction
 
+import grpc
 import numpy as np
 import pytest
 from deadlines import GENEROUS_S, SKIPPED_S
@@ -247,8 +250,11 @@ async def test_a_coordinator_that_restarts_in_mid_round_ends_it_for_all_and_serv
         config = coordinator_config(tmp_path, federation.names, listen=federation.address)
         federation.process = CoordinatorProcess(config, federation.issue(Role.COORDINATOR, "hub"))
         await federation.process.start()
+        ended = await device.client.fetch(RoundStep.MEMBERS, invitation.config.round_id)  # came before the stop
+        assert isinstance(ended, Ended)
+        assert ended.reason in ("the coordinator gave up the round", "the coordinator stops")
         with pytest.raises(NotFoundError, match="the coordinator was restarted"):
-            await device.client.fetch(RoundStep.MEMBERS, invitation.config.round_id)
+            await (await federation.client("walker-1")).fetch(RoundStep.MEMBERS, invitation.config.round_id)
         with pytest.raises(NotFoundError):
             await device.client.answer(member.advertise())
         await federation.start_all()
@@ -291,13 +297,73 @@ async def test_an_answer_for_a_stage_that_has_not_begun_is_refused(tmp_path):
         asking.cancel()
 
 
-async def test_a_round_goes_on_when_hardly_any_call_may_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(aggregation, "MAX_WAITING", 1)
-    monkeypatch.setattr(aggregation, "MAX_CALLS", 4)
+@pytest.mark.parametrize("patience_s", [0.0, GENEROUS_S])
+async def test_a_round_goes_on_when_calls_wait_shortly_and_takes_one_call_per_stage_when_they_wait_long(
+    tmp_path, monkeypatch, patience_s
+):
+    fetched, fetch = [], aggregation.AggregationService.Fetch
+
+    async def counted(self, request, context):
+        fetched.append(RoundStep(request.step))
+        async for chunk in fetch(self, request, context):
+            yield chunk
+
+    monkeypatch.setattr(aggregation.AggregationService, "Fetch", counted)
+    monkeypatch.setattr(aggregation, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(aggregation, "MAX_CALLS", 1)
     async with sum_federation(tmp_path) as federation:
         await federation.start_all()
         happening, _ = await federation.ask(stage_s=GENEROUS_S)
         assert answer_of(happening)["sum_in_units"] == exact_sum(federation, federation.names)
+    assert (set(fetched) == {RoundStep.INVITATION}) is (patience_s == GENEROUS_S)
+
+
+async def test_a_call_that_breaks_off_while_its_member_waits_for_the_next_stage_does_no_harm(tmp_path):
+    class Lost:
+        """A call whose connection is lost."""
+
+        async def read(self):
+            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+        def cancel(self):
+            pass
+
+    class Broken:
+        """Calls that break off as soon as a message is taken."""
+
+        def __init__(self, client):
+            self.fetch, self._client = client.fetch, client
+
+        async def answer(self, message):
+            await self._client.answer(message)
+            self._client._goes_on = (*self._client._goes_on[:2], Lost())
+
+    async with sum_federation(tmp_path) as federation:
+        await federation.start_all(without=("walker-1",))
+        federation.start(await federation.device("walker-1", client=Broken(await federation.client("walker-1"))))
+        happening, _ = await federation.ask()
+        assert answer_of(happening)["sum_in_units"] == exact_sum(federation, federation.names)
+
+
+async def test_a_sum_that_too_many_refuse_fails_after_the_grace_and_is_not_tried_again(tmp_path):
+    """The deadline of the stage never passes."""
+    async with sum_federation(tmp_path) as federation:
+        federation.silent |= set(federation.names[3:])
+        strict = replace(federation.policy, corrupt_fraction=Fraction(9, 10))
+        for name in federation.names[:3]:
+            federation.start(await federation.device(name, policy=strict))
+        happenings = await federation.listen(attempts=2, grace_s=SKIPPED_S)
+        assert [type(happening) for happening in happenings] == [StageReport, SumFailure]
+        assert happenings[0].refused == (("policy", 3),)
+        assert "of the members 3 refused: policy 3" in reason_of(happenings[1])
+
+
+async def test_a_stage_ends_when_enough_have_answered_and_nobody_has_for_a_while(tmp_path):
+    async with sum_federation(tmp_path) as federation:
+        await federation.start_all(without=("walker-5",))
+        happening, reports = await federation.ask(grace_s=SKIPPED_S)  # the deadline of the stage is not skipped
+        assert answer_of(happening)["survivors"] == list(federation.names[:4])
+        assert reports[0].missing == ("walker-5",)
 
 
 PRIVATE = {"privacy": {"epsilon": 4.0, "delta": 1e-6}}

@@ -105,7 +105,7 @@ async def test_a_party_that_has_the_name_of_a_device_is_a_stranger(tmp_path):
 async def test_who_is_member_of_no_round_is_refused_before_its_message_has_come(tmp_path, name, role, code):
     async with sum_federation(tmp_path) as federation:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await stub_of(federation, name, role).Answer(never(), timeout=PATIENCE_S)
+            await stub_of(federation, name, role).Answer(never(), timeout=PATIENCE_S).read()
         assert refused.value.code() is code
 
 
@@ -113,8 +113,9 @@ async def test_a_member_sends_no_more_than_its_round_needs(tmp_path):
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation)
         too_long = MaskedInput(invitation.config.round_id, 1, bytes(100_000))
+        call = stub_of(federation, "walker-1").Answer(chunks_of(encode_from_member(too_long)), timeout=PATIENCE_S)
         with pytest.raises(grpc.aio.AioRpcError, match="longer than its round needs") as refused:
-            await stub_of(federation, "walker-1").Answer(chunks_of(encode_from_member(too_long)), timeout=PATIENCE_S)
+            await call.read()
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         await device.client.answer(member_of(device, invitation).advertise())
         asking.cancel()
@@ -135,6 +136,6 @@ async def test_a_member_that_calls_again_is_heard_though_its_first_call_still_ha
             await reading.wait()
         await device.client.answer(member_of(device, invitation).advertise())
         with pytest.raises(grpc.aio.AioRpcError, match="a newer call of walker-1") as replaced:
-            await hanging
+            await hanging.read()
         assert replaced.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         asking.cancel()

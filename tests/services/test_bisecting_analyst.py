@@ -96,10 +96,12 @@ async def test_a_search_by_length_weight_and_name_finds_the_declaration_whatever
         }.items():
             before = charges(device)[0]
             happening, reports = await federation.ask(**PRIVATE, **changes)
-            told[words] = [(report.stage, report.missing) for report in reports if report.missing]
+            told[words] = [
+                (report.stage, report.missing, report.refused) for report in reports if report.missing or report.refused
+            ]
             assert isinstance(happening, SumFailure if told[words] else SumResult)
             paid[words] = (await settled(device))[0] - before
-    nobody = [("advertise keys", federation.names)]
+    nobody = [("advertise keys", (), (("question", 4),))]
     refused = ("shorter", "longer", "another name", "smaller weight")
     assert told == {words: nobody if words in refused else [] for words in told}
     assert paid == {words: int(words not in refused) for words in told}

@@ -103,6 +103,7 @@ def test_an_exhausted_budget_names_party_and_reason_opens_nothing_and_leaves_roo
     view = analyst.run(job_of(1.0))
     assert (view.state, view.culprit, view.stage) == ("FAILED", "hospital", "reservation")
     assert "party hospital refused: the privacy budget of table 'people' does not cover this job" in view.reason
+    assert view.code == "budget-exhausted"
     assert view.result_json == ""
     for party in PARTIES:
         budget = settled_budget_of(deployment, party)
@@ -153,6 +154,7 @@ def test_the_owners_refusal_reaches_the_analyst(analyst, deployment):
     view = analyst.wait(job_id)
     assert (view.state, view.culprit) == ("FAILED", "telco")
     assert "the owner refused the job: not before the audit" in view.reason
+    assert view.code == "job-refused-owner"
     assert settled_budget_of(deployment, "bank")["held_epsilon"] == 0
 
 

@@ -42,6 +42,8 @@ from service.errors import (
 )
 from service.identity import Role
 
+STOPPED = "the coordinator was stopped while the job was running [coordinator-stopped]"
+
 
 @pytest.fixture
 async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
@@ -533,14 +535,14 @@ async def test_a_stop_ends_jobs_with_their_reason_and_tells_parties_and_watchers
             await setup.until_running(ids[0])
             watching = asyncio.create_task(collect_last(client, ids[0]))
             await asyncio.sleep(0.1)
-            await setup.process._scheduler.stop()
+            await setup.process.scheduler.stop()
             last = await asyncio.wait_for(watching, GENEROUS_S)
-            assert (last.state, last.text) == ("FAILED", "the coordinator was stopped while the job was running")
+            assert (last.state, last.text) == ("FAILED", STOPPED)
             waiting = await client.show(ids[1])
             assert waiting.reason == "the coordinator was stopped before the job started"
             with pytest.raises(WrongStateError, match="the coordinator is stopping"):
                 await client.submit(job_for_all().canonical_json(), "late")
-        assert setup.parties["north"].cancelled == ["the coordinator was stopped while the job was running"]
+        assert setup.parties["north"].cancelled == [STOPPED]
 
 
 async def collect_last(client, job_id):

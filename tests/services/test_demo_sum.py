@@ -106,7 +106,10 @@ def test_device_key_writes_a_private_file_once_and_prints_the_public_half(tmp_pa
 
 def test_a_device_whose_files_are_missing_ends_with_one_line(tmp_path):
     shown = CliRunner().invoke(app, ["device", "run", "--config", str(tmp_path / "absent.toml")])
-    assert (shown.exit_code, shown.stderr) == (2, f"error: {tmp_path}/absent.toml: there is no such file\n")
+    assert (shown.exit_code, shown.stderr) == (
+        2,
+        f"error: {tmp_path}/absent.toml: there is no such file [configuration-invalid]\n",
+    )
 
 
 def test_a_question_that_cannot_be_read_ends_with_exit_code_2(tmp_path):

@@ -1,13 +1,11 @@
 """`moiety doctor` of every member of a federation that runs, and of one whose peer has gone."""
 
-import contextlib
 import json
-import socket
 
 import pytest
 from deadlines import GENEROUS_S
-from doctor_peers import authority_of, now, write_pair
-from forked_services import ForkedService, free_ports
+from doctor_peers import authority_of, now, running_members, write_pair
+from forked_services import free_ports
 from typer.testing import CliRunner
 
 from cli.federation.new import layout_of, write_federation
@@ -40,23 +38,8 @@ def federation(tmp_path):
         pki = acme / name / "pki"
         pair = issue(authority_of(acme), role, name, days=12, now=now())
         write_pair(pair, pki / f"{name}.pem", pki / f"{name}.key")
-    services = {}
-    try:
-        for name in ("bank", "clinic", "shop", "coordinator"):
-            role = "coordinator" if name == "coordinator" else "party"
-            arguments = [role, "serve", "--config", str(acme / FILES[name])]
-            services[name] = ForkedService(tmp_path / f"{name}.log", "cli.main", arguments, {})
-        for port in range(first, first + 4):
-            while True:
-                assert all(service.poll() is None for service in services.values())
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), GENEROUS_S):
-                    break
+    with running_members(acme, tmp_path, first) as services:
         yield acme, services
-    finally:
-        for service in services.values():
-            service.terminate()
-        for service in services.values():
-            service.wait(GENEROUS_S)
 
 
 def doctor(path):

@@ -18,7 +18,16 @@ from deadlines import GENEROUS_S
 from dying_member import announcing
 from federation import Analyst, result_of
 from forked_services import ForkedDeployment
-from rating_jobs import BOUNDS, PER_USER, VERTICAL, horizontal_tables, job_of, vertical_tables
+from rating_jobs import (
+    BOUNDS,
+    PER_USER,
+    SGD,
+    SGD_VERTICAL_PARTY,
+    VERTICAL,
+    horizontal_tables,
+    job_of,
+    vertical_tables,
+)
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -69,6 +78,8 @@ def deployment(tmp_path_factory):
             write(folder, "ratings", party, of_users[party], PERSON_AT_PARTY_UNIT),
             write(folder, "lists", party, of_users[party], PERSON_AT_PARTY_UNIT, 13 if party == "telco" else None),
             write(folder, "items", party, of_items[party], RATING_UNIT),
+            write(folder, "steps", party, of_users[party], PERSON_AT_PARTY_UNIT),
+            write(folder, "item-steps", party, of_items[party], RATING_UNIT),
         ]
         for party in PARTIES
     }
@@ -113,6 +124,22 @@ def test_a_job_is_paid_once_for_all_rounds_and_recommends_as_the_page_says(deplo
     assert "recommend" in CliRunner().invoke(app, ["party", "--help"]).stdout
 
 
+@pytest.mark.parametrize(("table", "parameters"), [("steps", SGD), ("item-steps", SGD_VERTICAL_PARTY)])
+def test_all_steps_of_a_descent_are_charged_at_once_what_the_result_states_and_recommend(deployment, table, parameters):
+    """The first job about its tables: what is spent is what it cost, at every party."""
+    view = Analyst(deployment).run(job_on(table, parameters))
+    result = result_of(view)
+    assert (result["form"], result["rounds_opened"]) == ("sgd", [0, 1, 2])
+    stated = max(one["epsilon"] for one in result["privacy"]["views"].values())
+    assert 38 < stated <= 40
+    for party in PARTIES:
+        assert spent(deployment, party, table) == pytest.approx(stated, rel=1e-9)
+    deployment.report("bank", view.job_id)
+    shown = told(deployment, "bank", "party", "recommend", "--job", view.job_id, "--user", "0", "--top", "3")
+    assert shown.exit_code == 0, shown.output
+    assert 1 <= len(shown.stdout.splitlines()) <= 3
+
+
 def test_a_party_whose_list_of_items_differs_is_refused_before_any_cost(deployment):
     before = [spent(deployment, party, "lists") for party in PARTIES]
     view = Analyst(deployment).run(job_on("lists", HORIZONTAL))
@@ -138,6 +165,26 @@ QUICK = ("ratings", Stage.MASK, 1)
 def test_a_party_killed_within_a_round_or_between_rounds_does_not_stop_the_job(deployment, table, stage, number):
     """It dies before it sends its message of a stage: of the first stage of a later round, between rounds."""
     settings = {"rank": 1, "rounds": max(1, number)} if table == "ratings" else VERTICAL | {"rounds": 1 + number}
+    killed_in(deployment, table, settings, stage, number)
+
+
+@pytest.mark.parametrize(
+    ("table", "parameters", "stage", "number"),
+    [
+        pytest.param("steps", SGD, *case, marks=[] if case == (Stage.MASK, 1) else [pytest.mark.slow])
+        for case in product(STAGES, (0, 1, 2))
+    ]
+    + [
+        pytest.param("item-steps", SGD_VERTICAL_PARTY, *case, marks=pytest.mark.slow)
+        for case in product(STAGES, (0, 2))
+    ],
+)
+def test_so_it_is_in_every_round_of_a_descent(deployment, table, parameters, stage, number):
+    killed_in(deployment, table, parameters, stage, number)
+
+
+def killed_in(deployment, table, settings, stage, number):
+    """Kill the telco where a stage of a round begins for it, and see who is in which round."""
     deployment.dies_at.write_text(f"{stage}, round {number}, attempt 0")
     try:
         view = Analyst(deployment).run(job_on(table, settings))
@@ -156,7 +203,10 @@ def test_a_party_killed_within_a_round_or_between_rounds_does_not_stop_the_job(d
 
 
 @pytest.mark.slow  # the quick case is a party's; here budgets of all are read, and a coordinator starts again
-@pytest.mark.parametrize(("table", "settings"), [("ratings", HORIZONTAL), ("items", VERTICAL)])
+@pytest.mark.parametrize(
+    ("table", "settings"),
+    [("ratings", HORIZONTAL), ("items", VERTICAL), ("steps", SGD), ("item-steps", SGD_VERTICAL_PARTY)],
+)
 def test_a_coordinator_killed_between_rounds_ends_the_job_with_a_reason_and_all_rounds_stay_paid(
     deployment, table, settings
 ):

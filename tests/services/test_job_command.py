@@ -42,6 +42,12 @@ def moiety(deployment):
     return run
 
 
+def budget_of(deployment, party):
+    """Return how the budget of the only table of a party stands."""
+    command = ["budget", "show", "--config", str(deployment.config_path(party)), "--format", "json"]
+    return json.loads(CliRunner().invoke(app, command).stdout)["budgets"][0]
+
+
 def toml_of(job) -> str:
     lines = [f'analysis = "{job.analysis}"', f"deadline_s = {job.deadline_s}", f"title = {json.dumps(job.title)}"]
     lines += ["[privacy]", f"epsilon = {job.privacy.epsilon}", f"delta = {job.privacy.delta}", "[parameters]"]
@@ -73,9 +79,21 @@ def test_submit_watches_on_standard_error_and_prints_the_result_on_standard_outp
     for words in (" PROPOSED\n", " RUNNING: 3 compute parties", " DONE\n"):
         assert words in result.stderr
     assert re.search(r" (bank|hospital|telco): [a-z ]+ \d+ %\n", result.stderr)
-    assert "component 1 (eigenvalue" in result.stdout
+    assert "component 1 (variance" in result.stdout
     assert "epsilon = " in result.stdout
     assert "PROPOSED" not in result.stdout
+
+
+def test_the_result_is_drawn_where_it_is_waited_for_and_later(moiety, job_file, tmp_path):
+    submitted = moiety("submit", job_file, "--plot", tmp_path / "at-once.svg")
+    assert submitted.exit_code == 0
+    assert submitted.stderr.endswith(f"plot: {tmp_path}/at-once.svg\n")
+    job_id = submitted.stderr.split()[2]
+    assert moiety("show", job_id, "--plot", tmp_path / "later.png").exit_code == 0
+    assert moiety("watch", job_id, "--plot", tmp_path / "later.svg").exit_code == 0
+    assert "bank.x0" in (tmp_path / "at-once.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "later.svg").read_bytes() == (tmp_path / "at-once.svg").read_bytes()
+    assert (tmp_path / "later.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_json_is_all_that_is_on_standard_output(moiety, job_file):
@@ -125,10 +143,43 @@ def test_a_job_that_fails_ends_with_1_and_says_who_and_why(moiety, job_file):
     assert "at fault: bank" in result.stdout
     job_id = result.stderr.split()[2]
     assert moiety("show", job_id).exit_code == 0
+    shown = json.loads(moiety("show", job_id, "--format", "json").stdout)
+    assert (shown["code"], "[" in shown["reason"]) == ("table-unknown", False)
     assert moiety("watch", job_id).exit_code == 1
+    shown = moiety("show", job_id, "--plot", job_file.parent / "plot.svg")
+    assert (shown.exit_code, "there is nothing to draw: the job is FAILED" in shown.stderr) == (1, True)
     cancelled = moiety("cancel", job_id)
     assert cancelled.exit_code == 1
     assert "has ended: it is FAILED" in cancelled.stderr
+
+
+def test_a_plan_tells_cost_and_errors_from_the_tables_that_parties_list(moiety, job_file):
+    shown = json.loads(moiety("plan", job_file, "--format", "json").stdout)
+    (variance,) = shown["forecast"]["quantities"]
+    assert (variance["name"], shown["forecast"]["hopeless"]) == ("variance along a component", "")
+    assert shown["privacy"]["views"]["coalition"]["epsilon"] == pytest.approx(50, rel=0.03)
+    text = moiety("plan", job_file).stdout
+    assert f"standard error {variance['standard_error']:.3g}, 95 % within {variance['half_width']:.3g}" in text
+    assert "3 compute parties" in text
+
+
+def test_a_hopeless_job_is_refused_before_it_costs_and_runs_if_it_is_wanted_anyway(moiety, deployment, tmp_path):
+    def spent():
+        return budget_of(deployment, "bank")["spent_epsilon"]
+
+    path, before = tmp_path / "hopeless.toml", spent()
+    path.write_text(toml_of(pca_job(PARTIES, privacy={"epsilon": 0.01, "delta": 1e-6})))
+    why = "the spectral norm of the noise is"
+    assert f"HOPELESS: {why}" in moiety("plan", path).stdout
+    refused = moiety("submit", path)
+    assert refused.exit_code == 1
+    assert f"with 0.01 this job is hopeless: {why}" in refused.stdout
+    assert "an epsilon of at least about" in refused.stdout
+    assert spent() == before
+
+    done = json.loads(moiety("submit", path, "--anyway", "--format", "json").stdout)
+    assert (done["state"], done["job"]["anyway"]) == ("DONE", True)
+    assert spent() > before
 
 
 def test_an_unknown_party_is_a_mistake_in_the_file(moiety, job_file):

@@ -154,4 +154,4 @@ async def test_a_coordinator_that_stops_tells_the_parties_though_it_can_write_no
     with full(monkeypatch):
         await asyncio.wait_for(setup.process.stop(), GENEROUS_S)
     for party in setup.parties.values():
-        assert party.cancelled == ["the coordinator was stopped while the job was running"]
+        assert party.cancelled == ["the coordinator was stopped while the job was running [coordinator-stopped]"]

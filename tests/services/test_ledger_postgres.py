@@ -19,8 +19,8 @@ from party.ledger.postgres_store import PostgresEntryStore
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with throwaway_cluster(tmp_path_factory.mktemp("postgres")) as url:
+def cluster():
+    with throwaway_cluster() as url:
         yield url
 
 

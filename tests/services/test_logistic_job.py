@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from federation import Analyst, all_text, random_values, result_of, write_table
 from forked_services import ForkedDeployment
-from labelled_tables import PARTIES, logistic_job
+from labelled_tables import PARTIES, moments_job
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -39,11 +39,19 @@ def deployment(values, tmp_path_factory):
         yield running
 
 
-def job_of(table="people", **parameters):
+BATCHES = {
+    "method": "gradient",
+    "iterations": 40,
+    "sampling_rate": 0.3,
+    "weight_norm": 8.0,
+    "learning_rate": 0.3,
+}
+
+
+def job_of(table="people", *, view="coordinator", **parameters):
     inputs = [{"party": p, "table": table if p == "telco" else "people"} for p in PARTIES]
-    given = {"label": "telco.x1", "max_rows": 500, "iterations": 40, "sampling_rate": 0.3, "weight_norm": 8.0}
-    privacy = {"epsilon": 20.0, "delta": 1e-5, "view": "coordinator"}
-    return logistic_job({**given, "learning_rate": 0.3, **parameters}, inputs=inputs, privacy=privacy)
+    given = {"label": "telco.x1", "max_rows": 500, **parameters}
+    return moments_job(given, inputs=inputs, privacy={"epsilon": 20.0, "delta": 1e-5, "view": view})
 
 
 def budgets(deployment, table="people"):
@@ -55,21 +63,39 @@ def budgets(deployment, table="people"):
     return found
 
 
-def test_three_processes_learn_the_label_and_are_charged_for_what_a_coalition_sees(deployment, values):
-    result = result_of(Analyst(deployment).run(job_of(), timeout_s=120.0))
-    assert result["columns"] == ["bank.x0", "bank.x1", "hospital.x0", "hospital.x1", "telco.x0"]
+def right_labels(result, values):
     rows = np.hstack([values["bank"], values["hospital"], values["telco"][:, :1]])
     scores = rows @ np.array(result["weights"]) + result["intercept"]
-    assert ((scores > 0) == values["telco"][:, 1]).mean() > 0.85
+    return ((scores > 0) == values["telco"][:, 1]).mean()
+
+
+def test_three_processes_learn_the_label_from_one_release(deployment, values):
+    before = budgets(deployment)
+    result = result_of(Analyst(deployment).run(job_of(view="coalition"), timeout_s=120.0))
+    assert result["columns"] == ["bank.x0", "bank.x1", "hospital.x0", "hospital.x1", "telco.x0"]
+    assert result["method"] == "moments"
+    assert right_labels(result, values) > 0.85
+    views = result["privacy"]["views"]
+    assert views["coordinator"]["epsilon"] < views["coalition"]["epsilon"] <= 20.0
+    for party, budget in budgets(deployment).items():
+        assert 0 < budget["spent_epsilon"] - before[party]["spent_epsilon"] <= views["coalition"]["epsilon"]
+
+
+def test_three_processes_learn_the_label_batch_by_batch_and_are_charged_for_what_a_coalition_sees(deployment, values):
+    before = budgets(deployment)
+    result = result_of(Analyst(deployment).run(job_of(**BATCHES), timeout_s=120.0))
+    assert right_labels(result, values) > 0.85
     views = result["privacy"]["views"]
     assert views["coordinator"]["epsilon"] <= 20.0 < views["coalition"]["epsilon"]
-    for budget in budgets(deployment).values():
-        # Charged is the coalition's cost, at the delta of the budget.
-        assert 0.6 * views["coalition"]["epsilon"] < budget["spent_epsilon"] <= views["coalition"]["epsilon"]
+    for party, budget in budgets(deployment).items():
+        # Charged is the coalition's cost, at the delta of the budget and on top of what was spent.
+        spent = budget["spent_epsilon"] - before[party]["spent_epsilon"]
+        assert 0.5 * views["coalition"]["epsilon"] < spent <= views["coalition"]["epsilon"]
 
 
-def test_labels_that_are_not_0_or_1_are_mapped_and_counted_in_their_owners_report_alone(deployment):
-    view = Analyst(deployment).run(job_of("doubtful"), timeout_s=120.0)
+@pytest.mark.parametrize("method", [{}, BATCHES], ids=["moments", "batches"])
+def test_labels_that_are_not_0_or_1_are_mapped_and_counted_in_their_owners_report_alone(deployment, method):
+    view = Analyst(deployment).run(job_of("doubtful", **method), timeout_s=120.0)
     result_of(view)
     mapped = {party: deployment.report(party, view.job_id)["mapped_values"] for party in PARTIES}
     assert mapped == {"bank": {}, "hospital": {}, "telco": {"x1": 1}}

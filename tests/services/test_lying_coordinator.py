@@ -48,7 +48,7 @@ def lying_round(lie):
                 await super().receive(name, message)
             except SplitSurvivorsError:  # the victim signed what was made up for it: nobody need wait for it
                 self._coordinator._reached.signatures.expected -= {VICTIM}
-                self._notify()
+                self._arrived.set()
 
         async def hand_out(self, stage, messages):
             await super().hand_out(stage, lie.told_to_all(messages))
@@ -160,7 +160,7 @@ class TwoFacedRound(rounds.HostedRound):
     async def receive(self, name, message):
         if isinstance(message, Advertisement) and message.member == VICTIM:
             self._coordinator._reached.advertisements.answers[VICTIM] = message
-            self._notify()
+            self._arrived.set()
             return
         await super().receive(name, message)
 

@@ -1,86 +1,22 @@
 """The README's "Use it", followed to the letter on this machine, and again with keys that each member makes itself."""
 
-import contextlib
 import json
-import random
-import re
 import shlex
-import shutil
-import socket
 from pathlib import Path
 
 import pytest
-from deadlines import GENEROUS_S
-from forked_services import ForkedService, free_ports
+from forked_services import free_ports
+from reader import Reader, blocks_of
 from typer.testing import CliRunner
 
 from cli.main import app
 
-README = Path(__file__).parents[2] / "README.md"
 PARTIES = ("bank", "clinic", "shop")
 COORDINATOR = "coordinator"
 
 
-def commands() -> list[list[str]]:
-    """Return the lines of each block of the section, without their comments."""
-    section = re.search(r"^## Use it\n(.*?)^##", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    blocks = re.findall(r"^```\n(.*?)^```", section[1], re.MULTILINE | re.DOTALL)
-    return [[line.partition("  #")[0].strip() for line in block.splitlines()] for block in blocks]
-
-
-MAKE, START, ASK, CERTIFY = commands()
-
-
-class Reader:
-    """Types what the README says, in an empty folder."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.services: list[ForkedService] = []
-        monkeypatch.chdir(folder)
-        monkeypatch.delenv("MOIETY_CLIENT", raising=False)
-
-    def types(self, line: str, *more: str, answer: str = "") -> str:
-        if line.startswith("export "):
-            self.monkeypatch.setenv(*line.removeprefix("export ").split("="))
-            return ""
-        name, *arguments = shlex.split(line)
-        assert name == "moiety"
-        done = CliRunner().invoke(app, [*arguments, *more], input=answer)
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    def starts(self, line: str) -> None:
-        _, *arguments = shlex.split(line)
-        arguments[-1] = str(self.folder / arguments[-1])
-        log = self.folder / f"{len(self.services)}-{random.getrandbits(32)}.log"
-        self.services.append(ForkedService(log, "cli.main", arguments, {}))
-
-    def loses_the_folder_of(self, number: int, folder: str) -> None:
-        """End a service, delete its folder, and start it again."""
-        service = self.services[number]
-        service.kill()
-        service.wait(GENEROUS_S)
-        shutil.rmtree(self.folder / folder)
-        self.starts(START[number])
-        self.services[number] = self.services.pop()
-
-    def waits(self, first_port: int) -> None:
-        for port in range(first_port, first_port + len(self.services)):
-            while True:
-                assert all(service.poll() is None for service in self.services), self.logs()
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), GENEROUS_S):
-                    break
-
-    def logs(self) -> str:
-        return "\n".join(path.read_text() for path in self.folder.glob("*.log"))
-
-    def leaves(self) -> None:
-        for service in self.services:
-            service.terminate()
-        for service in self.services:
-            service.wait(GENEROUS_S)
+MAKE, START, ASK, CERTIFY = (block.lines for block in blocks_of("README.md", section="## Use it"))
+(PROGRAM,) = blocks_of("README.md", section="### Ask from Python")
 
 
 @pytest.fixture
@@ -99,7 +35,7 @@ def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader)
     for line in START:
         reader.starts(line)
     reader.waits(first)
-    export, mean, components, listing, show = ASK
+    export, mean, components, listing, show, draw = ASK
     reader.types(export)
     answer = json.loads(reader.types(mean, "--format", "json"))
     assert (answer["state"], answer["analysis"]) == ("DONE", "secure-mean")
@@ -110,7 +46,14 @@ def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader)
     assert len(listed) == 2
     shown = json.loads(reader.types(show.replace("JOB", listed[0])))
     assert len(shown["result"]["components"]) == 2
-    reader.loses_the_folder_of(0, "acme/bank/data")
+    asked = reader.runs(PROGRAM.text)
+    asked["client"].close()
+    assert asked["result"].components_.shape == (2, 6)
+    assert asked["result"].n_above_noise >= 1  # how active an invented person is
+    assert asked["result"].fields.keys() == shown["result"].keys()
+    reader.types(draw.replace("JOB", listed[0]))
+    assert Path("result.svg").read_text(encoding="utf-8").startswith("<svg ")
+    reader.loses_the_folder_of(0, "acme/bank/data", START[0])
     reader.waits(first)
     assert "there is no privacy ledger: restore it if it was lost" in reader.logs()
     refused = CliRunner().invoke(app, [*shlex.split(mean)[1:], "--format", "json"])

@@ -28,7 +28,7 @@ ROWS = 600
 FEW = {"k": 3, "k_local": 2}
 SKETCHED = {"counting": "fm-sketch"}
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 256}
-STEPS = {"iterations": 4, "sampling_rate": 0.2, "most_participations": 4}
+STEPS = {"method": "gradient", "iterations": 4, "sampling_rate": 0.2, "most_participations": 4}
 VARIANTS = {
     "low-rank, sketch": ("low-rank", {"method": "sketch"}),
     "low-rank, sketch of signs": ("low-rank", {"method": "sketch", "sketch_entries": "signs"}),
@@ -44,6 +44,14 @@ VARIANTS = {
     "distribution, haar": ("distribution", {"method": "haar"}),
     "matrix-factorization, factors": ("matrix-factorization", {"rank": 2, "rounds": 2}),
     "matrix-factorization, vertical factors": ("matrix-factorization-vertical", {"rank": 2, "rounds": 2}),
+    "matrix-factorization, sgd by each party": (
+        "matrix-factorization-sgd",
+        {"steps": 2, "noise": "party", "local_steps": 2, "pre_train": False},
+    ),
+    "matrix-factorization, vertical sgd once": (
+        "matrix-factorization-sgd-vertical",
+        {"steps": 2, "noise": "once", "local_steps": 1},
+    ),
     "clustering, joint cells": ("clustering", {**FEW, "counting_options": {"cells": "joint"}}),
     "clustering, k-median": ("clustering", {**FEW, "p": 1}),
     "clustering, lloyd": ("clustering", {**FEW, "local_method": "lloyd"}),

@@ -25,12 +25,12 @@ class Coordinator(CoordinatorServicer):
         if request.job_json == "broken":
             raise ValueError("row 7 holds 3.5")
         if request.job_json == "refused":
-            raise NotFoundError("there is no such party")
+            raise NotFoundError("there is no such party [not-found]")
         return SubmitReply()
 
     async def Watch(self, request, context):
         yield JobEvent(text="first")
-        raise NotFoundError("it vanished")
+        raise NotFoundError("it vanished [not-found]")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_the_role_in_the_table_gets_its_answer(coordinator):
 async def test_a_party_that_calls_an_analyst_s_method_is_refused(coordinator):
     status, text = await refusal(coordinator["party"].Submit(chunks_of(SubmitRequest())))
     assert status is grpc.StatusCode.PERMISSION_DENIED
-    assert text == f"{SUBMIT} may be called by analyst only, not by spiffe://acme/party/party-1"
+    assert text == f"{SUBMIT} may be called by analyst only, not by spiffe://acme/party/party-1 [not-allowed]"
 
 
 async def test_a_stream_of_answers_is_guarded_too(coordinator):
@@ -81,15 +81,15 @@ async def test_a_method_outside_the_table_is_for_nobody(coordinator):
 
 async def test_an_error_of_the_table_is_answered_with_its_status_and_text(coordinator):
     answer = await refusal(coordinator["analyst"].Submit(chunks_of(SubmitRequest(job_json="refused"))))
-    assert answer == (grpc.StatusCode.NOT_FOUND, "there is no such party")
+    assert answer == (grpc.StatusCode.NOT_FOUND, "there is no such party [not-found]")
 
 
 async def test_an_error_amid_a_stream_follows_the_answers_before_it(coordinator):
     events = coordinator["analyst"].Watch(JobRef(job_id="x"))
     assert (await events.read()).text == "first"
-    assert await refusal(events.read()) == (grpc.StatusCode.NOT_FOUND, "it vanished")
+    assert await refusal(events.read()) == (grpc.StatusCode.NOT_FOUND, "it vanished [not-found]")
 
 
 async def test_an_unforeseen_error_tells_the_caller_nothing(coordinator):
     answer = await refusal(coordinator["analyst"].Submit(chunks_of(SubmitRequest(job_json="broken"))))
-    assert answer == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+    assert answer == (grpc.StatusCode.INTERNAL, f"{INTERNAL_TEXT} [internal-error]")

@@ -21,7 +21,7 @@ from service.errors import (
     WrongStateError,
 )
 from service.identity import Role
-from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyResult
+from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyRefused, SurveyResult
 from transport.survey_client import SurveyClient, ask_survey
 
 
@@ -109,6 +109,32 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
     assert before_the_end
     assert all(isinstance(happening, SurveyCounted) for happening in before_the_end)
     assert "probabilities" not in repr(before_the_end)
+
+
+async def test_who_asks_hears_how_many_devices_refuse_by_the_class_of_their_reason_and_of_no_record(hub):
+    """One has a lower limit, one no such record, one keeps its reason to itself, one has a record that is unusable."""
+    both = SurveyRefused((("policy", 1), ("question", 1)))
+    asking = Proposal(hub, survey_question(epsilon=4.0, responses=1))
+    await asking.opened()
+    kinds = {
+        "ann": {"max_epsilon": 1.0},
+        "ben": {"records": {"weight": kept(40.0)}},
+        "cem": {"max_epsilon": 1.0, "tells_refusals": False},
+        "dan": {"records": {"wage": kept("no number")}},
+    }
+    for name, fields in kinds.items():
+        client = await client_of(hub, name)
+        with survey_device(
+            hub.folder / name, **{"name": name, "client": client, "records": {"wage": kept(40.0)}} | fields
+        ) as device:
+            if name == "dan":
+                await until(lambda: both in asking.happenings)
+            await device.answer((await client.fetch(0))[1])
+    assert (await asking.result())["responses"] == 1
+    assert {h.refusals for h in asking.happenings if isinstance(h, SurveyRefused)} <= {
+        (("policy", 1),),
+        (("policy", 1), ("question", 1)),
+    }
 
 
 async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
@@ -213,7 +239,7 @@ async def test_a_survey_that_nobody_answers_ends_by_the_clock_without_a_result(h
     await asking.opened()
     hub.process._surveys._clock = lambda: 1e11
     await asking.task
-    assert asking.happenings[-1] == SurveyFailure("no device answered")
+    assert asking.happenings[-1] == SurveyFailure("no device answered [no-device-answered]")
 
 
 async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(hub):

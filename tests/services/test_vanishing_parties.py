@@ -24,7 +24,8 @@ def deployment(tmp_path_factory):
 
 @pytest.mark.parametrize("stage", ["input", "opening"])
 def test_a_party_killed_after_its_input_does_not_stop_a_pca(deployment, stage):
-    analyst, struck, job = Analyst(deployment), [], pca_job(PARTIES, deadline_s=120.0)
+    parameters = {"components": 2, "center": False, "gamma": 1024, "max_rows": 1_000_000}
+    analyst, struck, job = Analyst(deployment), [], pca_job(PARTIES, parameters=parameters, deadline_s=120.0)
     said = {name: set() for name in PARTIES}
 
     def strike(event):

@@ -26,6 +26,7 @@ PRELOADED = [
     "survey_store_children",
     "mesh_processes",
     "forked_services",
+    "imported_to_stay",
 ]
 """Imported once, by the fork server, and not again by every child."""
 

@@ -46,7 +46,7 @@ def clustering_job(tables, *, n_helpers=0, epsilon=2.0, delta=1e-5, view="coalit
 def plan_for(job, tables):
     """Return the plan of a job on these tables."""
     schemas = {table.schema.party: table.schema for table in tables}
-    return clustering.plan(job, [schemas.get(m, BlockSchema(party=m)) for m in job.members])
+    return clustering.ANALYSIS.plan(job, [schemas.get(m, BlockSchema(party=m)) for m in job.members])
 
 
 def network_of(plan, seed="fixed", **options):

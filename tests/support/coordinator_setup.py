@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from certificates import Issue, authority_in, tls_in
 from deadlines import GENEROUS_S
+from moiety.v1.aggregation_pb2 import Chunk
 from moiety.v1.party_pb2 import CancelReply, PartyEvent, Proposal, ProposalReply, ReserveEvent, ReserveRequest
 from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
@@ -23,7 +24,7 @@ from service.authorization import Permissions
 from service.identity import Identity, Role
 from service.server import Server
 from transport.calls.channel import open_channel
-from transport.calls.chunks import gather_request
+from transport.calls.chunks import chunks_of_text, gather_request
 from transport.calls.coordinator_client import CoordinatorClient, JobView
 from transport.calls.party_client import PartyClient
 
@@ -90,8 +91,8 @@ def reach_briefly(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
     """Let the coordinator wait shortly for a party that is not there, and as long as it takes for the others."""
     reach = proposal.wait_until_reachable
 
-    async def reach_each(channel: Any, *, peer: str, address: str, deadline_s: float) -> None:
-        await reach(channel, peer=peer, address=address, deadline_s=1.0 if peer == absent else GENEROUS_S)
+    async def reach_each(channel: Any, *, peer: str, deadline_s: float, **more: Any) -> None:
+        await reach(channel, peer=peer, deadline_s=1.0 if peer == absent else GENEROUS_S, **more)
 
     monkeypatch.setattr(proposal, "wait_until_reachable", reach_each)
 
@@ -135,6 +136,7 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
         cancelled: reasons with which the coordinator ended jobs.
         holds: jobs whose reservation the coordinator still listens to.
         gives_up: lets go of reservations.
+        listing: what it tells of its tables.
     """
 
     name: str
@@ -147,6 +149,7 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
     told_end: asyncio.Event = field(default_factory=asyncio.Event)
     holds: set[str] = field(default_factory=set)
     gives_up: asyncio.Event = field(default_factory=asyncio.Event)
+    listing: str = ""
 
     def add_to(self, server: Any) -> None:
         add_PartyServicer_to_server(self, server)
@@ -180,6 +183,11 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
                 await asyncio.sleep(0.2)
         async for event in self.script():
             yield event
+
+    async def Describe(self, request: Any, context: Any) -> AsyncIterator[Chunk]:
+        self.analysts.append(request.analyst)
+        for chunk in chunks_of_text(self.listing):
+            yield chunk
 
     async def Cancel(self, request: Any, context: Any) -> CancelReply:
         self.cancelled.append(request.reason)
@@ -234,7 +242,7 @@ async def running_coordinator(
     """
     issue_to = authority_in(folder, FEDERATION)
     parties = {name: ScriptedParty(name) for name in (*PARTIES, *more)}
-    methods = ("Propose", "Reserve", "Run", "Cancel")
+    methods = ("Propose", "Reserve", "Run", "Cancel", "Describe")
     permissions = Permissions(FEDERATION, {f"/moiety.v1.Party/{m}": frozenset({Role.COORDINATOR}) for m in methods})
     async with AsyncExitStack() as stack:
         servers, roster = {}, []

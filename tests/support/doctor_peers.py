@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from deadlines import GENEROUS_S
+from forked_services import ForkedService
 
 from service.authorization import Permissions
 from service.identity import Role
@@ -150,3 +151,35 @@ def by_tls(
             channel.recv(1)
 
     return answering(answer)
+
+
+@contextlib.contextmanager
+def running_members(folder, logs, first_port, parties=("bank", "clinic", "shop")):
+    """Run the coordinator and the parties of a folder that `moiety new` made, at ports from `first_port` on.
+
+    Args:
+        folder: of the federation.
+        logs: where the processes' logs go.
+        first_port: of them.
+        parties: their names.
+
+    Yields:
+        Name to process.
+    """
+    services = {}
+    try:
+        for name in (*parties, "coordinator"):
+            role = "coordinator" if name == "coordinator" else "party"
+            arguments = [role, "serve", "--config", str(folder / name / f"{role}.toml")]
+            services[name] = ForkedService(logs / f"{name}.log", "cli.main", arguments, {})
+        for port in range(first_port, first_port + 1 + len(parties)):
+            while True:
+                assert all(service.poll() is None for service in services.values())
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), GENEROUS_S):
+                    break
+        yield services
+    finally:
+        for service in services.values():
+            service.terminate()
+        for service in services.values():
+            service.wait(GENEROUS_S)

@@ -19,9 +19,9 @@ def make_job(**changes):
     return Job.model_validate(fields)
 
 
-def make_schema(party, n_columns=2, has_ids=True, rows=(2, 1000)):
+def make_schema(party, n_columns=2, has_ids=True, rows=(2, 1000), matching=None):
     columns = tuple(ColumnSchema(name=f"x{i}", lower=-1.0, upper=3.0) for i in range(n_columns))
-    return BlockSchema(party=party, columns=columns, has_ids=has_ids, rows=rows)
+    return BlockSchema(party=party, columns=columns, has_ids=has_ids, rows=rows, matching=matching)
 
 
 def make_table(party, values, ids=None):

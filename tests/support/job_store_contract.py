@@ -9,7 +9,7 @@ import pytest
 
 from analyses.job.job import Job
 from coordinator.state import IllegalStepError, State
-from coordinator.store import MAX_CHARACTERS, PIECE_BYTES, JobNotFoundError, JobStore, KeyReusedError
+from coordinator.store import MAX_CHARACTERS, PIECE_BYTES, Event, JobNotFoundError, JobStore, KeyReusedError, Note
 
 PATHS_TO = {
     State.SUBMITTED: [],
@@ -175,14 +175,32 @@ class JobStoreContract:
         ids = [store.submit("ada", f"key {i}", job)[0] for i in range(3)]
         assert [record.job_id for record in store.records("ada")] == ids[::-1]
         assert [record.job_id for record in store.records("ada", limit=2)] == [ids[2], ids[1]]
+        other, _ = store.submit("grace", "key", job)
+        assert [record.job_id for record in store.records(None)] == [other, *ids[::-1]]
+        assert [record.job_id for record in store.records(None, limit=2)] == [other, ids[2]]
 
     def test_progress_is_an_event_and_leaves_the_state(self, store: JobStore, job: Job) -> None:
         job_id = job_in(store, State.RUNNING, job)
         seen = store.events(job_id)[-1].sequence
-        store.record_progress(job_id, stage="multiply", member="west", percent=75)
+        store.record_progress([Note(job_id, 12.5, "multiply", "west", 75)])
         (event,) = store.events(job_id, after=seen)
-        assert (event.state, event.stage, event.member, event.percent) == (State.RUNNING, "multiply", "west", 75)
-        assert event.sequence == seen + 1
+        assert event == Event(seen + 1, 12.5, State.RUNNING, "multiply", "west", 75, "")
+
+    def test_notes_of_several_jobs_are_kept_in_order_or_not_at_all(self, store: JobStore, job: Job) -> None:
+        one, two = (job_in(store, State.RUNNING, job, key=key) for key in ("one", "two"))
+        seen = {job_id: store.events(job_id)[-1].sequence for job_id in (one, two)}
+        notes = [
+            Note(one, 1.0, "multiply", "west", text="a"),
+            Note(two, 2.0, "add", "east"),
+            Note(one, 3.0, "add", "west"),
+        ]
+        with pytest.raises(JobNotFoundError):
+            store.record_progress([*notes, Note("0" * 16, 4.0, "add", "west")])
+        assert all(store.events(job_id, after=after) == [] for job_id, after in seen.items())
+        store.record_progress(notes)
+        kept = [(e.sequence - seen[one], e.at_s, e.stage, e.text) for e in store.events(one, after=seen[one])]
+        assert kept == [(1, 1.0, "multiply", "a"), (2, 3.0, "add", "")]
+        assert [e.member for e in store.events(two, after=seen[two])] == ["east"]
 
     def test_a_restart_fails_whatever_had_not_ended(self, tmp_path: Path, store: JobStore, job: Job) -> None:
         ids = {state: job_in(store, state, job, key=state) for state in State}
@@ -195,7 +213,7 @@ class JobStoreContract:
             record = again.record(job_id)
             if state in unended:
                 assert record.state is State.FAILED
-                assert record.reason == f"the coordinator restarted while the job was {state}"
+                assert record.reason == f"the coordinator restarted while the job was {state} [coordinator-stopped]"
                 assert record.ended_at_s > 0
             else:
                 assert record == before[state]
@@ -206,5 +224,5 @@ class JobStoreContract:
         with pytest.raises(JobNotFoundError):
             store.advance("0" * 16, State.PROPOSED)
         with pytest.raises(JobNotFoundError):
-            store.record_progress("0" * 16, stage="multiply", member="west")
+            store.record_progress([Note("0" * 16, 0.0, "multiply", "west")])
         assert store.events("0" * 16) == []

@@ -27,18 +27,20 @@ def labelled_tables(n_rows=60, seed=7, label_at=0):
     return tables
 
 
+BATCHES = {"method": "gradient", "iterations": 5, "sampling_rate": 0.5, "weight_norm": 4.0}
+
+
 def logistic_job(parameters=None, **changes):
+    """A job that opens the gradients of batches."""
+    return moments_job({**BATCHES, **(parameters or {})}, **changes)
+
+
+def moments_job(parameters=None, **changes):
+    """A job with the method that is the default."""
     fields = {
         "analysis": "logistic-regression",
         "inputs": [{"party": p, "table": "people"} for p in PARTIES],
         "privacy": {"epsilon": 50.0, "delta": 1e-5},
-        "parameters": {
-            "label": "telco.left",
-            "max_rows": 100,
-            "iterations": 5,
-            "sampling_rate": 0.5,
-            "weight_norm": 4.0,
-            **(parameters or {}),
-        },
+        "parameters": {"label": "telco.left", "max_rows": 100, **(parameters or {})},
     }
     return Job.model_validate({**fields, **changes})

@@ -46,6 +46,12 @@ def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None
     return analysis.plan(job, [tables[m].schema if m in tables else empty[m] for m in job.members])
 
 
+def checked_plan_for(analysis, *arguments, **options):
+    """As `plan_for` and as services plan: a hopeless job is refused."""
+    made = plan_for(analysis, *arguments, **options)
+    return analysis.ANALYSIS.plan(made.job, made.schemas)
+
+
 async def run(analysis, plan, tables, seed="run", absent=(), **network_options):
     """Every member's part over an in-process network, but for those absent: results by number, and the network."""
     options = {"entropy_of": lambda m: InsecureTestEntropy(f"{seed} {m}"), **network_options}

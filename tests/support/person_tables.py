@@ -13,12 +13,17 @@ N_PERSONS = 60
 MOST = 2
 EPSILON = 1e6  # so little noise that what is opened is all but exact
 
-_LOGISTIC = VARIANTS["logistic-regression"]
+_LOGISTIC = VARIANTS["logistic-regression by gradients"]
 _SKETCH = VARIANTS["low-rank by sketch"].parameters
 
 
 def _logistic(**parameters):
     return replace(_LOGISTIC, parameters={**_LOGISTIC.parameters, "sampling_rate": 1.0, **parameters})
+
+
+def _label_first(variant):
+    parameters = {**variant.parameters, "label": "bank.label"}
+    return replace(variant, parameters=parameters, columns=("x0", "label"), label_columns=("x0", "x1"))
 
 
 JOBS: dict[str, Variant] = {
@@ -27,13 +32,12 @@ JOBS: dict[str, Variant] = {
         for name, v in VARIANTS.items()
         if not name.startswith(("clustering", "distribution", "matrix-factorization")) and "threshold" not in name
     },
-    "logistic-regression": _logistic(),
+    "logistic-regression by gradients": _logistic(),
     "logistic-regression, three sums": _logistic(release="three-sums"),
     "logistic-regression, order 3": _logistic(order=3, weight_norm=3.0),
     "logistic-regression, no intercept": _logistic(intercept=False),
-    "logistic-regression, label of the first owner": replace(
-        _logistic(label="bank.label"), columns=("x0", "label"), label_columns=("x0", "x1")
-    ),
+    "logistic-regression, label of the first owner": _label_first(VARIANTS["logistic-regression"]),
+    "logistic-regression by gradients, label of the first owner": _label_first(_logistic()),
     "least-squares by sketch": Variant(
         "least-squares", {k: v for k, v in _SKETCH.items() if k != "rank"} | {"label": "bank.x0"}, {}
     ),

@@ -73,9 +73,15 @@ def _pca(draw: Draw, parties):
 def _logistic_regression(draw: Draw, parties):
     columns = _reals(draw, parties)
     columns[parties[0]] = (column("y", 0.0, 1.0), *columns[parties[0]])
-    order = draw(st.sampled_from([1, 3]))
-    return columns, {
+    parameters: dict[str, Any] = {
         "label": f"{parties[0]}.y",
+        "origin": draw(st.sampled_from(["lower", "middle", None])),
+    }
+    if draw(st.booleans()):
+        return columns, parameters | {"gamma": draw(st.sampled_from([256, None]))}
+    order = draw(st.sampled_from([1, 3]))
+    return columns, parameters | {
+        "method": "gradient",
         "iterations": draw(st.integers(1, 30)),
         "sampling_rate": draw(st.floats(0.01, 1.0)),
         "order": order,
@@ -130,7 +136,9 @@ def _matrix_factorization(draw: Draw, parties):
     setting = draw(st.sampled_from(["horizontal", "vertical"]))
     rank = draw(st.sampled_from([0, 1, 4, "auto"]))
     parameters: dict[str, Any] = {"setting": setting, "rank": rank, "attempts": draw(st.integers(1, 3))}
-    if rank not in (0, "auto"):
+    if rank != 0 and draw(st.booleans()):
+        parameters |= _descent(draw, setting)
+    elif rank not in (0, "auto"):
         parameters["rounds"] = draw(st.integers(1, 5))
     users, items = draw(st.integers(1, 300)), draw(st.integers(1, 40))
     declared = {}
@@ -145,6 +153,24 @@ def _matrix_factorization(draw: Draw, parties):
             upper=5.0,
         )
     return declared, parameters | {"max_rows": None}
+
+
+def _descent(draw: Draw, setting: str) -> dict[str, Any]:
+    """Parameters of the form sgd."""
+    noise = draw(st.sampled_from(["once", "party"]))
+    parameters: dict[str, Any] = {
+        "form": "sgd",
+        "noise": noise,
+        "steps": draw(st.integers(1, 8)),
+        "local_steps": draw(st.integers(1, 4)) if noise == "party" else 1,
+        "sampling_rate": draw(st.floats(0.01, 1.0)),
+        "theta": draw(st.integers(1, 20)),
+    }
+    if setting == "vertical":
+        parameters["final_steps"] = draw(st.integers(0, 3))
+        if noise == "party":
+            parameters["unit"] = draw(st.sampled_from(["user", "rating"]))
+    return parameters
 
 
 def _histogram(draw: Draw, parties):
@@ -198,6 +224,7 @@ def plans(draw, analysis: str) -> Plan:
     job = Job.model_validate(
         {
             "analysis": analysis,
+            "anyway": True,  # what is charged does not depend on whether an answer can be seen
             "inputs": [{"party": p, "table": "people"} for p in parties],
             "colluding": draw(st.integers(1, (len(parties) - 1) // 2)),
             "privacy": {

@@ -70,3 +70,15 @@ def job_of(parties=PARTIES, **changes):
 
 
 VERTICAL = {"setting": "vertical", "rank": 1, "rounds": 2}
+
+SGD = {"form": "sgd", "rank": 2, "steps": 3, "sampling_rate": 0.5}
+SGD_PARTY = {**SGD, "noise": "party", "local_steps": 2}
+SGD_VERTICAL = {**SGD, "setting": "vertical", "rank": 1, "final_steps": 2}
+SGD_VERTICAL_PARTY = {**SGD_VERTICAL, "noise": "party", "local_steps": 2}
+SGD_WAYS = {
+    "horizontal, once": SGD,
+    "horizontal, party": SGD_PARTY,
+    "vertical, once": SGD_VERTICAL,
+    "vertical, party": SGD_VERTICAL_PARTY,
+}
+"""The form sgd in every setting, with noise of every kind."""

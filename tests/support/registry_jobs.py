@@ -117,7 +117,8 @@ ROWS_AND_SCALE = {"max_rows": 500, "gamma": 4096}
 GRID = {"k": 3, "k_local": 3, "max_rows": 500}
 SUM = {"max_rows": 500, "units": 1000}
 SKETCH = {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}
-LOGISTIC = {"label": "telco.label", "max_rows": 500, "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}
+LOGISTIC = {"label": "telco.label", "max_rows": 500}
+STEPS = {"method": "gradient", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}
 
 
 class Jobs(dict[str, Variant]):
@@ -134,7 +135,10 @@ VARIANTS = Jobs(
         "low-rank by sketch": Variant("low-rank", {**ROWS_AND_SCALE, **SKETCH, "rank": 1}, {"rank": 2}),
         "least-squares": Variant("least-squares", {**ROWS_AND_SCALE, "label": "bank.x0"}, {"label": "bank.x1"}),
         "logistic-regression": Variant(
-            "logistic-regression", LOGISTIC, {"learning_rate": 0.25}, columns=SIMPLE, label_columns=LABELLED
+            "logistic-regression", LOGISTIC, {"gamma": 4096}, columns=SIMPLE, label_columns=LABELLED
+        ),
+        "logistic-regression by gradients": Variant(
+            "logistic-regression", {**LOGISTIC, **STEPS}, {"learning_rate": 0.25}, label_columns=LABELLED
         ),
         "clustering": Variant("clustering", GRID, {"k": 2}),
         "clustering by reports": Variant("clustering", {**GRID, "counting": "ldp"}, {"k": 2}),
@@ -184,6 +188,30 @@ VARIANTS = Jobs(
             "matrix-factorization",
             {"setting": "vertical", "rank": 1, "rounds": 1},
             {"centre": 0.5},
+            has_helpers=False,
+            table="items",
+            has_ratings=True,
+        ),
+        "matrix-factorization, sgd": Variant(
+            "matrix-factorization",
+            {"form": "sgd", "rank": 1, "steps": 2},
+            {"learning_rate": 0.25},
+            has_helpers=False,
+            table="users",
+            has_ratings=True,
+        ),
+        "matrix-factorization, sgd, vertical": Variant(
+            "matrix-factorization",
+            {"form": "sgd", "setting": "vertical", "rank": 1, "steps": 2, "final_steps": 1},
+            {"learning_rate": 0.25},
+            has_helpers=False,
+            table="items",
+            has_ratings=True,
+        ),
+        "matrix-factorization, sgd, vertical, party": Variant(
+            "matrix-factorization",
+            {"form": "sgd", "setting": "vertical", "noise": "party", "rank": 1, "steps": 2, "local_steps": 2},
+            {"learning_rate": 0.25},
             has_helpers=False,
             table="items",
             has_ratings=True,

@@ -176,6 +176,7 @@ def question(**changes) -> SumParams:
         "length": 3,
         "largest": 1000,
         "stage_s": GENEROUS_S,
+        "grace_s": GENEROUS_S,
         "attempts": 1,
     }
     return SumParams.model_validate({**fields, **changes})

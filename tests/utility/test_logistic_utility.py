@@ -9,12 +9,14 @@ from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exac
 from analyses.run_locally import run_locally
 from bench.analyses.logistic_regression import released_weights
 from bench.datasets.labelled_tables import LabelledTables, adult, nsl_kdd
+from bench.utility.logistic_moments import exact_gram, own_scores, released_moment_weights
+from bench.utility.logistic_rivals import auc
 from entropy import InsecureTestEntropy
 
 
 async def job_of(data: LabelledTables, **parameters):
     """Run a job in one process; return its result and its plan."""
-    job = data.job(**parameters)
+    job = data.job(**{"method": "gradient", **parameters})
     tables = {table.schema.party: table for table in data.training}
     run = await run_locally(job, tables, entropy_of=lambda member: InsecureTestEntropy(f"member {member}"))
     return run.result, run.plan
@@ -67,6 +69,44 @@ async def test_the_released_weights_of_the_measurements_are_those_of_a_job():
     widths = np.array([c.upper - c.lower for owner in plan.owners for c in plan.features_of(owner).columns])
     assert np.array(result["weights"]) * widths == pytest.approx(weights * widths, abs=0.02)
     assert result["intercept"] == pytest.approx(intercept, abs=0.02)
+
+
+async def test_by_one_release_the_measurements_have_the_weights_of_a_job_and_recognise_attacks():
+    data = nsl_kdd()
+    training, testing = slice_of(data.training, slice(5000)), slice_of(data.training, slice(5000, 8000))
+    some = LabelledTables(data.name, data.label, data.norm_bounds, training, testing)
+    result, plan = await job_of(some, method="moments", epsilon=1e6)
+    released = own_scores(some, plan, *released_moment_weights(plan, exact_gram(some, plan)))
+    scores = own_scores(some, plan, np.array(result["weights"]), result["intercept"])
+    assert np.std(scores - released) < 0.02 * released.std()
+    result, plan = await job_of(some, method="moments", epsilon=4.0)
+    labels = logistic_regression.scaled_rows(testing, plan)[1]
+    assert auc(own_scores(some, plan, np.array(result["weights"]), result["intercept"]), labels) > 0.97
+    assert accuracy_of(result, plan, testing) > 0.92
+
+
+def test_the_area_under_the_curve_counts_pairs_in_the_right_order():
+    assert auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])) == 0.75
+    assert auc(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == 0.5
+
+
+@pytest.mark.slow
+async def test_on_adult_at_epsilon_1_one_release_is_within_half_a_point_of_dp_sgd_in_auc_and_above_the_gradients():
+    data, found = adult(), {}
+    for method in ("moments", "gradient"):
+        result, plan = await job_of(data, method=method, epsilon=1.0, view="coordinator")
+        found[method] = auc(
+            own_scores(data, plan, np.array(result["weights"]), result["intercept"]), _labels(data, plan)
+        )
+    (x, y), (testing, labels) = (logistic_regression.scaled_rows(t, plan) for t in (data.training, data.testing))
+    steps = {"sampling_rate": 0.05, "iterations": 200, "optimiser": "adam", "learning_rate": 0.1}
+    weights = dp_sgd_weights(x, y, epsilon=1.0, delta=1e-5, rng=np.random.default_rng(0), **steps)
+    assert found["moments"] > auc(testing @ weights, labels) - 0.005
+    assert found["moments"] > found["gradient"] - 0.002
+
+
+def _labels(data, plan):
+    return logistic_regression.scaled_rows(data.testing, plan)[1]
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from row_id_vectors import row_id_vectors
 from wave_vectors import wave_vectors
 
 from entropy import InsecureTestEntropy, KeyStream
@@ -495,6 +496,7 @@ GENERATORS: dict[str, Callable[[], Iterable[Vector]]] = {
     "double_sharing": double_sharing_vectors,
     "opening": opening_vectors,
     "hash_key": hash_key_vectors,
+    "row_ids": row_id_vectors,
     "wave": wave_vectors,
 }
 

@@ -4,6 +4,7 @@ import asyncio
 import math
 import ssl
 import time
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from service.certificate_rules import check_member
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
 from service.identity import Identity
 from service.tls import Credentials
+from service.watch.sightings import own_agent
 from transport.calls.answers import AnswerChannel, readable
 
 CHECK_S = 5.0
@@ -41,7 +43,8 @@ def open_channel(address: str, peer: Identity, credentials: Credentials) -> Any:
 
     TLS fails unless the other end proves to be `peer`, whatever its host name or address is. Close it when done.
     """
-    options = (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer.dns_name))
+    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", own_agent()))
+    options = (*CHANNEL_OPTIONS, *own)
     channel = grpc.aio.secure_channel(address, credentials.for_channel(), options=options)
     _DIALLED[channel] = (address, peer, credentials)
     return channel
@@ -72,7 +75,7 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
         Whether one was seen.
 
     Raises:
-        UnauthenticatedError: what is shown was not issued by our authority itself, or breaks a rule of
+        UnauthenticatedError: what is shown was not issued by our authority itself, is revoked, or breaks a rule of
             `service.certificate_rules`.
     """
     if channel not in _DIALLED:
@@ -92,6 +95,8 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
     except (ValueError, TypeError, InvalidSignature) as error:
         reason = "another authority signed it, not the federation's own"
         raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {reason}") from error
+    if credentials.revoked is not None:
+        credentials.revoked.check(shown.serial_number, f"{peer.name} ({address})")
     try:
         check_member(shown, serves=True)
     except ValueError as error:
@@ -116,7 +121,14 @@ async def _certificate_at(host: str, port: int, peer: Identity, credentials: Cre
         writer.transport.abort()
 
 
-async def wait_until_reachable(channel: Any, *, peer: str, address: str, deadline_s: float) -> None:
+async def wait_until_reachable(
+    channel: Any,
+    *,
+    peer: str,
+    address: str,
+    deadline_s: float,
+    on_retry: Callable[[str], None] = lambda peer: None,
+) -> None:
     """Wait until the other end answers and serves.
 
     Args:
@@ -124,6 +136,7 @@ async def wait_until_reachable(channel: Any, *, peer: str, address: str, deadlin
         peer: its name, for the error text.
         address: likewise.
         deadline_s: how long to try.
+        on_retry: called with the peer's name before each further attempt.
 
     Raises:
         UnreachableError: not within the deadline; the text says why the last attempt failed.
@@ -148,4 +161,5 @@ async def wait_until_reachable(channel: Any, *, peer: str, address: str, deadlin
                 return
             cause = UnreachableError(f"{who} answers but is not serving: it is starting or stopping")
         await asyncio.sleep(min(RETRY_S, max(0.0, end_s - loop.time())))
+        on_retry(peer)
     raise UnreachableError(str(cause))

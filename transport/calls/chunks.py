@@ -23,7 +23,16 @@ class _Kind(Protocol[M_co]):
 
 def chunks_of(message: Any) -> Iterator[Chunk]:
     """Yield a generated message in chunks."""
-    data = memoryview(message.SerializeToString())
+    yield from _chunks(message.SerializeToString())
+
+
+def chunks_of_text(text: str) -> Iterator[Chunk]:
+    """Yield a text in chunks."""
+    yield from _chunks(text.encode())
+
+
+def _chunks(content: bytes) -> Iterator[Chunk]:
+    data = memoryview(content)
     for start in range(0, max(1, len(data)), CHUNK_BYTES):
         yield Chunk(data=bytes(data[start : start + CHUNK_BYTES]))
 

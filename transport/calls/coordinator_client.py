@@ -1,14 +1,16 @@
 """An analyst's calls to the coordinator, without generated types: what `moiety job` and Python programs use."""
 
+import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import grpc
-from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest
+from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest, TablesRequest
 from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
 
 from mpc.public_text import made_public, public_json
+from service.codes.coded_text import coded, parted
 from service.errors import RemoteFailureError, error_from_call
 from service.job_id import is_job_id
 from transport.calls.answers import AnswerChannel, readable
@@ -40,6 +42,7 @@ class JobSummary:
         ended_at_s: Unix time; 0 while it runs.
         title: of the job; may be empty.
         waits_for_owners_of: names of the parties whose owners have been asked to approve the job.
+        code: of the reason; empty where there is none. `moiety explain` says what it means.
     """
 
     job_id: str
@@ -53,6 +56,7 @@ class JobSummary:
     ended_at_s: float
     title: str
     waits_for_owners_of: tuple[str, ...]
+    code: str = field(default="", kw_only=True)
 
     @property
     def has_ended(self) -> bool:
@@ -76,6 +80,19 @@ class JobView(JobSummary):
 
 
 @dataclass(frozen=True)
+class PartyTables:
+    """What one party says of its tables.
+
+    Attributes:
+        listing_json: of an `analyses.job.listing.Listing`, not looked at; empty where there is a problem.
+        problem: why there is none.
+    """
+
+    listing_json: str
+    problem: str
+
+
+@dataclass(frozen=True)
 class EventView:
     """Something that happened to a job: a step to a state, or a member's progress within a stage (quarters)."""
 
@@ -89,6 +106,13 @@ class EventView:
     def as_dict(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         return asdict(self)
+
+    def as_text(self) -> str:
+        """Return it as one line for people, with the time of day here."""
+        clock = time.strftime("%H:%M:%S", time.localtime(self.at_s))
+        if self.text or not self.member:
+            return f"{clock} {self.state}" + (f": {self.text}" if self.text else "")
+        return f"{clock} {self.member}: {self.stage} {self.percent} %"
 
 
 class CoordinatorClient:
@@ -146,6 +170,21 @@ class CoordinatorClient:
         """Cancel a job and return how it stands then."""
         return await self._whole_job(self._stub.Cancel, job_id, f"cancel job {job_id}")
 
+    async def tables(self) -> dict[str, PartyTables]:
+        """Return by party what it says of the tables that the analyst may use, in the order of the roster."""
+        doing = "list the tables"
+        pieces: dict[str, list[str]] = {}
+        problems: dict[str, str] = {}
+        try:
+            async for part in self._stub.Tables(TablesRequest(), timeout=READ_TIMEOUT_S):
+                party = _public(readable(part, self.name, doing).party)
+                pieces.setdefault(party, []).append(part.listing_json)
+                if part.problem:
+                    problems[party] = _public(part.problem)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=doing) from error
+        return {party: PartyTables("".join(texts), problems.get(party, "")) for party, texts in pieces.items()}
+
     async def _whole_job(self, method: Any, job_id: str, doing: str) -> JobView:
         fields: dict[str, Any] = {}
         pieces: dict[str, list[str]] = {"job_json": [], "plan_json": [], "result_json": []}
@@ -169,9 +208,19 @@ class CoordinatorClient:
 
 def _fields(record: Any) -> dict[str, Any]:
     """Return a record's fields; texts of the coordinator become fit for people here."""
-    fields = {name: getattr(record, name) for name in JobSummary.__dataclass_fields__}
+    fields = {name: getattr(record, name) for name in JobSummary.__dataclass_fields__ if name != "code"}
     fields["waits_for_owners_of"] = tuple(map(_public, fields["waits_for_owners_of"]))
-    return {name: _public(value) if isinstance(value, str) else value for name, value in fields.items()}
+    fields = {name: _public(value) if isinstance(value, str) else value for name, value in fields.items()}
+    if fields["reason"]:
+        fields["reason"], fields["code"] = parted(_coded_anyhow(fields["reason"], fields["state"]))
+    return fields
+
+
+def _coded_anyhow(reason: str, state: str) -> str:
+    """Return a reason with its code, or with what its job's state says where it came without one."""
+    if state == "CANCELLED":
+        return coded(reason, code="job-cancelled")
+    return coded(reason, code="job-failed")
 
 
 def _public(text: str) -> str:

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
+from moiety.v1.party_pb2 import (
+    CancelRequest,
+    DescribeRequest,
+    Member,
+    Proposal,
+    ReachRequest,
+    ReserveRequest,
+    RunRequest,
+)
 from moiety.v1.party_pb2_grpc import PartyStub
 
 from service.errors import RemoteFailureError, error_from_call, public
+from service.limits import MAX_REQUEST_BYTES
 from transport.calls.answers import AnswerChannel, readable
-from transport.calls.chunks import chunks_of
+from transport.calls.chunks import chunks_of, gather_chunks
 
 MAX_JOB_S = 86400.0
 """Seconds after which a job that a party has not ended is aborted."""
@@ -81,6 +90,23 @@ class Failed:
     is_finding: bool
 
 
+@dataclass(frozen=True)
+class Reached:
+    """A party's attempt to reach another member.
+
+    Attributes:
+        role, name: of that member, as the party's configuration names it.
+        outcome: `ok`, `warning` or `failed`.
+        found, fix: what came of it, and what the party's owner can do; public.
+    """
+
+    role: str
+    name: str
+    outcome: str
+    found: str
+    fix: str
+
+
 PartyEvent = Progressed | Finished | Failed
 
 
@@ -119,6 +145,28 @@ class PartyClient:
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="propose the job") from error
         return Accepted(reply.schema_json) if reply.accepted else Refused(public(reply.reason))
+
+    async def describe(self, analyst: str, *, timeout_s: float) -> str:
+        """Return what the party tells an analyst of its tables: JSON, not looked at.
+
+        Args:
+            analyst: who asks.
+            timeout_s: how long the party may take.
+
+        Raises:
+            ServiceError: the party cannot be reached, does not answer in time, says too much, or failed.
+        """
+        doing = "list the tables"
+        chunks = self._stub.Describe(DescribeRequest(analyst=analyst), timeout=timeout_s)
+        try:
+            data = await gather_chunks(
+                (readable(chunk, self.name, doing) async for chunk in chunks),
+                MAX_REQUEST_BYTES,
+                f"cannot {doing} at {self.name}: it lists more than {MAX_REQUEST_BYTES} bytes",
+            )
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing=doing) from error
+        return data.decode(errors="replace")
 
     async def reserve(
         self, job_id: str, schemas_json: Sequence[str], plan_digest: bytes
@@ -182,6 +230,29 @@ class PartyClient:
             readable(reply, self.name, "cancel the job")
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="cancel the job") from error
+
+    async def reach(self, timeout_s: float) -> tuple[str, list[Reached]]:
+        """Let the party dial all members that it knows.
+
+        Args:
+            timeout_s: of each of its attempts.
+
+        Returns:
+            The party's version of Moiety, and its attempts.
+
+        Raises:
+            ServiceError: the party cannot be reached, or does not let us ask.
+        """
+        try:
+            reply = await self._stub.Reach(ReachRequest(timeout_s=timeout_s), timeout=3 * timeout_s + 10)
+            reply = readable(reply, self.name, "ask whom it reaches")
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="ask whom it reaches") from error
+        members = [
+            Reached(public(m.role), public(m.name), public(m.outcome), public(m.found), public(m.fix))
+            for m in reply.members
+        ]
+        return public(reply.version), members
 
 
 def _event(message: Any) -> PartyEvent | None:

@@ -124,6 +124,8 @@ class Inbox:
         """The waits of this member for others."""
         self.bytes_received: dict[str, int] = {}
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
+        self.bytes_from: dict[int, int] = dict.fromkeys(names, 0)
+        """The same by member."""
 
     @property
     def closed(self) -> asyncio.Future[str | None]:
@@ -282,6 +284,7 @@ class Inbox:
                     queue.arrays.append(step)
                     queue.changed.set()
                     self.bytes_received[stage] = self.bytes_received.get(stage, 0) + step.nbytes
+                    self.bytes_from[member] += step.nbytes
                 if decoder.has_ended:
                     return queue.n_arrived
         except (FrameError, UnreadableError) as error:

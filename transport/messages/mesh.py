@@ -42,7 +42,7 @@ from service.identity import NAME_PATTERN, Identity, Role
 from service.memory import limit_heaps, release_compiler
 from service.server import Server
 from service.settings import Address, Settings, TlsFiles, load_settings
-from service.tls import Credentials, CredentialsError, load_credentials
+from service.tls import party_credentials
 from transport.calls.channel import open_channel, wait_until_reachable
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
@@ -155,7 +155,7 @@ async def join_mesh(
     """
     limit_heaps()
     release_compiler()
-    credentials = _own_credentials(config)
+    credentials = party_credentials(config.tls, config.federation, config.name)
     identities = {number: Identity(config.federation, Role.PARTY, name) for number, name in config.names.items()}
     peers = {number: member for number, member in enumerate(config.members, start=1) if number != config.me}
     roster = {identities[number]: number for number in peers}
@@ -207,15 +207,6 @@ async def join_mesh(
             mailboxes.close(LOBBY, reason)
             await session.abort(reason)
             raise
-
-
-def _own_credentials(config: MeshConfig) -> Credentials:
-    tls = config.tls
-    credentials = load_credentials(authority=tls.authority, certificate=tls.certificate, key=tls.key)
-    own = Identity(config.federation, Role.PARTY, config.name)
-    if credentials.identity != own:
-        raise CredentialsError(f"{tls.certificate} belongs to {credentials.identity}, not to {own}")
-    return credentials
 
 
 async def _agree_on_job(meeting: GrpcSession, program: str, entropy: Entropy) -> str:

@@ -81,6 +81,7 @@ class GrpcSession:
         self._aborted: str | None = None
         self.bytes_sent: dict[str, int] = {}
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
+        self._bytes_to: dict[int, int] = dict.fromkeys(channels, 0)
 
     @property
     def job_id(self) -> str:
@@ -112,6 +113,16 @@ class GrpcSession:
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
         return self._inbox.bytes_received
 
+    @property
+    def sent_bytes_by_name(self) -> dict[str, int]:
+        """Payload bytes by the name of the receiver; as private as `bytes_sent`."""
+        return {self._names[member]: n for member, n in self._bytes_to.items()}
+
+    @property
+    def received_bytes_by_name(self) -> dict[str, int]:
+        """Payload bytes by the name of the sender; as private as `bytes_sent`."""
+        return {self._names[member]: n for member, n in self._inbox.bytes_from.items()}
+
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array; it may be overwritten once this returns.
 
@@ -135,6 +146,7 @@ class GrpcSession:
         except ValueError as error:
             raise LocalFaultError(f"stage {stage}: {error}") from error
         self.bytes_sent[stage] = self.bytes_sent.get(stage, 0) + message.nbytes
+        self._bytes_to[to] += message.nbytes
 
     async def receive(self, sender: int, stage: str, shape: tuple[int, ...], dtype: type = np.uint64) -> Array:
         """Return the next array of a stage; see `Session.receive`."""

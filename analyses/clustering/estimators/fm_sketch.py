@@ -15,14 +15,19 @@ of all parties' sketches together; a key per pair of owners, because only pairs 
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, ValidationError
 
-from analyses.clustering.estimators.grid_weights import valid_weights, weights_of_pairs
+from analyses.clustering.estimators.grid_weights import (
+    SWEEPS_OF_DRAW,
+    pairs_of_weights,
+    valid_weights,
+    weights_of_pairs,
+)
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
     GridWeights,
@@ -40,6 +45,7 @@ from analyses.clustering.estimators.sketch_estimate import (
 from analyses.job.job import JobError, PrivacyTarget, PublicModel, explain
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
 from dp.cost.views import UNIT_AGAINST_COORDINATOR, VIEWS
 from dp.mechanism.cardinality import HIGHEST, Levels, PartitionSketch, calibrate_sketch
@@ -267,6 +273,45 @@ class SketchEstimator(MembershipEstimator):
         phantoms = _phantoms_of_complement(sketch, 2)
         unions = {(a, b): complement_cardinality([levels[0][a], levels[0][b]]) for a, b in pairs}
         return {pair: n_rows - (union - phantoms) for pair, union in unions.items()}
+
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """See `MembershipEstimator.redrawn`. Errors of different cells are drawn as if they were independent."""
+        grid, n_groups, n_rows = self.grid, len(self.groups), float(weights.sum())
+        # The sizes of one owner's clusters tell the number of rows, once for each key.
+        size = n_rows / grid.k_local + self.sketch.phantoms_of_cluster
+        off_in_all = RELATIVE_DEVIATION * size * math.sqrt(grid.k_local / self.sketch.n_sketches / n_groups)
+
+        def rows() -> float:
+            return min(max(n_rows + off_in_all * float(simulated.normal(1)[0]), 0.0), float(grid.max_rows))
+
+        if self.options.estimator == "basic":
+            deviations = self._deviations(weights, n_rows)
+            while True:
+                yield valid_weights(weights + deviations * simulated.normal(*weights.shape), rows())
+        pairs = pairs_of_weights(weights)
+        off = {pair: self._deviations(counts, n_rows) for pair, counts in pairs.items()}
+        while True:
+            noisy = {pair: counts + off[pair] * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
+            yield weights_of_pairs(noisy, grid.shape, rows(), SWEEPS_OF_DRAW)
+
+    def _deviations(self, counts: GridWeights, n_rows: float) -> GridWeights:
+        """Return about the standard deviations of the estimated counts of cells, of a pair of owners or of the grid."""
+        sketch = self.sketch
+        if self.options.estimator != "likelihood":
+            phantoms = _phantoms_of_complement(sketch, counts.ndim)
+            return RELATIVE_DEVIATION * (n_rows - counts + phantoms) / math.sqrt(sketch.n_sketches)
+        sizes = [counts.sum(axis=axis) + sketch.phantoms_of_cluster for axis in (1, 0)]
+        return np.array(
+            [
+                [
+                    deviation_of_meeting(
+                        sketch.n_sketches, min(common + sketch.phantoms_of_meeting, a, b), a, b, sketch.floor
+                    )
+                    for common, b in zip(row, sizes[1], strict=True)
+                ]
+                for row, a in zip(counts.tolist(), sizes[0].tolist(), strict=True)
+            ]
+        )
 
     async def _levels(self, exchange: ShareExchange, owner: int) -> Levels:
         session, sketch = exchange.session, self.sketch

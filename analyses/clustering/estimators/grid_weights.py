@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ TOLERANCE = 1e-4
 """2PEst ends when no pair is off by more than this share of all rows, or after MAX_SWEEPS."""
 
 MAX_SWEEPS = 200
+
+SWEEPS_OF_DRAW = 10
+"""Of weights that only show how far others may be off."""
 
 
 def valid_weights(raw: GridWeights, n_rows: float | None = None) -> GridWeights:
@@ -42,7 +46,43 @@ def valid_weights(raw: GridWeights, n_rows: float | None = None) -> GridWeights:
     return weights
 
 
-def weights_of_pairs(pairs: Mapping[Pair, NDArray[np.float64]], shape: tuple[int, ...], n_rows: float) -> GridWeights:
+def pairs_of_weights(weights: GridWeights) -> dict[Pair, NDArray[np.float64]]:
+    """Return the sums of a grid over all axes but two, for every two axes."""
+    axes = range(weights.ndim)
+    return {pair: weights.sum(axis=tuple(axis for axis in axes if axis not in pair)) for pair in combinations(axes, 2)}
+
+
+def deviations_of_products(
+    weights: GridWeights, n_slots: int, noise: float, noise_if_true: float
+) -> NDArray[np.float64]:
+    """Return the standard deviations of counts that are sums over slots of products of one noisy indicator per owner.
+
+    An indicator is 1 where the row of a slot is in the owner's cluster, with noise of variance w, and 0 elsewhere, with
+    noise of variance v. With m_l the indicator itself, the product of S of them has the second moment
+    prod (v + (1 + w - v) m_l), which is a sum over the sets of owners, and the squared mean prod m_l.
+
+    Args:
+        weights: rows of each cell, shape (k',) * S.
+        n_slots: with a row or without.
+        noise: v.
+        noise_if_true: w.
+
+    Returns:
+        shape of `weights`.
+    """
+    axes = range(weights.ndim)
+    found = n_slots * noise**weights.ndim - weights
+    for size in range(1, weights.ndim + 1):
+        for inside in combinations(axes, size):
+            others = tuple(axis for axis in axes if axis not in inside)
+            rows = weights.sum(axis=others, keepdims=True)
+            found = found + rows * (1 + noise_if_true - noise) ** size * noise ** len(others)
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)), dtype=np.float64)
+
+
+def weights_of_pairs(
+    pairs: Mapping[Pair, NDArray[np.float64]], shape: tuple[int, ...], n_rows: float, max_sweeps: int = MAX_SWEEPS
+) -> GridWeights:
     """Return weights of the whole grid from the counts of every two parties: 2PEst [VertClust23, algorithm 5].
 
     Begins with independent memberships and sweeps over all pairs; each step spreads the difference between a pair's
@@ -54,6 +94,7 @@ def weights_of_pairs(pairs: Mapping[Pair, NDArray[np.float64]], shape: tuple[int
         pairs: (l, m), l < m, to the noisy counts of axes l and m, shape (k_l, k_m); all pairs of the axes of `shape`.
         shape: of the grid, at least two axes.
         n_rows: sum of the weights.
+        max_sweeps: fewer are quicker and less exact.
 
     Returns:
         shape `shape`, non-negative, of sum `n_rows`; all 0 where that is not positive.
@@ -70,7 +111,7 @@ def weights_of_pairs(pairs: Mapping[Pair, NDArray[np.float64]], shape: tuple[int
         along = [1] * len(shape)
         along[axis] = shape[axis]
         grid *= (np.mean(sums, axis=0) / n_rows).reshape(along)
-    for _ in range(MAX_SWEEPS):
+    for _ in range(max_sweeps):
         worst = 0.0
         for pair, target in targets.items():
             others = tuple(axis for axis in axes if axis not in pair)

@@ -6,7 +6,7 @@ columns is ignored.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -26,6 +26,7 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.accounting import Adjacency
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
@@ -137,6 +138,14 @@ class IndependentEstimator(MembershipEstimator):
                 raise PeerViolationError(owner, OPENING_STAGE, what)
             sizes.append(of_owner.astype(np.float64))
         return independent_weights(sizes)
+
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """See `MembershipEstimator.redrawn`. What the assumption of independence does to weights is not among it."""
+        axes = range(weights.ndim)
+        sizes = [weights.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+        deviation = math.sqrt(2) * self.scale
+        while True:
+            yield independent_weights([of_owner + deviation * simulated.normal(len(of_owner)) for of_owner in sizes])
 
 
 def independent_weights(sizes: list[GridWeights]) -> GridWeights:

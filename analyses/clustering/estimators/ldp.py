@@ -11,7 +11,7 @@ neither the length nor the order of the reports tells how many rows there are; t
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any, Self
@@ -19,7 +19,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field
 
-from analyses.clustering.estimators.grid_weights import weights_of_pairs
+from analyses.clustering.estimators.grid_weights import (
+    SWEEPS_OF_DRAW,
+    deviations_of_products,
+    pairs_of_weights,
+    weights_of_pairs,
+)
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
     GridWeights,
@@ -31,6 +36,7 @@ from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.rows.slots import MAX_SLOTS, place_rows
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
 from dp.mechanism.hashing import MAX_BUCKETS, LocalHashing
@@ -88,9 +94,13 @@ class LdpEstimator(MembershipEstimator):
     @property
     def variance(self) -> float:
         """Variance of the unbiased indicator of a choice, for a slot whose choice is another one."""
-        response = self.response
-        q = 1 / self.n_buckets if self.n_buckets else float(response.other)
-        return q * (1 - q) / (float(response.truthful) - q) ** 2
+        q = self._other
+        return q * (1 - q) / (float(self.response.truthful) - q) ** 2
+
+    @property
+    def _other(self) -> float:
+        """How likely a report speaks for a choice that is not the slot's."""
+        return 1 / self.n_buckets if self.n_buckets else float(self.response.other)
 
     def planned_releases(self) -> tuple[PlannedRelease, ...]:
         """Return one report per owner: a record has a membership at each, and all of them count.
@@ -156,6 +166,23 @@ class LdpEstimator(MembershipEstimator):
             for first, second in pairs:
                 pairs[first, second] += chosen[first].T @ chosen[second]
         return weights_of_pairs(pairs, grid.shape, min(max(n_rows, 0.0), float(grid.max_rows)))
+
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """See `MembershipEstimator.redrawn`.
+
+        Direct reports' indicators add up to 1 with that of an empty slot, so their sum is off by one noise per slot;
+        the buckets of hashed ones are independent.
+        """
+        grid, noise, total, p = self.grid, self.variance, float(weights.sum()), float(self.response.truthful)
+        if_true = p * (1 - p) / (p - self._other) ** 2
+        pairs = pairs_of_weights(weights)
+        off = {pair: deviations_of_products(counts, grid.max_rows, noise, if_true) for pair, counts in pairs.items()}
+        per_slot = noise * (grid.k_local if self.n_buckets else 1)
+        off_in_all = math.sqrt(grid.max_rows * per_slot / len(grid.owners))
+        while True:
+            noisy = {pair: counts + off[pair] * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
+            n_rows = total + off_in_all * float(simulated.normal(1)[0])
+            yield weights_of_pairs(noisy, grid.shape, min(max(n_rows, 0.0), float(grid.max_rows)), SWEEPS_OF_DRAW)
 
     async def _indicators(self, session: Session, owner: int, block: int, n_slots: int) -> GridWeights:
         """Return the unbiased indicators of the clusters, shape (n_slots, k'), from an owner's next message."""

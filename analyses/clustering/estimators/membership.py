@@ -7,7 +7,7 @@ uses it through this interface only.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, Self
 
@@ -17,6 +17,7 @@ from pydantic import Field
 
 from analyses.job.job import PrivacyTarget, PublicModel
 from analyses.job.releases import PlannedRelease
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.events import PrivacyEvent
 from dp.cost.views import UNIT, View
 from mpc.protocol.exchange import ShareExchange
@@ -119,6 +120,18 @@ class MembershipEstimator(PublicModel, ABC):
 
         Args:
             n_rows: a public guess of the number of rows.
+        """
+
+    @abstractmethod
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """Yield weights as they might come out if `weights` were true, without end: errors as of `coordinator`, anew.
+
+        Errors are drawn by their public law, or one of about the same deviations, so that results can say how far they
+        may be off. It looks at released numbers only.
+
+        Args:
+            weights: valid.
+            simulated: where draws come from.
         """
 
     @property

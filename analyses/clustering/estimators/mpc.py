@@ -4,13 +4,19 @@ None of the papers has this estimator. Its error is that of a trusted curator, f
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from analyses.clustering.estimators.grid_weights import Pair, weights_of_pairs
+from analyses.clustering.estimators.grid_weights import (
+    SWEEPS_OF_DRAW,
+    Pair,
+    pairs_of_weights,
+    valid_weights,
+    weights_of_pairs,
+)
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
     GridWeights,
@@ -23,6 +29,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns, indicators_of
 from analyses.rows.joint_computation import JointComputation
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
@@ -146,6 +153,18 @@ class MpcEstimator(MembershipEstimator):
         tables = counts.reshape(-1, grid.k_local, grid.k_local)
         n_rows = float(counts.sum()) / len(tables)
         return weights_of_pairs(dict(zip(_pairs(grid), tables, strict=True)), grid.shape, n_rows)
+
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """See `MembershipEstimator.redrawn`."""
+        deviation, shape = self.cell_deviation, self.grid.shape
+        pairs = pairs_of_weights(weights)
+        while True:
+            if self.cells == "joint":
+                yield valid_weights(weights + deviation * simulated.normal(*shape))
+                continue
+            noisy = {pair: counts + deviation * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
+            n_rows = sum(float(counts.sum()) for counts in noisy.values()) / len(noisy)
+            yield weights_of_pairs(noisy, shape, n_rows, SWEEPS_OF_DRAW)
 
 
 def _pairs(grid: MembershipGrid) -> list[Pair]:

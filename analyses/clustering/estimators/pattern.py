@@ -7,7 +7,7 @@ rows from the coordinator, and leaves more truth in each bit.
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +15,13 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationError
 
-from analyses.clustering.estimators.grid_weights import weights_of_pairs
+from analyses.clustering.estimators.grid_weights import (
+    SWEEPS_OF_DRAW,
+    deviations_of_products,
+    pairs_of_weights,
+    valid_weights,
+    weights_of_pairs,
+)
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
     GridWeights,
@@ -28,6 +34,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
+from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.composition import composed_epsilon
 from dp.cost.losses.sampled_bits import MAX_BITS
 from dp.cost.report import privacy_report
@@ -125,11 +132,35 @@ class PatternEstimator(MembershipEstimator):
     def count_deviation(self, n_rows: int) -> float:
         """See `MembershipEstimator.count_deviation`. Empty slots count like full ones; a sample is scaled up."""
         reports = self.reports
-        noise = float(1 / (16 * reports.bits.bias**2)) - 0.25
-        kept = reports.n_reported / reports.n_slots
+        noise, kept = self._noise, reports.n_reported / reports.n_slots
         of_pair = n_rows / self.grid.k_local**2
         noisy = reports.n_slots * noise**2 + 2 * n_rows / self.grid.k_local * noise
         return math.sqrt(noisy / kept + of_pair * (1 / kept - 1))
+
+    @property
+    def _noise(self) -> float:
+        """Variance of the unbiased indicator that follows from a bit."""
+        return float(1 / (16 * self.reports.bits.bias**2)) - 0.25
+
+    def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
+        """See `MembershipEstimator.redrawn`. A sample of the slots is scaled up."""
+        grid, reports = self.grid, self.reports
+        kept = reports.n_reported / reports.n_slots
+
+        def deviations(counts: GridWeights) -> GridWeights:
+            of_bits = deviations_of_products(counts, reports.n_slots, self._noise, self._noise)
+            return np.sqrt(of_bits**2 / kept + counts * (1 / kept - 1))
+
+        if self.options.patterns == "all":
+            off = deviations(weights)
+            while True:
+                yield valid_weights(weights + off * simulated.normal(*weights.shape))
+        pairs = pairs_of_weights(weights)
+        off_of = {pair: deviations(counts) for pair, counts in pairs.items()}
+        while True:
+            noisy = {pair: counts + off_of[pair] * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
+            n_rows = math.fsum(float(counts.sum()) for counts in noisy.values()) / len(noisy)
+            yield weights_of_pairs(noisy, grid.shape, min(max(n_rows, 0.0), float(grid.max_rows)), SWEEPS_OF_DRAW)
 
     async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
         """See `MembershipEstimator.party`. Cost: 3 or 4 rounds, k' bits per reported slot and owner."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtri, pdtr
+import scipy
 
 from analyses.distribution.estimates.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
 from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
@@ -88,7 +88,7 @@ def half_widths_of_counts(
     whole = np.concatenate(counts.levels_above(n_rows * probabilities))
     found = []
     for _ in range(n_repetitions):
-        noise = math.sqrt(variance) * ndtri(uniforms(stream, len(whole)))
+        noise = math.sqrt(variance) * scipy.special.ndtri(uniforms(stream, len(whole)))
         found.append(statistics(estimate_tree(counts, whole + noise, variance)[0]))
     return _around(statistics(probabilities), np.array(found))
 
@@ -110,6 +110,6 @@ def _poisson(means: Floats, n_repetitions: int) -> Floats:
     for at, mean in enumerate(means.tolist()):
         reach = _REACH * math.sqrt(mean) + _REACH**2
         values = np.arange(max(0, math.floor(mean - reach)), math.ceil(mean + reach) + 1)
-        places = np.searchsorted(pdtr(values, mean), uniforms(stream, n_repetitions))
+        places = np.searchsorted(scipy.special.pdtr(values, mean), uniforms(stream, n_repetitions))
         found[at] = values[np.minimum(places, len(values) - 1)]
     return np.ascontiguousarray(found.T)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from dp.local_mechanism.wave import Wave
 
@@ -51,11 +51,11 @@ class WaveOperator:
 
     @cached_property
     def _transform_size(self) -> int:
-        return int(next_fast_len(self.wave.n_real_outputs, real=True))
+        return int(scipy.fft.next_fast_len(self.wave.n_real_outputs, real=True))
 
     @cached_property
     def _excess_transform(self) -> NDArray[np.complex128]:
-        found: NDArray[np.complex128] = rfft(self.excess, self._transform_size)
+        found: NDArray[np.complex128] = scipy.fft.rfft(self.excess, self._transform_size)
         return found
 
     def densities(self, x: Floats) -> Floats:
@@ -72,8 +72,8 @@ class WaveOperator:
             sums = np.concatenate([np.zeros(k), np.cumsum(inputs), np.full(k - 1, inputs.sum())])
             found[: wave.n_real_outputs] += self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            product = rfft(inputs, self._transform_size) * self._excess_transform
-            found[: wave.n_real_outputs] += irfft(product, self._transform_size)[: wave.n_real_outputs]
+            product = scipy.fft.rfft(inputs, self._transform_size) * self._excess_transform
+            found[: wave.n_real_outputs] += scipy.fft.irfft(product, self._transform_size)[: wave.n_real_outputs]
         if wave.has_empty:
             found[wave.n_real_outputs :] += self.excess * x[-1]
         return found
@@ -90,8 +90,8 @@ class WaveOperator:
             sums = np.concatenate([[0.0], np.cumsum(real)])
             inside = self.excess[0] * (sums[k:] - sums[:-k])
         else:
-            product = rfft(real, self._transform_size) * self._excess_transform.conj()
-            inside = irfft(product, self._transform_size)[: wave.n_inputs]
+            product = scipy.fft.rfft(real, self._transform_size) * self._excess_transform.conj()
+            inside = scipy.fft.irfft(product, self._transform_size)[: wave.n_inputs]
         found = inside.reshape(self.n_buckets, per_bucket).mean(axis=1)
         if wave.has_empty:
             found = np.append(found, self.excess @ ratios[wave.n_real_outputs :])

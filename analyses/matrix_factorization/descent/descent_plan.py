@@ -56,8 +56,6 @@ Noise = Literal["once", "party"]
 MAX_STEPS = 100_000
 MAX_LARGEST = 1000
 
-_ANY_LENGTH = 1 << 20
-
 
 @dataclass(frozen=True)
 class DescentParams:
@@ -189,19 +187,33 @@ class DescentPlan:
         """Whether every number of a step has a member's own noise, or as much that a coalition does not know."""
         return self.params.noise == "party" or self.params.both
 
+    @property
+    def n_releasing(self) -> int:
+        """Return how many members release something about one unit: one, but all owners of a user's ratings."""
+        return self.members.n_members if self.params.both and self.params.unit == "user" else 1
+
     def events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what all steps together cost in a view; the proof is at the head of this module."""
-        # An owner's own noise is one number long there; what a step costs does not depend on how long it is.
-        step = replace(self.own_noise if self.is_noised_alone else self.sum_noise, length=_ANY_LENGTH)
-        found = list(self._sampled(self.sampling, step, view))
-        if self.final_sampling is not None:
-            found += self._sampled(self.final_sampling, replace(self.final_noise, length=_ANY_LENGTH), view)
-        return tuple(found) * (self.members.n_members if self.params.both and self.params.unit == "user" else 1)
+        return self.joint_events(view) + self.final_events(view)
 
-    def _sampled(self, sampling: BoundedPoisson, step: SumNoise, view: View) -> tuple[PrivacyEvent, ...]:
-        (release,) = step.events(view)
+    def joint_events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what the T T' steps of all rounds cost together, of all who release something about one unit."""
+        step = self.own_noise if self.is_noised_alone else self.sum_noise
+        return self._sampled(self.sampling, step, view, both=self.params.both)
+
+    def final_events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what the final steps of all owners cost together; nothing where there are none."""
+        if self.final_sampling is None:
+            return ()
+        return self._sampled(self.final_sampling, self.final_noise, view, both=False)
+
+    def _sampled(self, sampling: BoundedPoisson, step: SumNoise, view: View, *, both: bool) -> tuple[PrivacyEvent, ...]:
+        # Of all numbers of a step only these can differ: those that a unit moves, and those of the one in its place.
+        n_moved = 2 * self.params.n_nonzeros(both=both)
+        (release,) = replace(step, length=n_moved).events(view)
         assert isinstance(release, SkellamDpEvent | SkellamShiftsDpEvent)  # no other noise is drawn in a step
-        return (sampling.sampled_event(release) if view == "coordinator" else sampling.participation_event(release),)
+        steps = sampling.sampled_event(release) if view == "coordinator" else sampling.participation_event(release)
+        return (steps,) * self.n_releasing
 
     def epsilon(self, view: View, *, near: float | None = None) -> EpsilonBound:
         """Return what all steps together cost in a view, as an epsilon."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.projected_descent import as_floats, fit_users, moved
 from analyses.matrix_factorization.descent.projection import add_rows, integer_gradients, project
+from analyses.matrix_factorization.descent.step_noise import NoiseSource
 from analyses.matrix_factorization.ratings import Ratings
-from dp.draw.skellam import sample_skellam
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
@@ -29,12 +29,12 @@ class HorizontalMember:
         plan: public.
         ratings: by user, values from 0 to R. Private.
         items: the first item embeddings, on the lattice: public.
-        entropy: of trimming, coins and, with noise "party", noise.
+        entropy: of trimming and coins.
     """
 
     def __init__(self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy) -> None:
         p = plan.params
-        self._plan, self._entropy = plan, entropy
+        self._plan = plan
         self._ratings = ratings.trimmed(p.theta, KeyStream(entropy.read(KEY_BYTES)))
         if p.pre_train:
             self._users = fit_users(ratings, as_floats(plan, items), p.largest)
@@ -47,9 +47,20 @@ class HorizontalMember:
     def __repr__(self) -> str:
         return "HorizontalMember()"
 
-    def contribution(self, items: Integers) -> Integers:
-        """Return what a masked sum adds up in a round: a gradient, or with noise "party" item embeddings. Private."""
-        return self.gradient(items) if self._plan.params.noise == "once" else self.noisy_steps(items)
+    @property
+    def n_own_numbers(self) -> int:
+        """How much noise of its own the member needs in a round: none with noise "once"."""
+        p = self._plan.params
+        return 0 if p.noise == "once" else p.local_steps * p.n_items * p.rank
+
+    def contribution(self, items: Integers, noise: NoiseSource) -> Integers:
+        """Return what a masked sum adds up in a round: a gradient, or with noise "party" item embeddings. Private.
+
+        Args:
+            items: as broadcast.
+            noise: of the member's own, of the plan's `own_noise`.
+        """
+        return self.gradient(items) if self._plan.params.noise == "once" else self.noisy_steps(items, noise)
 
     def gradient(self, items: Integers, absent: Collection[int] = ()) -> Integers:
         """Return the sum of the sampled users' gradients of V for the next step, shape (items, p). Private.
@@ -69,12 +80,11 @@ class HorizontalMember:
             self._move_users(chosen, part, own)
         return add_rows(part.columns, gradients, plan.params.n_items)
 
-    def noisy_steps(self, items: Integers) -> Integers:
+    def noisy_steps(self, items: Integers, noise: NoiseSource) -> Integers:
         """Return the item embeddings after T' steps, each with noise of the whole mu, and projected."""
         for _ in range(self._plan.params.local_steps):
             gradient = self.gradient(items)
-            noise = sample_skellam(self._entropy, self._plan.own_noise.mu, gradient.size).reshape(gradient.shape)
-            items = moved(self._plan, items, gradient + noise)
+            items = moved(self._plan, items, gradient + noise(gradient.size).reshape(gradient.shape))
         return items
 
     def _move_users(self, chosen: NDArray[np.intp], part: Ratings, vectors: Floats) -> None:

@@ -19,8 +19,8 @@ member's part of the users or items is private.
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.projection import project, project_to_lattice
@@ -104,6 +104,8 @@ def fit_users(ratings: Ratings, items: Floats, largest: float, n_steps: int = _F
     rate = 1.0 / (squared + 1.0)[:, None]
     for _ in range(n_steps):
         residuals = ratings.deviations - np.einsum("ij,ij->i", found[rows], vectors)
-        gradient = csr_array((residuals, ratings.columns, ratings.starts), (ratings.n_rows, len(items))) @ items
+        gradient = (
+            scipy.sparse.csr_array((residuals, ratings.columns, ratings.starts), (ratings.n_rows, len(items))) @ items
+        )
         found = project(found + rate * gradient, largest)
     return found

@@ -1,14 +1,15 @@
 """Form `sgd`, vertical setting: an owner of items, which are never sent, and its part of the users' embeddings."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.projected_descent import as_floats, moved
 from analyses.matrix_factorization.descent.projection import add_rows, integer_gradients
+from analyses.matrix_factorization.descent.step_noise import NoiseSource
 from analyses.matrix_factorization.ratings import Ratings
-from analyses.sums.noise import SumNoise
-from dp.draw.skellam import sample_skellam
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
@@ -23,14 +24,14 @@ class VerticalMember:
         plan: public.
         ratings: by user, columns its own items, values from 0 to R. Private.
         items: the first embeddings of its items, on the lattice.
-        entropy: of trimming, of coins and of the owner's noise.
+        entropy: of trimming and of coins.
 
     Attributes:
         items: of the owner's items, released to the owner alone; paid for, so it may publish them.
     """
 
     def __init__(self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy) -> None:
-        self._plan, self._entropy = plan, entropy
+        self._plan = plan
         self._of_users = plan.params.unit == "user"
         trimming = KeyStream(entropy.read(KEY_BYTES))
         self._ratings = ratings.trimmed(plan.params.theta, trimming) if self._of_users else ratings
@@ -43,30 +44,60 @@ class VerticalMember:
     def __repr__(self) -> str:
         return "VerticalMember()"
 
-    def contribution(self, users: Integers) -> Integers:
+    @property
+    def n_own_numbers(self) -> int:
+        """How much noise of its own the owner needs in a round: for its items, with noise "party" for users, too."""
+        p = self._plan.params
+        n_rows = len(self.items) if p.noise == "once" else len(self.items) + p.n_users
+        return p.local_steps * n_rows * p.rank
+
+    @property
+    def n_final_numbers(self) -> int:
+        """How much noise of its own the owner needs for all final steps."""
+        p = self._plan.params
+        return p.final_steps * len(self.items) * p.rank
+
+    def contribution(self, users: Integers, noise: NoiseSource) -> Integers:
         """Return what a masked sum adds up in a round, shape (users, p), and move the own items. Private.
 
         With noise "once" the gradient of U of one step, which the sum's noise protects. With "party" the users'
         embeddings after T' steps, each with noise of the owner's own; their mean over N owners moves by an N-th of one
-        owner's step, and so do the items.
+        owner's step, and so do the items ([SGDMF22, eq. 4] has the owner's part of all items for that weight).
+
+        Args:
+            users: as broadcast.
+            noise: of the owner's own, of the plan's `own_noise`.
         """
         plan = self._plan
         if plan.params.noise == "once":
             of_users, of_items = self.gradients(users)
-            self.items = moved(plan, self.items, self._noised(of_items, plan.own_noise))
+            self.items = moved(plan, self.items, _noised(of_items, noise))
             return of_users
         of_items_too = 1.0 / plan.members.n_members
         for _ in range(plan.params.local_steps):
             of_users, of_items = self.gradients(users)
-            self.items = moved(plan, self.items, self._noised(of_items, plan.own_noise), of_items_too)
-            users = moved(plan, users, self._noised(of_users, plan.own_noise))
+            self.items = moved(plan, self.items, _noised(of_items, noise), of_items_too)
+            users = moved(plan, users, _noised(of_users, noise))
         return users
 
-    def finish(self, users: Integers) -> None:
-        """Move the own items by all final steps, at the users of the last round."""
+    def finish(self, users: Integers, noise: NoiseSource) -> None:
+        """Move the own items by all final steps, at the users of the last round.
+
+        These are whole steps, with noise "party" too. In a round an owner's steps have the weight of an N-th, as users
+        and items descend one loss of all owners together. Here users stay where they are, so each owner's items have a
+        convex loss of their own, which needs no weight (docs/decisions/026-descent-as-a-job.md has both measured).
+
+        Args:
+            users: as broadcast.
+            noise: of the owner's own, of the plan's `final_noise`.
+        """
+        for of_items in self.final_gradients(users):
+            self.items = moved(self._plan, self.items, _noised(of_items, noise))
+
+    def final_gradients(self, users: Integers) -> Iterator[Integers]:
+        """Yield the gradient of the own items in each final step, at the items as they are then. Private, no noise."""
         for chosen in self._final:
-            _, of_items = self._gradients(users, chosen)
-            self.items = moved(self._plan, self.items, self._noised(of_items, self._plan.final_noise))
+            yield self._gradients(users, chosen)[1]
 
     def gradients(self, users: Integers) -> tuple[Integers, Integers]:
         """Return the next sample's gradients of U and of the own items, at the same embeddings. Private, no noise."""
@@ -84,6 +115,6 @@ class VerticalMember:
         of_users = add_rows(rows, integer_gradients(u, v, values, largest, units), plan.params.n_users)
         return of_users, add_rows(columns, integer_gradients(v, u, values, largest, units), len(self.items))
 
-    def _noised(self, gradient: Integers, noise: SumNoise) -> Integers:
-        drawn = sample_skellam(self._entropy, noise.mu, gradient.size)
-        return np.asarray(gradient + drawn.reshape(gradient.shape))
+
+def _noised(gradient: Integers, noise: NoiseSource) -> Integers:
+    return np.asarray(gradient + noise(gradient.size).reshape(gradient.shape))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.matrix_factorization.descent.projected_descent import fit_users
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings
 from analyses.matrix_factorization.posterior import Prior
@@ -19,6 +20,8 @@ ITEMS, USERS = "items", "items and users"
 
 class UnknownUserError(ValueError):
     """The party has no ratings of such a user, and nothing else that would tell it apart from all others."""
+
+    code: str = "user-unknown"
 
 
 def kept_of_items(model: FactorModel, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
@@ -44,13 +47,18 @@ def kept_of_users(items: Floats, users: Floats, *, bounds: tuple[float, float], 
     }
 
 
+def kept_of_descent(items: Floats, *, largest: int, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
+    """Return what a party of the horizontal setting keeps in the form sgd: vectors of items in the set of length R."""
+    return {"of": ITEMS, "vectors": items.tolist(), "largest": largest, "bounds": list(bounds), "centre": centre}
+
+
 def recommended(
     kept: Mapping[str, Any], own: OwnRatings, user: str, *, top: int, prior: Prior
 ) -> tuple[Recommendation, ...]:
     """Return the best items for a user among those that it has not rated.
 
     Args:
-        kept: as `kept_of_items` or `kept_of_users`.
+        kept: as `kept_of_items`, `kept_of_users` or `kept_of_descent`.
         own: the party's ratings, read as for the job.
         user: as the party's table calls it.
         top: at most so many, 1 or more.
@@ -63,12 +71,16 @@ def recommended(
     place = own.place_of(user)
     if place is None:
         raise UnknownUserError("the table has no ratings of this user")
-    n_items = len(kept["offsets"] if kept["of"] == ITEMS else kept["items"])
+    n_items = len(kept["vectors"] if kept["of"] == ITEMS else kept["items"])
     if n_items != own.ratings.n_columns:
         raise ValueError("the list of items is not the one that the job had")
     bounds, centre = (kept["bounds"][0], kept["bounds"][1]), kept["centre"]
     of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
     rated = own.ratings.columns[of_user]
+    if "largest" in kept:
+        vectors = np.array(kept["vectors"])
+        (solved,) = fit_users(own.ratings.of_rows(np.array([place])), vectors, kept["largest"])
+        return best_of(vectors @ solved, rated, top=top, centre=centre, bounds=bounds)
     if kept["of"] == ITEMS:
         vectors = np.array(kept["vectors"], dtype=np.int64).reshape(n_items, -1)
         model = FactorModel(np.array(kept["offsets"], dtype=np.int64), vectors, kept["units"])

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +56,8 @@ def sampled_bits_rdp(truthful: Fraction, n_bits: int, share: Fraction, orders: N
 
 @lru_cache(maxsize=64)
 def _curve(truthful: Fraction, n_bits: int, share: Fraction, orders: tuple[int, ...]) -> Floats:
+    from scipy.special import logsumexp  # slow to import, and few jobs need it
+
     order = np.array(orders, dtype=np.float64)
     found = np.zeros(len(order))
     largest = 0.0
@@ -80,6 +81,8 @@ def outcomes(truthful: Fraction, n_bits: int, share: Fraction) -> Iterator[tuple
 
     Arguments are those of `sampled_bits_rdp`, in range.
     """
+    from scipy.special import gammaln  # slow to import, and few jobs need it
+
     epsilon = math.log1p(float((2 * truthful - 1) / (1 - truthful)))  # accurate for a bias near 0 too
     log_share = math.log(share)
     log_rest = math.log(1 - share) if share < 1 else -math.inf

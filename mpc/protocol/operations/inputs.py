@@ -91,7 +91,7 @@ class Inputs(ComputationCore):
     async def _deal(self, stage: str, first_block: int, integers: NDArray[Any]) -> Words | None:
         own = np.empty((self.field.n_words, integers.size), np.uint64) if self._exchange.am_receiver else None
         for number, segment in enumerate(self._segments(integers.size)):
-            part = await self._exchange.session.compute(self.field.encode, integers[segment])
+            part = await self._exchange.compute(integers[segment].size, self.field.encode, integers[segment])
             share = await self._exchange.deal(stage, first_block + number, part, self.t)
             if own is not None and share is not None:
                 own[:, segment] = share

@@ -105,7 +105,7 @@ class Noise(Inputs, ComputationCore):
             if self.holds_shares:
                 if mine is None:
                     raise LocalFaultError("my noise is missing: every compute party brings a part of it")
-                words = await self._exchange.session.compute(self.field.encode, mine)
+                words = await self._exchange.compute(np.size(mine), self.field.encode, mine)
                 block, self._n_noises = self._n_noises, self._n_noises + 1
                 share = await self._exchange.deal_and_sum(self._stage(NOISE_STAGE), words, degree, block)
             return NoisySum(self.field, shape, degree, share)
@@ -156,5 +156,6 @@ class Noise(Inputs, ComputationCore):
             opening = await self._exchange.open(stage, share, total.shape, total.degree, (COORDINATOR,))
             if opening is None:
                 return None
-            values: NDArray[Any] = await self._exchange.session.compute(self.field.decode, opening.words)
+            words = opening.words
+            values: NDArray[Any] = await self._exchange.compute(words.size, self.field.decode, words)
             return OpenedArray(values, opening.wrong, ())

@@ -95,7 +95,7 @@ class Openings(ComputationCore):
             opening = await self._exchange.open(stage, share, (x.size,), x.degree, receivers, senders)
             if opening is None:
                 return None
-            values = await self._exchange.session.compute(self.field.decode, opening.words)
+            values = await self._exchange.compute(opening.words.size, self.field.decode, opening.words)
             self._wrong.update(opening.wrong)
             dropped_out = self._agreement.dropped_out.keys() | self._differing
             return OpenedArray(values.reshape(x.shape), tuple(sorted(self._wrong)), tuple(sorted(dropped_out)))

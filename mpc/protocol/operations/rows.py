@@ -150,6 +150,8 @@ class Rows(Inputs):
             if completes_input:
                 self._tell_multiplied(end, n_rows)
         if completes_input:
+            if not n_rows:
+                await self.commit_after_input()
             session.progress(MULTIPLY_STAGE, 1, 1)
 
     async def commit_after_input(self) -> None:

@@ -56,9 +56,9 @@ class CollectingShares(Collection[SealedShares]):
             TooFewMembersError: too few answered.
         """
         sharers = self.close(self.config.topology.fewest_survivors)
-        deliveries = {}
+        present, deliveries = frozenset(sharers), {}
         for member in sharers:
-            senders = sorted(self.graph.neighbours(member) & set(sharers))
+            senders = sorted(self.graph.neighbours(member) & present)
             deliveries[member] = ShareDelivery(
                 self.config.round_id,
                 sharers,

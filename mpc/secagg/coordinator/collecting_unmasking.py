@@ -52,7 +52,11 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
         super().__init__(config, Stage.UNMASK, before.signers)
         self.before = before
         self._total = total
+        self._sharers = frozenset(before.sharers)
         self._alive = frozenset(before.survivors)
+        # owner to the answers of its holders
+        self._shares: dict[int, dict[int, UnmaskingShares]] = {owner: {} for owner in before.sharers}
+        self._n_unopenable = len(before.sharers)
         self._n_opened = n_opened_by(config.surplus_levels, len(before.survivors))
 
     def receive(self, shares: UnmaskingShares) -> None:
@@ -63,7 +67,7 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
         """
         if not self.is_new(shares):
             return
-        owners = self.before.graph.holders(shares.member) & set(self.before.sharers)  # the relation is symmetric
+        owners = self.before.graph.holders(shares.member) & self._sharers  # the relation is symmetric
         due = owners & self._alive
         if (
             set(shares.seed_shares) != due
@@ -78,6 +82,13 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
                 except OutOfRangeError as error:
                     raise self.violation(shares.member, "released bytes that are not a valid share") from error
         self.answers[shares.member] = shares
+        for owner in owners:
+            self._shares[owner][shares.member] = shares
+            self._n_unopenable -= len(self._shares[owner]) == self.config.topology.n_required
+
+    def has_quorum(self) -> bool:
+        """Whether there are as many shares of each secret as open it."""
+        return self._n_unopenable == 0
 
     def open(self) -> tuple[Elements, tuple[int, ...], dict[int, tuple[bytes, ...]]]:
         """Rebuild the masks and remove them from the sum.
@@ -150,7 +161,7 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
         return opened
 
     def _shares_of(self, owner: int, kind: Callable[[UnmaskingShares], Mapping[int, bytes]]) -> dict[int, bytes]:
-        return {h: kind(answer)[owner] for h, answer in sorted(self.answers.items()) if owner in kind(answer)}
+        return {holder: kind(answer)[owner] for holder, answer in sorted(self._shares[owner].items())}
 
 
 def _is_seed(round_id: RoundId, owner: int, committed: bytes, secret: bytes) -> bool:

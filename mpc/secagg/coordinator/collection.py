@@ -43,6 +43,15 @@ class Collection(Generic[M]):
         self.expected = frozenset(expected)
         self.answers: dict[int, M] = {}
 
+    @property
+    def n_missing(self) -> int:
+        """How many that may answer have not."""
+        return len(self.expected) - len(self.answers)
+
+    def has_quorum(self) -> bool:
+        """Whether enough have answered for the round to go on, though others may still answer."""
+        return len(self.answers) >= self.config.topology.fewest_survivors
+
     def is_new(self, message: M) -> bool:
         """Return whether a message must be processed; False for a repetition.
 

@@ -104,6 +104,28 @@ class SumCoordinator:
         collection = self._collection(self.stage)
         return frozenset() if collection is None else collection.expected - set(collection.answers)
 
+    @property
+    def n_missing(self) -> int:
+        """How many may still answer in this stage."""
+        collection = self._collection(self.stage)
+        return 0 if collection is None else int(collection.n_missing)
+
+    def has_quorum(self) -> bool:
+        """Return whether enough have answered this stage for the round to go on; see the stages.
+
+        Whether more are waited for is the service's choice: who is left behind is not in the sum. In the fourth stage
+        as many are asked for as in those before it, though fewer signatures suffice: those that sign are those that are
+        asked for shares.
+        """
+        collection = self._collection(self.stage)
+        return collection is not None and bool(collection.has_quorum())
+
+    def is_hopeless(self, n_declined: int) -> bool:
+        """Return whether the first stage can only fail, as so many members have declined."""
+        return self.stage is Stage.ADVERTISE and self.config.n_members - n_declined < (
+            self.config.topology.fewest_survivors
+        )
+
     def close_advertising(self) -> MemberList:
         """End the first stage; the list goes to all members in it.
 

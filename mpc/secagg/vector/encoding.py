@@ -57,8 +57,8 @@ class VectorEncoding:
 
     A vector of finite numbers is shortened to Euclidean norm `norm_clip` if that is given, rotated if `rotation` is
     given, clipped entry by entry to [-clip, clip], multiplied by `units` and rounded. With `largest_weight` the
-    integers are multiplied by the member's weight, an integer, and the weight itself is the last element: it travels
-    masked, like everything else.
+    integers are multiplied by the member's weight, an integer, and the weight itself, times `weight_units`, is the last
+    element: it travels masked, like everything else.
 
     Attributes:
         length: entries of a member's vector.
@@ -68,6 +68,7 @@ class VectorEncoding:
         norm_clip: largest Euclidean norm of a vector, or None for no limit.
         rotation: public label of the rotation, or None for none.
         largest_weight: largest weight of a member, or None for plain sums.
+        weight_units: integer units per 1 of weight: noise that is sized for the entries would otherwise hide weights.
 
     Raises:
         LocalFaultError: a parameter is out of range.
@@ -81,6 +82,7 @@ class VectorEncoding:
     norm_clip: float | None = None
     rotation: str | None = None
     largest_weight: int | None = None
+    weight_units: int = 1
 
     def __post_init__(self) -> None:
         limits = [self.clip] if self.norm_clip is None else [self.clip, self.norm_clip]
@@ -90,6 +92,8 @@ class VectorEncoding:
             raise LocalFaultError("clipping bounds must be positive and finite")
         if self.largest_weight is not None and self.largest_weight < 1:
             raise LocalFaultError("the largest weight must be at least 1")
+        if self.weight_units < 1 or (self.weight_units > 1 and self.largest_weight is None):
+            raise LocalFaultError("the units of weights must be at least 1, and 1 where there are no weights")
         if self.clip * self.units > 1 << 53:
             raise EncodingOverflowError(
                 "clip times units must not exceed 2^53, because float64 cannot represent larger scaled values exactly"
@@ -124,8 +128,9 @@ class VectorEncoding:
     @property
     def largest_element(self) -> int:
         """The largest size of anything a member contributes."""
-        weight = self.largest_weight or 1
-        return max(weight, weight * self.largest_entry) if self.largest_weight else self.largest_entry
+        if self.largest_weight is None:
+            return self.largest_entry
+        return self.largest_weight * max(self.weight_units, self.largest_entry)
 
     @property
     def squared_norm_bound(self) -> int:
@@ -190,7 +195,7 @@ class VectorEncoding:
         np.clip(x, -self.clip, self.clip, out=x)
         integers = self._round(x * self.units, entropy)
         if weight is not None:
-            integers = np.append(integers * weight, np.int64(weight))
+            integers = np.append(integers * weight, np.int64(weight * self.weight_units))
         return EncodedVector(integers, n_clipped / self.n_entries, norm_was_clipped)
 
     def check_values(self, values: Integers) -> None:
@@ -209,11 +214,12 @@ class VectorEncoding:
         entries = np.asarray(total[: self.n_entries], dtype=np.float64) / self.units
         return entries if self.rotation is None else rotate_back(entries, self.length, self.rotation)
 
-    def total_weight(self, total: NDArray[Any]) -> int:
-        """Return the sum of the members' weights."""
+    def total_weight(self, total: NDArray[Any]) -> int | float:
+        """Return the sum of the members' weights; not a whole number where noise is finer than a weight of 1."""
         if self.largest_weight is None:
             raise LocalFaultError("this encoding has no weights")
-        return int(total[self.n_entries])
+        units = int(total[self.n_entries])
+        return units if self.weight_units == 1 else units / self.weight_units
 
     def encode_rule(self) -> bytes:
         """Return the rule itself as bytes, for the hash of the round's configuration."""
@@ -224,8 +230,14 @@ class VectorEncoding:
             self.rounding,
             "none" if self.norm_clip is None else float(self.norm_clip).hex(),
             "none" if self.rotation is None else f"label {self.rotation}",
-            "none" if self.largest_weight is None else str(self.largest_weight),
+            self._weight_rule,
         )
+
+    @property
+    def _weight_rule(self) -> str:
+        if self.largest_weight is None:
+            return "none"
+        return f"{self.largest_weight}" if self.weight_units == 1 else f"{self.largest_weight} in {self.weight_units}"
 
     def _clip_norm(self, x: NDArray[np.float64]) -> bool:
         if self.norm_clip is None:

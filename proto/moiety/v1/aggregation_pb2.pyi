@@ -46,12 +46,8 @@ class FetchRequest(_message.Message):
     step: Step
     def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., step: _Optional[_Union[Step, str]] = ...) -> None: ...
 
-class Taken(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
 class FromMember(_message.Message):
-    __slots__ = ("round_id", "member", "advertisement", "shares", "masked_input", "signature", "unmasking")
+    __slots__ = ("round_id", "member", "advertisement", "shares", "masked_input", "signature", "unmasking", "declined")
     ROUND_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_FIELD_NUMBER: _ClassVar[int]
     ADVERTISEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +55,7 @@ class FromMember(_message.Message):
     MASKED_INPUT_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     UNMASKING_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FIELD_NUMBER: _ClassVar[int]
     round_id: RoundId
     member: int
     advertisement: Advertisement
@@ -66,7 +63,8 @@ class FromMember(_message.Message):
     masked_input: bytes
     signature: SurvivorSignature
     unmasking: UnmaskingShares
-    def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., member: _Optional[int] = ..., advertisement: _Optional[_Union[Advertisement, _Mapping]] = ..., shares: _Optional[_Union[SealedShares, _Mapping]] = ..., masked_input: _Optional[bytes] = ..., signature: _Optional[_Union[SurvivorSignature, _Mapping]] = ..., unmasking: _Optional[_Union[UnmaskingShares, _Mapping]] = ...) -> None: ...
+    declined: str
+    def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., member: _Optional[int] = ..., advertisement: _Optional[_Union[Advertisement, _Mapping]] = ..., shares: _Optional[_Union[SealedShares, _Mapping]] = ..., masked_input: _Optional[bytes] = ..., signature: _Optional[_Union[SurvivorSignature, _Mapping]] = ..., unmasking: _Optional[_Union[UnmaskingShares, _Mapping]] = ..., declined: _Optional[str] = ...) -> None: ...
 
 class ToMember(_message.Message):
     __slots__ = ("invitation", "members", "shares", "survivors", "signatures", "ended", "pending")
@@ -149,7 +147,7 @@ class Topology(_message.Message):
     def __init__(self, n_members: _Optional[int] = ..., degree: _Optional[int] = ..., n_required: _Optional[int] = ..., fewest_survivors: _Optional[int] = ..., n_corrupt: _Optional[int] = ...) -> None: ...
 
 class Encoding(_message.Message):
-    __slots__ = ("length", "clip", "units", "rounding", "norm_clip", "rotation", "largest_weight")
+    __slots__ = ("length", "clip", "units", "rounding", "norm_clip", "rotation", "largest_weight", "weight_units")
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     CLIP_FIELD_NUMBER: _ClassVar[int]
     UNITS_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +155,7 @@ class Encoding(_message.Message):
     NORM_CLIP_FIELD_NUMBER: _ClassVar[int]
     ROTATION_FIELD_NUMBER: _ClassVar[int]
     LARGEST_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_UNITS_FIELD_NUMBER: _ClassVar[int]
     length: int
     clip: float
     units: int
@@ -164,7 +163,8 @@ class Encoding(_message.Message):
     norm_clip: float
     rotation: str
     largest_weight: int
-    def __init__(self, length: _Optional[int] = ..., clip: _Optional[float] = ..., units: _Optional[int] = ..., rounding: _Optional[str] = ..., norm_clip: _Optional[float] = ..., rotation: _Optional[str] = ..., largest_weight: _Optional[int] = ...) -> None: ...
+    weight_units: int
+    def __init__(self, length: _Optional[int] = ..., clip: _Optional[float] = ..., units: _Optional[int] = ..., rounding: _Optional[str] = ..., norm_clip: _Optional[float] = ..., rotation: _Optional[str] = ..., largest_weight: _Optional[int] = ..., weight_units: _Optional[int] = ...) -> None: ...
 
 class Advertisement(_message.Message):
     __slots__ = ("member", "mask_public", "channel_public", "seed_digest", "surplus_anchor", "config_digest", "input_digest", "signature")
@@ -311,13 +311,22 @@ class SumEvent(_message.Message):
     def __init__(self, stage_ended: _Optional[_Union[StageEnded, _Mapping]] = ..., result_json: _Optional[str] = ..., failure: _Optional[str] = ..., retried: _Optional[str] = ...) -> None: ...
 
 class StageEnded(_message.Message):
-    __slots__ = ("stage", "seconds", "n_answers", "missing")
+    __slots__ = ("stage", "seconds", "n_answers", "missing", "refused")
+    class RefusedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     STAGE_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     N_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     stage: str
     seconds: float
     n_answers: int
     missing: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, stage: _Optional[str] = ..., seconds: _Optional[float] = ..., n_answers: _Optional[int] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+    refused: _containers.ScalarMap[str, int]
+    def __init__(self, stage: _Optional[str] = ..., seconds: _Optional[float] = ..., n_answers: _Optional[int] = ..., missing: _Optional[_Iterable[str]] = ..., refused: _Optional[_Mapping[str, int]] = ...) -> None: ...

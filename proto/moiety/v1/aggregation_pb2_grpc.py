@@ -43,10 +43,10 @@ class AggregationStub:
                 request_serializer=moiety_dot_v1_dot_aggregation__pb2.FetchRequest.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                 _registered_method=True)
-        self.Answer = channel.stream_unary(
+        self.Answer = channel.stream_stream(
                 '/moiety.v1.Aggregation/Answer',
                 request_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
-                response_deserializer=moiety_dot_v1_dot_aggregation__pb2.Taken.FromString,
+                response_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
                 _registered_method=True)
         self.Sum = channel.stream_stream(
                 '/moiety.v1.Aggregation/Sum',
@@ -70,7 +70,8 @@ class AggregationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Answer(self, request_iterator, context):
-        """For members: the caller's message of one stage.
+        """For members: the caller's message of one stage. An empty chunk says that it is taken. What follows, in the same call, is
+        what is due to the caller next, as Fetch would bring it; nothing follows where the caller takes no part.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,10 +93,10 @@ def add_AggregationServicer_to_server(servicer, server):
                     request_deserializer=moiety_dot_v1_dot_aggregation__pb2.FetchRequest.FromString,
                     response_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             ),
-            'Answer': grpc.stream_unary_rpc_method_handler(
+            'Answer': grpc.stream_stream_rpc_method_handler(
                     servicer.Answer,
                     request_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
-                    response_serializer=moiety_dot_v1_dot_aggregation__pb2.Taken.SerializeToString,
+                    response_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
             ),
             'Sum': grpc.stream_stream_rpc_method_handler(
                     servicer.Sum,
@@ -155,12 +156,12 @@ class Aggregation:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.stream_unary(
+        return grpc.experimental.stream_stream(
             request_iterator,
             target,
             '/moiety.v1.Aggregation/Answer',
             moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
-            moiety_dot_v1_dot_aggregation__pb2.Taken.FromString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from moiety.v1 import aggregation_pb2 as moiety_dot_v1_dot_aggregation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bmoiety/v1/coordinator.proto\x12\tmoiety.v1\x1a\x1bmoiety/v1/aggregation.proto\":\n\rSubmitRequest\x12\x10\n\x08job_json\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\x1d\n\x0bSubmitReply\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x18\n\x06JobRef\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1c\n\x0bListRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"\xda\x01\n\tJobRecord\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x61nalysis\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07\x63ulprit\x18\x05 \x01(\t\x12\r\n\x05stage\x18\x06 \x01(\t\x12\x14\n\x0csubmitted_by\x18\x07 \x01(\t\x12\x16\n\x0esubmitted_at_s\x18\x08 \x01(\x01\x12\x12\n\nended_at_s\x18\t \x01(\x01\x12\r\n\x05title\x18\n \x01(\t\x12\x1b\n\x13waits_for_owners_of\x18\x0b \x03(\t\"y\n\x07JobPart\x12&\n\x06record\x18\x01 \x01(\x0b\x32\x14.moiety.v1.JobRecordH\x00\x12\x12\n\x08job_json\x18\x02 \x01(\tH\x00\x12\x13\n\tplan_json\x18\x03 \x01(\tH\x00\x12\x15\n\x0bresult_json\x18\x04 \x01(\tH\x00\x42\x06\n\x04part\"e\n\x08JobEvent\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05stage\x18\x03 \x01(\t\x12\x0e\n\x06member\x18\x04 \x01(\t\x12\x0f\n\x07percent\x18\x05 \x01(\r\x12\x0c\n\x04text\x18\x06 \x01(\t2\x92\x02\n\x0b\x43oordinator\x12\x34\n\x06Submit\x12\x10.moiety.v1.Chunk\x1a\x16.moiety.v1.SubmitReply(\x01\x12\x31\n\x05Watch\x12\x11.moiety.v1.JobRef\x1a\x13.moiety.v1.JobEvent0\x01\x12\x36\n\x04List\x12\x16.moiety.v1.ListRequest\x1a\x14.moiety.v1.JobRecord0\x01\x12/\n\x04Show\x12\x11.moiety.v1.JobRef\x1a\x12.moiety.v1.JobPart0\x01\x12\x31\n\x06\x43\x61ncel\x12\x11.moiety.v1.JobRef\x1a\x12.moiety.v1.JobPart0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bmoiety/v1/coordinator.proto\x12\tmoiety.v1\x1a\x1bmoiety/v1/aggregation.proto\":\n\rSubmitRequest\x12\x10\n\x08job_json\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\x1d\n\x0bSubmitReply\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x18\n\x06JobRef\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1c\n\x0bListRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"\xda\x01\n\tJobRecord\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x61nalysis\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07\x63ulprit\x18\x05 \x01(\t\x12\r\n\x05stage\x18\x06 \x01(\t\x12\x14\n\x0csubmitted_by\x18\x07 \x01(\t\x12\x16\n\x0esubmitted_at_s\x18\x08 \x01(\x01\x12\x12\n\nended_at_s\x18\t \x01(\x01\x12\r\n\x05title\x18\n \x01(\t\x12\x1b\n\x13waits_for_owners_of\x18\x0b \x03(\t\"y\n\x07JobPart\x12&\n\x06record\x18\x01 \x01(\x0b\x32\x14.moiety.v1.JobRecordH\x00\x12\x12\n\x08job_json\x18\x02 \x01(\tH\x00\x12\x13\n\tplan_json\x18\x03 \x01(\tH\x00\x12\x15\n\x0bresult_json\x18\x04 \x01(\tH\x00\x42\x06\n\x04part\"\x0f\n\rTablesRequest\"B\n\nTablesPart\x12\r\n\x05party\x18\x01 \x01(\t\x12\x14\n\x0clisting_json\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\"e\n\x08JobEvent\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05stage\x18\x03 \x01(\t\x12\x0e\n\x06member\x18\x04 \x01(\t\x12\x0f\n\x07percent\x18\x05 \x01(\r\x12\x0c\n\x04text\x18\x06 \x01(\t2\xcf\x02\n\x0b\x43oordinator\x12\x34\n\x06Submit\x12\x10.moiety.v1.Chunk\x1a\x16.moiety.v1.SubmitReply(\x01\x12\x31\n\x05Watch\x12\x11.moiety.v1.JobRef\x1a\x13.moiety.v1.JobEvent0\x01\x12\x36\n\x04List\x12\x16.moiety.v1.ListRequest\x1a\x14.moiety.v1.JobRecord0\x01\x12/\n\x04Show\x12\x11.moiety.v1.JobRef\x1a\x12.moiety.v1.JobPart0\x01\x12\x31\n\x06\x43\x61ncel\x12\x11.moiety.v1.JobRef\x1a\x12.moiety.v1.JobPart0\x01\x12;\n\x06Tables\x12\x18.moiety.v1.TablesRequest\x1a\x15.moiety.v1.TablesPart0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,8 +44,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_JOBRECORD']._serialized_end=437
   _globals['_JOBPART']._serialized_start=439
   _globals['_JOBPART']._serialized_end=560
-  _globals['_JOBEVENT']._serialized_start=562
-  _globals['_JOBEVENT']._serialized_end=663
-  _globals['_COORDINATOR']._serialized_start=666
-  _globals['_COORDINATOR']._serialized_end=940
+  _globals['_TABLESREQUEST']._serialized_start=562
+  _globals['_TABLESREQUEST']._serialized_end=577
+  _globals['_TABLESPART']._serialized_start=579
+  _globals['_TABLESPART']._serialized_end=645
+  _globals['_JOBEVENT']._serialized_start=647
+  _globals['_JOBEVENT']._serialized_end=748
+  _globals['_COORDINATOR']._serialized_start=751
+  _globals['_COORDINATOR']._serialized_end=1086
 # @@protoc_insertion_point(module_scope)

@@ -71,6 +71,20 @@ class JobPart(_message.Message):
     result_json: str
     def __init__(self, record: _Optional[_Union[JobRecord, _Mapping]] = ..., job_json: _Optional[str] = ..., plan_json: _Optional[str] = ..., result_json: _Optional[str] = ...) -> None: ...
 
+class TablesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TablesPart(_message.Message):
+    __slots__ = ("party", "listing_json", "problem")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    LISTING_JSON_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    listing_json: str
+    problem: str
+    def __init__(self, party: _Optional[str] = ..., listing_json: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
 class JobEvent(_message.Message):
     __slots__ = ("at_s", "state", "stage", "member", "percent", "text")
     AT_S_FIELD_NUMBER: _ClassVar[int]

@@ -61,6 +61,11 @@ class CoordinatorStub:
                 request_serializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
                 _registered_method=True)
+        self.Tables = channel.unary_stream(
+                '/moiety.v1.Coordinator/Tables',
+                request_serializer=moiety_dot_v1_dot_coordinator__pb2.TablesRequest.SerializeToString,
+                response_deserializer=moiety_dot_v1_dot_coordinator__pb2.TablesPart.FromString,
+                _registered_method=True)
 
 
 class CoordinatorServicer:
@@ -102,6 +107,13 @@ class CoordinatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tables(self, request, context):
+        """What each party of the roster says of the tables that the caller may use, party by party.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CoordinatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -129,6 +141,11 @@ def add_CoordinatorServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=moiety_dot_v1_dot_coordinator__pb2.JobRef.FromString,
                     response_serializer=moiety_dot_v1_dot_coordinator__pb2.JobPart.SerializeToString,
+            ),
+            'Tables': grpc.unary_stream_rpc_method_handler(
+                    servicer.Tables,
+                    request_deserializer=moiety_dot_v1_dot_coordinator__pb2.TablesRequest.FromString,
+                    response_serializer=moiety_dot_v1_dot_coordinator__pb2.TablesPart.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -267,6 +284,33 @@ class Coordinator:
             '/moiety.v1.Coordinator/Cancel',
             moiety_dot_v1_dot_coordinator__pb2.JobRef.SerializeToString,
             moiety_dot_v1_dot_coordinator__pb2.JobPart.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tables(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/moiety.v1.Coordinator/Tables',
+            moiety_dot_v1_dot_coordinator__pb2.TablesRequest.SerializeToString,
+            moiety_dot_v1_dot_coordinator__pb2.TablesPart.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,6 +19,12 @@ class Proposal(_message.Message):
     analyst: str
     def __init__(self, job_id: _Optional[str] = ..., job_json: _Optional[str] = ..., roster: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., analyst: _Optional[str] = ...) -> None: ...
 
+class DescribeRequest(_message.Message):
+    __slots__ = ("analyst",)
+    ANALYST_FIELD_NUMBER: _ClassVar[int]
+    analyst: str
+    def __init__(self, analyst: _Optional[str] = ...) -> None: ...
+
 class Member(_message.Message):
     __slots__ = ("number", "name")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -126,3 +132,31 @@ class CancelRequest(_message.Message):
 class CancelReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ReachRequest(_message.Message):
+    __slots__ = ("timeout_s",)
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    timeout_s: float
+    def __init__(self, timeout_s: _Optional[float] = ...) -> None: ...
+
+class ReachReply(_message.Message):
+    __slots__ = ("version", "members")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    members: _containers.RepeatedCompositeFieldContainer[Reached]
+    def __init__(self, version: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Reached, _Mapping]]] = ...) -> None: ...
+
+class Reached(_message.Message):
+    __slots__ = ("role", "name", "outcome", "found", "fix")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    name: str
+    outcome: str
+    found: str
+    fix: str
+    def __init__(self, role: _Optional[str] = ..., name: _Optional[str] = ..., outcome: _Optional[str] = ..., found: _Optional[str] = ..., fix: _Optional[str] = ...) -> None: ...

@@ -56,6 +56,16 @@ class PartyStub:
                 request_serializer=moiety_dot_v1_dot_party__pb2.CancelRequest.SerializeToString,
                 response_deserializer=moiety_dot_v1_dot_party__pb2.CancelReply.FromString,
                 _registered_method=True)
+        self.Describe = channel.unary_stream(
+                '/moiety.v1.Party/Describe',
+                request_serializer=moiety_dot_v1_dot_party__pb2.DescribeRequest.SerializeToString,
+                response_deserializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
+                _registered_method=True)
+        self.Reach = channel.unary_unary(
+                '/moiety.v1.Party/Reach',
+                request_serializer=moiety_dot_v1_dot_party__pb2.ReachRequest.SerializeToString,
+                response_deserializer=moiety_dot_v1_dot_party__pb2.ReachReply.FromString,
+                _registered_method=True)
 
 
 class PartyServicer:
@@ -95,6 +105,21 @@ class PartyServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Describe(self, request, context):
+        """Says what is public of the tables that an analyst may use. The chunks are those of one text, the canonical JSON of
+        analyses.job.listing.Listing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reach(self, request, context):
+        """Dials every member that the party's configuration names, and answers what came of it. One call at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PartyServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -117,6 +142,16 @@ def add_PartyServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=moiety_dot_v1_dot_party__pb2.CancelRequest.FromString,
                     response_serializer=moiety_dot_v1_dot_party__pb2.CancelReply.SerializeToString,
+            ),
+            'Describe': grpc.unary_stream_rpc_method_handler(
+                    servicer.Describe,
+                    request_deserializer=moiety_dot_v1_dot_party__pb2.DescribeRequest.FromString,
+                    response_serializer=moiety_dot_v1_dot_aggregation__pb2.Chunk.SerializeToString,
+            ),
+            'Reach': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reach,
+                    request_deserializer=moiety_dot_v1_dot_party__pb2.ReachRequest.FromString,
+                    response_serializer=moiety_dot_v1_dot_party__pb2.ReachReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -228,6 +263,60 @@ class Party:
             '/moiety.v1.Party/Cancel',
             moiety_dot_v1_dot_party__pb2.CancelRequest.SerializeToString,
             moiety_dot_v1_dot_party__pb2.CancelReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Describe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/moiety.v1.Party/Describe',
+            moiety_dot_v1_dot_party__pb2.DescribeRequest.SerializeToString,
+            moiety_dot_v1_dot_aggregation__pb2.Chunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reach(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/moiety.v1.Party/Reach',
+            moiety_dot_v1_dot_party__pb2.ReachRequest.SerializeToString,
+            moiety_dot_v1_dot_party__pb2.ReachReply.FromString,
             options,
             channel_credentials,
             insecure,

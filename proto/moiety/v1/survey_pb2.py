@@ -24,25 +24,31 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16moiety/v1/survey.proto\x12\tmoiety.v1\"#\n\x12SurveyFetchRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\"9\n\x10SurveyFetchReply\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x15\n\rquestion_json\x18\x02 \x01(\t\"1\n\x0cSurveyAnswer\x12\x13\n\x0bquestion_id\x18\x01 \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\r\n\x0bSurveyTaken\"M\n\x10SurveyAskRequest\x12\x17\n\rquestion_json\x18\x01 \x01(\tH\x00\x12\x15\n\x0bquestion_id\x18\x02 \x01(\x0cH\x00\x42\t\n\x07request\"i\n\x0bSurveyEvent\x12\x10\n\x06opened\x18\x01 \x01(\x0cH\x00\x12\x15\n\x0bn_responses\x18\x02 \x01(\x04H\x00\x12\x15\n\x0bresult_json\x18\x03 \x01(\tH\x00\x12\x11\n\x07\x66\x61ilure\x18\x04 \x01(\tH\x00\x42\x07\n\x05\x65vent2\xc6\x01\n\x06Survey\x12\x43\n\x05\x46\x65tch\x12\x1d.moiety.v1.SurveyFetchRequest\x1a\x1b.moiety.v1.SurveyFetchReply\x12\x39\n\x06\x41nswer\x12\x17.moiety.v1.SurveyAnswer\x1a\x16.moiety.v1.SurveyTaken\x12<\n\x03\x41sk\x12\x1b.moiety.v1.SurveyAskRequest\x1a\x16.moiety.v1.SurveyEvent0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16moiety/v1/survey.proto\x12\tmoiety.v1\"#\n\x12SurveyFetchRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\"9\n\x10SurveyFetchReply\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x15\n\rquestion_json\x18\x02 \x01(\t\"B\n\x0cSurveyAnswer\x12\x13\n\x0bquestion_id\x18\x01 \x01(\x0c\x12\x0f\n\x07refused\x18\x03 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\r\n\x0bSurveyTaken\"M\n\x10SurveyAskRequest\x12\x17\n\rquestion_json\x18\x01 \x01(\tH\x00\x12\x15\n\x0bquestion_id\x18\x02 \x01(\x0cH\x00\x42\t\n\x07request\"j\n\x08Refusals\x12/\n\x06\x63ounts\x18\x01 \x03(\x0b\x32\x1f.moiety.v1.Refusals.CountsEntry\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"\x91\x01\n\x0bSurveyEvent\x12\x10\n\x06opened\x18\x01 \x01(\x0cH\x00\x12\x15\n\x0bn_responses\x18\x02 \x01(\x04H\x00\x12\x15\n\x0bresult_json\x18\x03 \x01(\tH\x00\x12\x11\n\x07\x66\x61ilure\x18\x04 \x01(\tH\x00\x12&\n\x07refused\x18\x05 \x01(\x0b\x32\x13.moiety.v1.RefusalsH\x00\x42\x07\n\x05\x65vent2\xc6\x01\n\x06Survey\x12\x43\n\x05\x46\x65tch\x12\x1d.moiety.v1.SurveyFetchRequest\x1a\x1b.moiety.v1.SurveyFetchReply\x12\x39\n\x06\x41nswer\x12\x17.moiety.v1.SurveyAnswer\x1a\x16.moiety.v1.SurveyTaken\x12<\n\x03\x41sk\x12\x1b.moiety.v1.SurveyAskRequest\x1a\x16.moiety.v1.SurveyEvent0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'moiety.v1.survey_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_REFUSALS_COUNTSENTRY']._loaded_options = None
+  _globals['_REFUSALS_COUNTSENTRY']._serialized_options = b'8\001'
   _globals['_SURVEYFETCHREQUEST']._serialized_start=37
   _globals['_SURVEYFETCHREQUEST']._serialized_end=72
   _globals['_SURVEYFETCHREPLY']._serialized_start=74
   _globals['_SURVEYFETCHREPLY']._serialized_end=131
   _globals['_SURVEYANSWER']._serialized_start=133
-  _globals['_SURVEYANSWER']._serialized_end=182
-  _globals['_SURVEYTAKEN']._serialized_start=184
-  _globals['_SURVEYTAKEN']._serialized_end=197
-  _globals['_SURVEYASKREQUEST']._serialized_start=199
-  _globals['_SURVEYASKREQUEST']._serialized_end=276
-  _globals['_SURVEYEVENT']._serialized_start=278
-  _globals['_SURVEYEVENT']._serialized_end=383
-  _globals['_SURVEY']._serialized_start=386
-  _globals['_SURVEY']._serialized_end=584
+  _globals['_SURVEYANSWER']._serialized_end=199
+  _globals['_SURVEYTAKEN']._serialized_start=201
+  _globals['_SURVEYTAKEN']._serialized_end=214
+  _globals['_SURVEYASKREQUEST']._serialized_start=216
+  _globals['_SURVEYASKREQUEST']._serialized_end=293
+  _globals['_REFUSALS']._serialized_start=295
+  _globals['_REFUSALS']._serialized_end=401
+  _globals['_REFUSALS_COUNTSENTRY']._serialized_start=356
+  _globals['_REFUSALS_COUNTSENTRY']._serialized_end=401
+  _globals['_SURVEYEVENT']._serialized_start=404
+  _globals['_SURVEYEVENT']._serialized_end=549
+  _globals['_SURVEY']._serialized_start=552
+  _globals['_SURVEY']._serialized_end=750
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from registry_jobs import OWNERS, VARIANTS
 
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
+from analyses.names import NAMES
 from analyses.registry import ANALYSES, OFFERED, lines_of
 from analyses.run_locally import run_locally
 from cli.survival import survival_of
@@ -19,7 +20,10 @@ from dp.cost.report import describe
 from entropy import InsecureTestEntropy
 
 REPOSITORY = Path(__file__).parents[3]
-ROOMS = ("analyses", "bench", "cli", "coordinator", "demo", "device", "dp", "mpc", "party", "service", "transport")
+ROOMS = (
+    "analyses", "analyst", "bench", "cli", "coordinator", "demo", "device", "dp", "mpc", "party", "service",
+    "transport",
+)  # fmt: skip
 
 REMEMBERS = {"party/ledger/spending.py", "cli/main.py"}
 """What an earlier version of the ledger has charged stays true under the name that it had, and one command is called
@@ -36,6 +40,10 @@ def data(tmp_path_factory):
 def test_no_two_analyses_have_a_name_in_common():
     assert len(ANALYSES) == sum(len(analysis.names) for analysis in OFFERED)
     assert all(ANALYSES[name] is analysis for analysis in OFFERED for name in analysis.names)
+
+
+def test_the_names_that_configurations_may_state_are_those_of_the_registry():
+    assert tuple(sorted(ANALYSES)) == NAMES
 
 
 @pytest.mark.parametrize("analysis", OFFERED, ids=lambda analysis: analysis.names[0])

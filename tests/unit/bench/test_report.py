@@ -37,15 +37,15 @@ def test_the_page_says_what_is_met_what_is_not_and_what_is_missing():
 
 
 def test_results_of_different_machines_are_told_apart():
-    other = {**MACHINE, "cpu": "another processor"}
+    other = {**MACHINE, "cpu": "another processor", "instructions": "AVX2"}
     noise = {**LEDGER, "command": "python -m bench.privacy.noise", "machine": other, "failure": "stopped"}
     del noise["report"]
     one = as_markdown({"ledger": {**LEDGER, "machine": MACHINE}}, other)
-    assert "a processor, 2 cores" in one
+    assert "a processor, vector instructions not noted, 2 cores" in one
     assert "another processor" not in one
     both = as_markdown({"ledger": {**LEDGER, "machine": MACHINE}, "noise": noise}, MACHINE)
-    assert "* ledger: a processor, 2 cores" in both
-    assert "* noise: another processor, 2 cores" in both
+    assert "* ledger: a processor, vector instructions not noted, 2 cores" in both
+    assert "* noise: another processor, AVX2, 2 cores" in both
 
 
 def batch(n_parties, elements, resharing_ms, double_sharings_ms, chosen):

@@ -20,9 +20,9 @@ import dp.draw.skellam
 from analyses.clustering.local_clustering import Method as LocalMethod
 from analyses.clustering.plan import ESTIMATORS, ClusteringParams
 from analyses.distribution.plan import DistributionParams
-from analyses.logistic_regression.plan import LogisticRegressionParams
+from analyses.logistic_regression.parameters import LogisticRegressionParams
 from analyses.matrix_factorization.devices.question import NAME as FACTORS
-from analyses.matrix_factorization.job_plan import FactorJobParams
+from analyses.matrix_factorization.jobs.factor_params import FactorJobParams
 from analyses.pattern_count.protocol import PatternCountParams
 from analyses.power_moments.plan import MomentsParams
 from analyses.registry import ANALYSES
@@ -69,13 +69,15 @@ def ways_of(name, analysis):
     if issubclass(model, RowParams) and "method" not in model.model_fields:
         return ["mpc"]
     if issubclass(model, LogisticRegressionParams):
-        given = {"label": "a.b", "iterations": 1, "sampling_rate": 1, "weight_norm": 1, "max_rows": 10}
+        given = {"label": "a.b", "method": "gradient", "weight_norm": 1, "max_rows": 10}
         ways = [(release, order) for release in choices(model, "release") for order in choices(model, "order")]
-        return [f"{release}, order {order}" for release, order in ways if accepts(model, given, release, order)]
+        steps = [f"{release}, order {order}" for release, order in ways if accepts(model, given, release, order)]
+        return ["moments", *steps]
     if issubclass(model, ClusteringParams):
         return [f"local {method}" for method in get_args(LocalMethod)] + [f"counting {name}" for name in ESTIMATORS]
     if issubclass(model, FactorJobParams):
-        return choices(model, "setting")
+        noises = get_args(get_args(model.model_fields["noise"].annotation)[0])
+        return [*choices(model, "setting"), *(f"sgd, {one}, {n}" for one in choices(model, "setting") for n in noises)]
     if issubclass(model, PatternCountParams | MomentsParams | DistributionParams):
         return choices(model, "method")
     if issubclass(model, TableSumParams):

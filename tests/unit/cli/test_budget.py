@@ -5,10 +5,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analyses.matrix_factorization.job_plan import UNITS as RATING_UNITS
+from analyses.matrix_factorization.jobs.factor_params import UNITS as RATING_UNITS
 from analyses.sums.plan import UNITS as SUM_UNITS
 from cli.main import app
 from dp.cost.views import BUDGET_UNITS, EVENT_UNIT, ROW_UNIT, UNIT_AGAINST_COORDINATOR
+from party.ledger import ledger
+from party.ledger.ledger import open_ledger
+
+FIRST_BUDGET = """
+[tables.first_budget]
+unit = "record of the joint table"
+period = "2026"
+epsilon = 4.0
+delta = 1e-6
+"""
 
 
 def moiety(config: Path, *arguments: str):
@@ -108,7 +118,7 @@ def test_a_budget_that_is_none_is_refused_and_nothing_is_written(party_config, c
 
 def test_a_change_needs_a_reason(party_config):
     refused = set_budget(party_config, reason=" ")
-    assert (refused.exit_code, refused.stderr) == (1, "error: a change of the budget needs a reason\n")
+    assert (refused.exit_code, refused.stderr) == (1, "error: a change of the budget needs a reason [charge-refused]\n")
 
 
 def test_a_party_without_a_ledger_is_told_so(party_config):
@@ -151,3 +161,15 @@ def test_a_head_of_another_ledger_is_found(party_config):
     set_budget(party_config)
     found = moiety(party_config, "verify", "--noted", "1:" + "0" * 64)
     assert (found.exit_code, "the head that was noted" in found.stderr) == (1, True)
+
+
+def test_init_opens_the_ledger_once_and_only_where_there_is_none(party_config, monkeypatch):
+    opened = []
+    monkeypatch.setattr(ledger, "open_ledger", lambda *a, **k: opened.append(1) or open_ledger(*a, **k))
+    party_config.write_text(party_config.read_text() + FIRST_BUDGET)
+    begun = moiety(party_config, "init", "--format", "json")
+    assert begun.exit_code == 0, begun.stderr
+    assert [one["dataset"] for one in json.loads(begun.stdout)] == ["visits"]
+    assert len(opened) == 1
+    again = moiety(party_config, "init")
+    assert (again.exit_code, "has begun already" in again.stderr) == (1, True)

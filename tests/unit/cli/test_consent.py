@@ -7,6 +7,8 @@ import pytest
 from deadlines import GENEROUS_S
 from typer.testing import CliRunner
 
+from analyses.job.forecast import Forecast, Quantity
+from analyses.job.job import Matching
 from analyses.job.schema import LocalReport
 from cli.main import app
 from dp.mechanism.gram import NoisyGram
@@ -33,6 +35,8 @@ QUESTION = {
         "held_after": 2.25,
         "part_after": 0.3,
     },
+    "anyway": False,
+    "forecast": Forecast((Quantity("variance along a component", "squared scaled units", 0.25),)).as_dict(),
     "why_asked": ["epsilon 1 of the job is above 0.5"],
     "asked_at_s": 1e9,
     "deadline_s": 60.0,
@@ -69,6 +73,7 @@ def test_the_owner_sees_who_asks_what_both_epsilons_and_what_would_be_left(party
         "1 against the worst coalition",
         "1.5 spent or held, 2.25 with this job; 70 % left",
         "epsilon 1 of the job is above 0.5",
+        "forecast   variance along a component: standard error 0.25, 95 % within 0.49",
     ):
         assert words in shown
     assert json.loads(moiety(party_config, "jobs", "--format", "json").stdout) == [QUESTION]
@@ -82,6 +87,17 @@ def test_the_owner_sees_that_nothing_protects_from_a_coalition(party_config, wai
     assert "withstands 0 colluding" in shown
     assert "0.55 against the coordinator alone" in shown
     assert "NONE against a coalition" in shown
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [{**QUESTION, "matching": {"kind": "revealed", "reveals": Matching(kind="revealed").reveals}}],
+    indirect=True,
+)
+def test_the_owner_sees_that_owners_learn_which_rows_all_have(party_config, waiting):
+    shown = "".join(moiety(party_config, "jobs").output.split())  # lines are broken within words
+    said = "matching revealed: each owner learns which of its rows all owners have; epsilon does not cover that"
+    assert said.replace(" ", "") in shown
 
 
 def test_an_approval_shows_the_job_and_lets_it_run(party_config, waiting):
@@ -131,7 +147,10 @@ def test_no_epsilon_that_the_owner_sees_is_rounded_down_nor_what_is_left_up(part
 @pytest.mark.parametrize("command", [("approve", "job-9", "--yes"), ("refuse", "job-9", "--reason", "no")])
 def test_a_job_that_does_not_wait_is_not_found(party_config, command):
     shown = moiety(party_config, *command)
-    assert (shown.exit_code, shown.stderr) == (4, "error: there is no job job-9 that waits for approval\n")
+    assert (shown.exit_code, shown.stderr) == (
+        4,
+        "error: there is no job job-9 that waits for approval [approval-unknown]\n",
+    )
     assert moiety(party_config, "jobs").stderr == "no job waits\n"
 
 

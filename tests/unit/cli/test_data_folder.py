@@ -62,7 +62,10 @@ def test_a_data_folder_that_cannot_be_made_is_named_with_the_cause(folder: Path,
     config = folder / ("device.toml" if command == "device run" else "party.toml")
     extra = SET_BUDGET if command == "budget set" else []
     code, stderr = moiety(*command.split(), "--config", str(config), *extra)
-    assert (code, stderr) == (2, f"error: data_dir: {DATA_DIR} cannot be made: No such file or directory\n")
+    assert (code, stderr) == (
+        2,
+        f"error: data_dir: {DATA_DIR} cannot be made: No such file or directory [configuration-invalid]\n",
+    )
 
 
 def test_a_job_store_that_cannot_be_made_is_one_line_too(folder: Path) -> None:
@@ -76,6 +79,9 @@ def test_a_job_store_that_cannot_be_made_is_one_line_too(folder: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named_and_other_errors_of_the_system_pass(capsys) -> None:
     with pytest.raises(typer.Exit) as caught, exit_codes():
         Path("/proc/nope").read_text()
-    assert (caught.value.exit_code, capsys.readouterr().err) == (2, "error: /proc/nope: No such file or directory\n")
+    assert (caught.value.exit_code, capsys.readouterr().err) == (
+        2,
+        "error: /proc/nope: No such file or directory [file-unusable]\n",
+    )
     with pytest.raises(BrokenPipeError), exit_codes():
         raise BrokenPipeError

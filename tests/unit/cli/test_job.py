@@ -115,6 +115,20 @@ def test_a_wrong_field_of_the_client_configuration(client: Path) -> None:
     assert_refused(moiety("list", "--client", client), 2, "coordinator.address: missing", "coordinator.adress")
 
 
+def test_a_plot_that_cannot_be_written_is_refused_before_anything_is_asked(
+    client: Path, job_file: Path, tmp_path: Path
+) -> None:
+    words = "plot.jpg: a picture is a .png or an .svg file, so its name has to end in one of these"
+    plot = tmp_path / "plot.jpg"
+    assert_refused(moiety("submit", job_file, "--client", client, "--plot", plot), 2, words)
+    assert_refused(moiety("show", "0" * 32, "--client", client, "--plot", plot), 2, words)
+    assert_refused(moiety("watch", "0" * 32, "--client", client, "--plot", plot), 2, words)
+    nowhere = tmp_path / "nowhere" / "plot.svg"
+    assert_refused(moiety("submit", job_file, "--client", client, "--plot", nowhere), 2, "there is no folder")
+    without = moiety("submit", job_file, "--client", client, "--plot", tmp_path / "a.svg", "--no-watch")
+    assert_refused(without, 2, "--plot draws the result, so it needs --watch")
+
+
 def test_the_help_of_job_lists_the_exit_codes() -> None:
     shown = " ".join(moiety("--help").output.split())
     for words in ("0 done", "1 the job failed or was cancelled", "2 wrong usage", "3 cannot", "4 no such", "130"):

@@ -24,6 +24,7 @@ def test_every_subcommand_of_the_table_can_be_loaded_and_explains_itself(name: s
     assert load_subcommand(name).name == name
     shown = CliRunner().invoke(app, [name, "--help"])
     assert shown.exit_code == 0, shown.output
+    assert "completion" not in shown.output  # there is one for the whole command
 
 
 def test_an_unknown_subcommand_is_a_usage_error() -> None:
@@ -46,7 +47,9 @@ def test_help_imports_nothing_heavy() -> None:
     assert run_python(code).splitlines()[-1] == "LOADED []"
 
 
-@pytest.mark.parametrize("module", ["cli.job, cli.client", "cli.federation.requests", "cli.doctor", "cli.entry"])
+@pytest.mark.parametrize(
+    "module", ["cli.job, analyst.connection", "cli.federation.requests", "cli.doctor", "cli.entry"]
+)
 def test_light_commands_import_no_numerics(module: str) -> None:
     code = f"import sys, {module}\nprint('LOADED', sorted({{'numpy', 'numba', 'scipy', 'polars'}} & set(sys.modules)))"
     assert run_python(code).splitlines()[-1] == "LOADED []"
@@ -68,7 +71,10 @@ def test_threads_are_pinned_before_numpy_is_imported(tmp_path, module: str, pref
 def test_a_missing_configuration_of_a_service_is_one_line_and_exit_code_2(tmp_path) -> None:
     for service in ("party", "coordinator"):
         shown = CliRunner().invoke(app, [service, "serve", "--config", str(tmp_path / "absent.toml")])
-        assert (shown.exit_code, shown.stderr) == (2, f"error: {tmp_path}/absent.toml: there is no such file\n")
+        assert (shown.exit_code, shown.stderr) == (
+            2,
+            f"error: {tmp_path}/absent.toml: there is no such file [configuration-invalid]\n",
+        )
 
 
 SERVES = {"party serve", "coordinator serve", "device run"}
@@ -111,7 +117,7 @@ def test_a_configuration_that_is_not_there_is_wrong_usage(path: str, tmp_path) -
 
 
 def test_the_examples_of_configurations_can_be_read() -> None:
-    from cli.client import ClientConfig
+    from analyst.connection import ClientConfig
     from coordinator.config import CoordinatorConfig
     from device.config import DeviceConfig
 
@@ -119,3 +125,16 @@ def test_the_examples_of_configurations_can_be_read() -> None:
     assert set(CoordinatorConfig.load(examples / "coordinator.toml").roster) == {"carrier", "host", "monitor"}
     assert ClientConfig.load(examples / "client.toml").coordinator.name == "coordinator"
     assert DeviceConfig.load(examples / "device.toml").roster == examples / "roster.toml"
+
+
+@pytest.mark.parametrize("path", ["", "job submit", "budget"])
+def test_help_is_whole_in_a_terminal_of_40_columns(path: str) -> None:
+    environment = {**child_environ(), "COLUMNS": "40"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "cli.entry", *path.split(), "--help"], capture_output=True, text=True, env=environment
+    ).stdout
+    assert max(map(len, shown.splitlines())) <= 40
+    assert "…" not in shown
+    assert "..." not in shown.replace("[ARGS]...", "")
+    names = SUBCOMMANDS if not path else {"job submit": ["--client", "--watch / --no-watch"], "budget": ["adopt"]}[path]
+    assert all(name in shown for name in names)

@@ -43,7 +43,8 @@ WAYS = {
     ("moments", "laplace"): False,
     ("pattern-count", "randomized-response"): False,
     ("clustering", "independent"): False,
-    ("logistic-regression", ""): False,
+    ("logistic-regression", ""): True,
+    ("logistic-regression", "gradient"): False,
     ("matrix-factorization", "horizontal"): True,
     ("matrix-factorization", "vertical"): True,
 }

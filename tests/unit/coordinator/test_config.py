@@ -134,3 +134,12 @@ def test_a_member_of_another_role_and_a_name_of_two_roles_are_refused(
 ) -> None:
     file.write_text(TEXT + MEMBERS.replace(before, after))
     assert words in refusal(file)
+
+
+def test_a_coordinator_for_surveys_alone_needs_neither_parties_nor_members_of_sums(file):
+    head, _, rest = TEXT.partition("[[parties]]")
+    analysts = rest[rest.index("[analysts]") :]
+    file.write_text(head + analysts)
+    assert "a coordinator that only asks devices in surveys names its survey_store" in refusal(file)
+    file.write_text('survey_store = "surveys.sqlite"\n' + head + analysts)
+    assert CoordinatorConfig.load(file).roster == {}

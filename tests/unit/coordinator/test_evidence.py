@@ -50,7 +50,7 @@ def test_silence_counts_before_accusations(evidence: Evidence) -> None:
     evidence.fell_silent("west", 5.0)
     verdict = evidence.verdict()
     assert verdict is not None
-    assert verdict.reason == "party west stalled in stage table: no sign of life for 5 s"
+    assert verdict.reason == "party west stalled in stage table: no sign of life for 5 s [party-stalled]"
 
 
 def test_accusations_are_followed_to_the_one_that_accuses_nobody(evidence: Evidence) -> None:
@@ -95,7 +95,7 @@ def test_who_is_kept_waiting_by_a_slow_party_is_not_blamed_by_those_who_wait_for
     verdict = evidence.verdict()
     assert verdict is not None
     assert verdict.culprit == "west"
-    assert verdict.reason == "party south waits for west in stage multiply, and others wait for south"
+    assert verdict.reason == "party south waits for west in stage multiply, and others wait for south [party-slow]"
 
 
 def test_who_waits_no_longer_is_blamed(evidence: Evidence) -> None:

@@ -1,9 +1,13 @@
 import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from analyses.job.job import Job
-from coordinator.journal import Journal
+from coordinator.journal import GATHER_S, Journal
 from coordinator.state import State
-from coordinator.store import JobStore
+from coordinator.store import JobStore, Note, StoreWriteError
 
 
 async def collect(journal: Journal, job_id: str) -> list[tuple[str, str]]:
@@ -27,6 +31,60 @@ async def test_a_watcher_sees_everything_from_the_beginning_to_the_end(store: Jo
         ("RUNNING", "multiply"),
         ("FAILED", "multiply"),
     ]
+
+
+class CountedStore:
+    """Counts how often notes are written; all else is the store's."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self.n_written: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def record_progress(self, notes: Sequence[Note]) -> None:
+        self.n_written.append(len(notes))
+        self._store.record_progress(notes)
+
+
+async def test_notes_are_written_together_before_the_next_step_or_soon(store: JobStore, job: Job) -> None:
+    counted = CountedStore(store)
+    journal = Journal(counted, clock=iter(range(100)).__next__)
+    job_id, _ = store.submit("ada", "key", job)
+    journal.step(job_id, State.PROPOSED)
+    for percent in range(5):
+        journal.record_progress(job_id, stage="multiply", member="west", percent=percent)
+    assert counted.n_written == []
+    journal.step(job_id, State.RUNNING)
+    assert counted.n_written == [5]
+    told = store.events(job_id)[2:]
+    assert [(e.state, e.at_s) for e in told[:-1]] == [(State.PROPOSED, at_s) for at_s in range(5)]
+    assert told[-1].state is State.RUNNING
+    journal.record_progress(job_id, stage="add", member="west")
+    await asyncio.sleep(2 * GATHER_S)
+    assert counted.n_written == [5, 1]
+    assert store.events(job_id)[-1].stage == "add"
+
+
+async def test_notes_that_cannot_be_written_are_lost_and_nothing_else(store: JobStore, job: Job) -> None:
+    journal = Journal(store)
+    job_id, _ = store.submit("ada", "key", job)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "record_progress", fail_to_write)
+        journal.record_progress(job_id, stage="multiply", member="west")
+        journal.step(job_id, State.PROPOSED)
+    journal.record_progress(job_id, stage="add", member="west")
+    journal.write_notes()
+    assert [(e.state, e.stage) for e in store.events(job_id)] == [
+        (State.SUBMITTED, ""),
+        (State.PROPOSED, ""),
+        (State.PROPOSED, "add"),
+    ]
+
+
+def fail_to_write(notes: Sequence[Note]) -> None:
+    raise StoreWriteError("the disk is full")
 
 
 async def test_a_job_that_has_ended_is_told_at_once(store: JobStore, job: Job) -> None:

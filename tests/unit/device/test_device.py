@@ -20,9 +20,11 @@ from mpc.secagg.errors import PolicyRefusalError
 from mpc.transcript import RoundId
 from party.ledger.books import ChargeError
 from party.ledger.budget import Budget
+from service.errors import NotAllowedError
 from service.identity import Identity, Role
 from service.settings import SettingsError
 from transport.aggregation import RoundStep
+from transport.refusal import Declined, WhyRefused
 from transport.sum_codec import Invitation
 
 
@@ -133,6 +135,9 @@ class InProcess:
             self.has_seen.notify_all()
         return message
 
+    async def answer(self, message):
+        await self.rounds.receive(MEMBERS[0], message)
+
     async def wait_for(self, session):
         async with asyncio.timeout(20), self.has_seen:
             await self.has_seen.wait_for(lambda: session in self.seen)
@@ -158,11 +163,35 @@ async def test_a_member_that_refuses_two_open_rounds_hears_of_each_once_and_then
     rounds = HostedRounds(MEMBERS)
     client = InProcess(rounds)
     with device_in(tmp_path, client=client) as device:  # answers no exact sums
-        async with running(rounds.run(hosted("a")), rounds.run(hosted("b")), device.run()):
+        first, second = hosted("a"), hosted("b")
+        async with running(rounds.run(first), rounds.run(second), device.run()):
             await client.wait_for("b")
             async with running(rounds.run(hosted("c"))):
                 await client.wait_for("c")
     assert client.seen == ["a", "b", "c"]
+    assert first.refusals == second.refusals == (("policy", 1),)
+
+
+async def test_a_member_declines_for_itself_alone_and_one_that_has_entered_declines_no_more(tmp_path):
+    rounds, asked = HostedRounds(MEMBERS), hosted("a")
+    async with running(rounds.run(asked)):
+        await asyncio.sleep(0)
+        with pytest.raises(NotAllowedError, match="is not member 2"):
+            await rounds.receive(MEMBERS[0], Declined(asked.config.round_id, 2, WhyRefused.BUDGET))
+        assert asked.refusals == ()
+        for why in (WhyRefused.BUDGET, WhyRefused.POLICY):  # the first word counts
+            await rounds.receive(MEMBERS[0], Declined(asked.config.round_id, 1, why))
+        assert asked.refusals == (("budget", 1),)
+
+
+async def test_an_owner_may_keep_the_reason_to_oneself(tmp_path):
+    rounds, asked = HostedRounds(MEMBERS), hosted("a")
+    client = InProcess(rounds)
+    with device_in(tmp_path, client=client, tells_refusals=False) as device:
+        async with running(rounds.run(asked)):
+            await asyncio.sleep(0)
+            assert not await device.answer(await client.fetch(RoundStep.INVITATION))
+    assert asked.refusals == ()
 
 
 async def test_the_same_question_has_the_same_invitation_and_strangers_to_it_hear_of_all():
@@ -190,6 +219,9 @@ async def test_a_coordinator_that_repeats_itself_makes_no_work(tmp_path, monkeyp
     class Repeating:
         n_calls = 0
 
+        async def answer(self, message):
+            declined.append(message.why)
+
         async def fetch(self, step, last=NO_ROUND):
             self.n_calls += 1
             if self.n_calls > 20:
@@ -198,7 +230,7 @@ async def test_a_coordinator_that_repeats_itself_makes_no_work(tmp_path, monkeyp
             params = question()
             return Invitation(round_of(params, "ab"[self.n_calls % 2]), params.canonical_json().encode())
 
-    answered = []
+    answered, declined = [], []
     answer = Device.answer
 
     async def note(device, invitation):
@@ -211,6 +243,7 @@ async def test_a_coordinator_that_repeats_itself_makes_no_work(tmp_path, monkeyp
         async with running(device.run()), asyncio.timeout(20):
             await offered.wait()
     assert answered == ["b", "a"]
+    assert declined == [WhyRefused.POLICY] * 2
     assert pauses == [PAUSE_S] * 18
 
 

@@ -72,7 +72,7 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
         "combine": [words(size), words(size), weights, words(size), weights - np.uint64(1), primes, inverses],
         "accumulate_scaled": [words(size), words(size), weights, primes, inverses],
         "encode": [words(size), rng.integers(-(1 << 62), 1 << 62, size), everything, primes, inverses],
-        "from_residues": [words(size), words(size), garner, primes, inverses],
+        "from_residues": [words(size), words(size), garner, primes, inverses, 1 << 62, 1 << 62],
         "unpack_balanced": [np.zeros((3, 5, size + 2)), 1, words((5, size)), primes],
         "reduce_balanced": [rng.integers(-(1 << 52), 1 << 52, size).astype(np.float64), float(PRIMES[0]), inverses[0]],
     }[name]

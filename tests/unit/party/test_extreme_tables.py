@@ -25,7 +25,7 @@ BOUNDS = {"x0": (-1.0, 3.0), "x1": (-1.0, 3.0), "code": (0.0, 3.0), "label": (0.
 ROWS = (1, 100)
 ANY = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_coalition=0))
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
-STEPS = {"label": "telco.label", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
+STEPS = {"label": "telco.label", "method": "gradient", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 1, "k_local": 3}
 X, CODE, LABEL, RATED = ("x0", "x1"), ("code",), ("label",), ()
 JOBS = {
@@ -34,7 +34,8 @@ JOBS = {
     "low-rank sketch": (X, {"rank": 1, "gamma": 256, "method": "sketch", "sketch_rows": 8}),
     "least-squares": (LABEL, {"label": "telco.label", "gamma": 256}),
     "least-squares sketch": (LABEL, {"label": "telco.label", "gamma": 256, "method": "sketch", "sketch_rows": 32}),
-    "logistic-regression": (LABEL, STEPS),
+    "logistic-regression": (LABEL, {"label": "telco.label"}),
+    "logistic-regression gradients": (LABEL, STEPS),
     "logistic-regression cubic": (LABEL, {**STEPS, "order": 3}),
     "clustering": (X, FEW),
     "clustering lloyd": (X, {**FEW, "local_method": "lloyd"}),

@@ -19,6 +19,7 @@ from party.events import FailedEvent, FinishedEvent, ProgressEvent
 from party.job_run import LEFT_EARLY
 from party.ledger.entry import LedgerError
 from party.tables.table import UnusableTableError
+from service.codes.coded_text import told
 
 
 @pytest.fixture
@@ -122,6 +123,7 @@ async def test_a_plan_that_fails_in_a_way_nobody_foresaw_refuses_the_job_and_lea
     else:
         monkeypatch.setattr(type(plan), "digest", burst)
     said = "bank cannot plan this job, because its analysis failed unexpectedly; the log of bank has the details"
+    said += " [internal-error]"
     with pytest.raises(RefusalError) as refused:
         await anext(federation.jobs["bank"].reserve("job-1", schemas, b"any"))
     assert str(refused.value) == said
@@ -163,7 +165,7 @@ async def test_the_coordinator_gets_the_same_events_whatever_the_tables_differ_i
         seen.append((await federation.run(make_job()))[0])
         logs.append(capsys.readouterr().out)
     assert seen[0] == seen[1]
-    text = "the tables of telco and bank do not hold the same rows in the same order"
+    text = "the tables of telco and bank do not hold the same rows in the same order [members-differ]"
     assert seen[0]["bank"][-1] == FailedEvent("same rows", text, "telco", is_finding=True)
     assert "their numbers of rows differ" in logs[0]
     assert "their ids or the order differ" in logs[1]
@@ -175,7 +177,7 @@ async def test_an_unforeseen_error_is_told_without_its_text(federation, monkeypa
 
     monkeypatch.setattr(federation.jobs["bank"], "_write_report", burst)
     events, _ = await federation.run(make_job())
-    assert events["bank"][-1].reason == "internal error; the log of bank has the details"
+    assert events["bank"][-1].reason == "internal error; the log of bank has the details [internal-error]"
     assert federation.sessions["bank"].ended == events["bank"][-1].reason
 
 
@@ -190,7 +192,7 @@ async def test_what_an_analysis_raises_about_its_data_is_told_neither_by_text_no
     monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, party=burst))
     await federation.reserve(make_job())
     events = [event async for event in federation.jobs["bank"].run("job-1")]
-    text = "internal error; the log of bank has the details"
+    text = "internal error; the log of bank has the details [internal-error]"
     assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
     assert "row 17 holds 4711" in capsys.readouterr().out
 
@@ -264,10 +266,10 @@ async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_can
     await federation.reserve(make_job())
     async with asyncio.timeout(20):
         events = await collect(federation.jobs["bank"].run("job-1"))
-    text = str(UnusableTableError("table 'people' of party 'bank'", ""))
+    text = told(UnusableTableError("table 'people' of party 'bank'", ""))
     assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
-    assert f"reading it failed: {error.__name__}" in (told := capsys.readouterr().out)
-    assert "4711" not in told
+    assert f"reading it failed: {error.__name__}" in (shown := capsys.readouterr().out)
+    assert "4711" not in shown
 
 
 async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
@@ -422,7 +424,7 @@ async def test_a_ledger_that_fails_at_the_commit_opens_nothing_and_keeps_its_det
     events = await asyncio.gather(*(collect(federation.jobs[name].run("job-1")) for name in PARTIES))
     telco = events[2][-1]
     assert isinstance(telco, FailedEvent)
-    assert telco.reason == "the privacy ledger of telco cannot be used; its log has the details"
+    assert telco.reason == "the privacy ledger of telco cannot be used; its log has the details [ledger-unusable]"
     assert all(isinstance(e[-1], FailedEvent) for e in events)
     assert not [stage for stage, receiver in federation.sent if stage == "opening" or receiver == 0]
 

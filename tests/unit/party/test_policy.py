@@ -43,6 +43,12 @@ BREAKS = [
     ({"min_compute_parties": 3}, {"n_compute_parties": 2}, "2 compute parties are fewer than 3"),
     ({"withstand_coalition": 1}, {"colluding": 0}, "must withstand 1 colluding parties, not 0"),
     ({"receivers": ["ada", "coordinator"]}, {"receivers": ("ada", "rival")}, "'rival' may not get results"),
+    (
+        {"matching": ["secret"]},
+        {"matching": "revealed"},
+        "revealed: each owner learns which of its rows all owners have",
+    ),
+    ({"matching": []}, {"matching": "secret"}, "matching of rows, secret"),
 ]
 
 
@@ -76,6 +82,37 @@ def test_an_exact_result_is_above_any_limit_of_epsilon_where_the_party_only_comp
 def test_an_exact_result_is_refused_asked_about_or_accepted_as_the_owner_says(limits, automatic, answer):
     policy = Policy(automatic=Rules(max_epsilon_per_job=1.0, exact_tables=automatic), limits=Rules(exact_tables=limits))
     assert policy.decide(replace(REQUEST, is_exact=True, epsilon=None, analyst_cover=None)).answer is answer
+
+
+@pytest.mark.parametrize(
+    ("limits", "automatic", "kind", "answer"),
+    [
+        ({}, {}, "secret", Answer.ACCEPT),
+        ({}, {}, "revealed", Answer.ASK),
+        ({}, {"matching": ["revealed"]}, "revealed", Answer.ACCEPT),
+        ({}, {"matching": ["revealed"]}, "secret", Answer.ASK),
+        ({"matching": ["secret"]}, {}, "revealed", Answer.REFUSE),
+        ({"matching": ["revealed"]}, {}, "revealed", Answer.ASK),
+        ({}, {}, None, Answer.ACCEPT),
+    ],
+)
+def test_rows_are_revealed_without_asking_only_where_the_owner_says_so(limits, automatic, kind, answer):
+    policy = Policy.model_validate({"limits": limits, "automatic": {"max_epsilon_per_job": 2.0, **automatic}})
+    assert policy.decide(replace(REQUEST, matching=kind)).answer is answer
+    only_computes = replace(REQUEST, table="", columns=(), matching=kind)
+    assert policy.decide(only_computes).answer is Answer.ACCEPT
+
+
+def test_rows_that_are_revealed_without_asking_must_be_within_the_limits():
+    with pytest.raises(
+        ValidationError, match=r"automatic\.matching: 'revealed' is accepted without asking, but outside"
+    ):
+        Policy.model_validate(
+            {
+                "limits": {"matching": ["secret"]},
+                "automatic": {"max_epsilon_per_job": 2.0, "matching": ["revealed"]},
+            }
+        )
 
 
 def test_what_is_exact_without_asking_must_be_within_the_limits():
@@ -228,3 +265,20 @@ def test_receivers_of_either_set_must_include_the_coordinator():
     assert "policy.automatic.receivers" in (Policy(automatic=some).contradiction(tables, 3, "hub") or "")
     both = Rules(max_epsilon_per_job=1.0, receivers=("ada", "hub"))
     assert Policy(automatic=both, limits=both).contradiction(tables, 3, "hub") is None
+
+
+def test_rules_name_many_columns_at_once() -> None:
+    assert Rules(columns={"visits": ("age", "pixel_{0..2}")}).columns == {
+        "visits": ("age", "pixel_0", "pixel_1", "pixel_2")
+    }
+
+
+def test_a_column_of_the_table_stands_for_all_that_it_is_encoded_as():
+    request = _request_of_encoded_columns()
+    assert Policy(limits=Rules(columns={"visits": ["region"]})).decide(request).answer is not Answer.REFUSE
+    assert Policy(limits=Rules(columns={"visits": ["region=north"]})).decide(request).answer is Answer.REFUSE
+
+
+def _request_of_encoded_columns():
+    columns = ("region=north", "region=south")
+    return Request("ann", "pca", "visits", columns, 3, 1, ("ann",), sources=dict.fromkeys(columns, "region"))

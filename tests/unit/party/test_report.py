@@ -1,14 +1,24 @@
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from analyses.job.schema import LocalReport
-from party.report import StageTraffic, write_report
+from party.report import StageTraffic, describe_report, write_report
 
 LOCAL = LocalReport(
-    1200, clipped_values={"age": 3, "stay": 0}, clipped_rows=7, mapped_values={"code": 2}, surplus_rows=5
+    1200,
+    clipped_values={"age": 3, "stay": 0},
+    clipped_rows=7,
+    mapped_values={"code": 2},
+    surplus_rows=5,
+    gaps={"income": 4},
+    others={"region": 1},
+    filtered=6,
+    left_out=2,
+    merged=3,
 )
 TRAFFIC = {"table": StageTraffic(sent_bytes=9000, received_bytes=4500)}
 PRIVACY = {"coordinator": {"epsilon": 0.7}, "coalition": {"epsilon": 1.0}, "delta": 1e-5}
@@ -30,11 +40,26 @@ def test_a_report_holds_counts_traffic_and_both_epsilons(tmp_path: Path) -> None
         "clipped_values": {"age": 3, "stay": 0},
         "mapped_values": {"code": 2},
         "surplus_rows": 5,
+        "gaps": {"income": 4},
+        "others": {"region": 1},
+        "filtered_rows": 6,
+        "left_out_rows": 2,
+        "merged_rows": 3,
         "traffic": {"table": {"sent_bytes": 9000, "received_bytes": 4500}},
         "privacy": PRIVACY,
         "budget": BUDGET,
         "elapsed_s": 2.5,
     }
+
+
+def test_matched_rows_are_told_where_rows_were_matched_and_their_number_is_known(tmp_path: Path) -> None:
+    path = write(tmp_path, local=replace(LOCAL, n_matched=0))
+    report = json.loads(path.read_text())
+    assert report["matched_rows"] == 0
+    text = "\n".join(describe_report(report | {"privacy": {"views": {}, "mechanism": "m"}, "budget": None}))
+    assert "rows without an id, which took no part: 2" in text
+    assert "rows that became one with an earlier row of the same id: 3" in text
+    assert "rows that all owners have, and that were used: 0" in text
 
 
 def test_only_the_owner_can_read_a_report(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import grpc
 import pytest
 
 from mpc.errors import FieldMismatchError, PeerLostError, PeerSilentError, PeerViolationError
+from service.codes.coded_text import told
 from service.errors import (
     INTERNAL_TEXT,
     PUBLIC_TEXT_CHARACTERS,
@@ -29,26 +30,42 @@ def test_a_service_error_survives_the_way_to_the_client(kind):
     assert str(back).startswith("cannot submit the job at bank: ")
 
 
+def test_the_code_of_an_error_survives_the_way_to_the_client_whatever_is_before_it_and_however_long_it_is():
+    for text in ("no job 7", "x" * 5000):
+        status, answer = status_of(JobNotFoundError(text))
+        assert len(answer) <= 1000
+        back = error_from(status, answer, peer="acme", doing="show the job")
+        assert (back.code, "[" in str(back)) == ("not-found", False)
+    closer = error_from(grpc.StatusCode.FAILED_PRECONDITION, "bank: no [budget-exhausted]", peer="acme", doing="run")
+    assert (closer.code, told(closer)) == ("budget-exhausted", "cannot run at acme: bank: no [budget-exhausted]")
+
+
+def test_a_broken_connection_has_the_code_of_its_cause():
+    found = error_from(grpc.StatusCode.UNAVAILABLE, "Connect failed: Connection refused", peer="bank", doing="run")
+    assert told(found) == "cannot run at bank: nothing listens at its address [nothing-listens]"
+    assert error_from(grpc.StatusCode.UNIMPLEMENTED, "", peer="bank", doing="run").code == "call-not-offered"
+
+
 def test_a_subclass_is_answered_as_its_base():
-    assert status_of(JobNotFoundError("no job 7")) == (grpc.StatusCode.NOT_FOUND, "no job 7")
+    assert status_of(JobNotFoundError("no job 7")) == (grpc.StatusCode.NOT_FOUND, "no job 7 [not-found]")
 
 
 @pytest.mark.parametrize(
-    ("error", "status"),
+    ("error", "status", "code"),
     [
-        (PeerViolationError(1, "deal", "why"), grpc.StatusCode.INVALID_ARGUMENT),
-        (PeerLostError(1, "deal", "why"), grpc.StatusCode.UNAVAILABLE),
-        (PeerSilentError(1, "deal", "why"), grpc.StatusCode.DEADLINE_EXCEEDED),
-        (FieldMismatchError("why"), grpc.StatusCode.FAILED_PRECONDITION),
+        (PeerViolationError(1, "deal", "why"), grpc.StatusCode.INVALID_ARGUMENT, "peer-violation"),
+        (PeerLostError(1, "deal", "why"), grpc.StatusCode.UNAVAILABLE, "peer-lost"),
+        (PeerSilentError(1, "deal", "why"), grpc.StatusCode.DEADLINE_EXCEEDED, "peer-silent"),
+        (FieldMismatchError("why"), grpc.StatusCode.FAILED_PRECONDITION, "protocol-failed"),
     ],
 )
-def test_protocol_errors_have_their_statuses(error, status):
-    assert status_of(error) == (status, "why")
+def test_protocol_errors_have_their_statuses(error, status, code):
+    assert status_of(error) == (status, f"why [{code}]")
 
 
 @pytest.mark.parametrize("error", [ValueError("row 7 holds 3.5"), KeyError("secret"), ZeroDivisionError()])
 def test_an_unforeseen_error_tells_nothing(error):
-    assert status_of(error) == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+    assert status_of(error) == (grpc.StatusCode.INTERNAL, f"{INTERNAL_TEXT} [internal-error]")
 
 
 def test_every_status_of_the_library_becomes_an_error_with_a_cause():

@@ -27,3 +27,27 @@ def test_a_released_compiler_takes_no_memory_and_kernels_and_compiler_still_work
     released, results = done.stdout.split(maxsplit=1)
     assert int(released) > 10 << 20
     assert results.strip() == "[9, 16] 13"
+
+
+STAYING = """
+import gc
+from service.memory import made_to_stay
+
+gc.collect()
+full_collections = gc.get_stats()[2]["collections"]
+with made_to_stay():
+    import party.server
+print(gc.get_stats()[2]["collections"] - full_collections, gc.get_freeze_count(), gc.isenabled())
+try:
+    with made_to_stay():
+        raise ImportError
+except ImportError:
+    print(gc.isenabled())
+"""
+
+
+def test_what_a_service_imports_is_never_looked_through() -> None:
+    done = subprocess.run([sys.executable, "-c", STAYING], check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    n_collections, n_staying, *enabled = done.stdout.split()
+    assert (n_collections, enabled) == ("0", ["True", "True"])
+    assert int(n_staying) > 200_000

@@ -39,9 +39,10 @@ def test_good_files_give_the_identity_of_the_certificate(files):
 def test_a_certificate_with_less_than_thirty_days_left_is_warned_of(files):
     credentials = load(files)
     end = credentials.not_valid_after
-    assert credentials.expiry_warning(NOW) == "the certificate expires in 10 days: renew it"
-    assert credentials.expiry_warning(end - 30 * DAY) == ""
-    assert "in 29 days" in credentials.expiry_warning(end - 30 * DAY + datetime.timedelta(seconds=1))
+    assert credentials.expiry_warnings(NOW) == ["the certificate expires in 10 days: renew it"]
+    assert credentials.expiry_warnings(end - 30 * DAY) == []
+    (warning,) = credentials.expiry_warnings(end - 30 * DAY + datetime.timedelta(seconds=1))
+    assert "in 29 days" in warning
 
 
 @pytest.mark.parametrize("which", ["authority", "certificate", "key"])

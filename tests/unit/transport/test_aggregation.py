@@ -14,15 +14,16 @@ from service.identity import Identity, Role
 from transport import aggregation
 from transport.aggregation import (
     MAX_CALLS,
+    MAX_ENCODED,
     MAX_FETCHES_EACH,
-    MAX_WAITING,
-    PATIENCE_S,
     AggregationService,
     AnswerTurns,
     CallCount,
+    ReadingRoom,
+    RoundStep,
     longest_answer_bytes,
 )
-from transport.sum_codec import encode_from_member
+from transport.sum_codec import Ended, decode_to_member, encode_from_member, parse_to_member
 
 ANN, BEN = (Identity("walkers", Role.DEVICE, name) for name in ("ann", "ben"))
 
@@ -39,21 +40,54 @@ def test_at_most_500_calls_are_in_flight():
         assert count.n_calls == 1
 
 
-def test_who_would_wait_beyond_the_limit_is_answered_at_once_and_room_for_answers_stays():
-    count = CallCount()
-    with ExitStack() as stack:
-        for _ in range(MAX_WAITING):
-            assert stack.enter_context(count.waiting()) == PATIENCE_S
-        assert stack.enter_context(count.waiting()) == 0.0
-        assert count.n_waiting == MAX_WAITING < MAX_CALLS
-    assert count.n_waiting == 0
-
-
 def test_a_call_that_fails_is_counted_out():
     count = CallCount()
-    with pytest.raises(ValueError, match="boom"), count.call(), count.waiting():
+    with pytest.raises(ValueError, match="boom"), count.call(), count.fetch(ANN):
         raise ValueError("boom")
     assert (count.n_calls, count.n_waiting) == (0, 0)
+
+
+def test_thousands_of_callers_wait_and_none_of_them_takes_the_place_of_an_answer():
+    count = CallCount()
+    with ExitStack() as stack:
+        for i in range(5000):
+            stack.enter_context(count.fetch(Identity("walkers", Role.DEVICE, f"walker-{i}")))
+        with count.call():
+            assert (count.n_calls, count.n_waiting) == (1, 5000)
+
+
+async def enter(room, n_bytes, order, may_leave):
+    async with room.room_for(n_bytes):
+        order.append(n_bytes)
+        await may_leave.wait()
+
+
+async def test_answers_are_read_as_far_as_there_is_room_in_the_order_of_coming():
+    room, order, may_leave = ReadingRoom(100), [], asyncio.Event()
+    tasks = [asyncio.create_task(enter(room, n, order, may_leave)) for n in (60, 40, 50, 1, 300)]
+    await ticks()
+    assert order == [60, 40]  # the one that needs 1 does not pass the one that needs 50
+    tasks[2].cancel()
+    may_leave.set()
+    async with asyncio.timeout(20):
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [60, 40, 1, 300]  # one that needs more than there ever is comes alone
+    assert (room._used_bytes, len(room._queue)) == (0, 0)
+
+
+async def test_who_leaves_while_being_admitted_leaves_the_room_as_it_was():
+    room, order, may_leave = ReadingRoom(100), [], asyncio.Event()
+    first, second, third = (asyncio.create_task(enter(room, 100, order, may_leave)) for _ in range(3))
+    await ticks()
+    first.cancel()
+    while not room._queue[0][1].done() and len(room._queue) == 2:  # noqa: ASYNC110 -- until the second is admitted
+        await asyncio.sleep(0)
+    second.cancel()
+    may_leave.set()
+    async with asyncio.timeout(20):
+        await asyncio.gather(first, second, third, return_exceptions=True)
+    assert order in ([100, 100], [100, 100, 100])
+    assert (room._used_bytes, len(room._queue)) == (0, 0)
 
 
 def test_one_caller_waits_a_few_times_only():
@@ -211,7 +245,7 @@ async def test_nothing_is_read_of_a_caller_that_is_member_of_no_round(service):
     chunks = Chunks(5)
     async with asyncio.timeout(20):
         with pytest.raises(NotFoundError):
-            await service.Answer(chunks, BEN)
+            await anext(service.Answer(chunks, BEN))
     assert chunks.n_read == 0
 
 
@@ -219,7 +253,7 @@ async def test_a_member_is_read_as_far_as_its_round_needs(service):
     chunks = Chunks(10_000)
     async with asyncio.timeout(20):
         with pytest.raises(TooMuchError, match="longer than its round needs"):
-            await service.Answer(chunks, ANN)
+            await anext(service.Answer(chunks, ANN))
     assert chunks.n_read == 3
 
 
@@ -227,8 +261,8 @@ async def test_an_answer_that_does_not_arrive_is_not_waited_for(service, monkeyp
     monkeypatch.setattr(aggregation, "CALL_S", 0.05)
     async with asyncio.timeout(20):
         with pytest.raises(TimedOutError, match=r"did not arrive within 0\.05 s"):
-            await service.Answer(Chunks(2), ANN)
-    assert service.calls.n_calls == 0
+            await anext(service.Answer(Chunks(2), ANN))
+    assert service._room._used_bytes == 0
 
 
 async def test_a_question_is_not_longer_than_the_name_of_a_round(service):
@@ -253,3 +287,45 @@ async def test_a_caller_that_asks_too_often_at_once_is_asked_to_come_again(servi
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     assert (service.calls.n_calls, service.calls.n_waiting) == (0, 0)
+
+
+class SaysTheSameToAll(KnowsAnn):
+    """Rounds in which many callers get one message, and each a delivery of its own."""
+
+    def __init__(self):
+        held = OpenRound().up_to("share")
+        self.members, self.deliveries = held.member_list, held.deliveries
+
+    async def fetch(self, caller, round_id, step, patience_s):
+        return self.members if step is RoundStep.MEMBERS else self.deliveries[round_id.number]
+
+
+async def test_what_many_members_get_is_encoded_once(monkeypatch):
+    encoded, encode = [], aggregation.encode_to_member
+
+    def counted(message):
+        encoded.append(type(message).__name__)
+        return encode(message)
+
+    monkeypatch.setattr(aggregation, "encode_to_member", counted)
+    monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
+    rounds = SaysTheSameToAll()
+    service = AggregationService(rounds, None)
+
+    async def fetched(step, number):
+        request = pb.FetchRequest(round_id=pb.RoundId(number=number), step=int(step))
+        data = b"".join([chunk.data async for chunk in service.Fetch(request, ANN)])
+        return decode_to_member(parse_to_member(data))
+
+    assert [await fetched(RoundStep.MEMBERS, m) for m in (1, 2, 3, 4, 5)] == [rounds.members] * 5
+    assert encoded == ["MemberList"]
+    assert [await fetched(RoundStep.SHARES, m) for m in (1, 2, 3)] == [rounds.deliveries[m] for m in (1, 2, 3)]
+    assert encoded == ["MemberList"] + ["ShareDelivery"] * 3
+
+
+async def test_only_the_bytes_of_the_last_messages_are_kept(monkeypatch):
+    monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
+    service = AggregationService(KnowsAnn(), None)
+    for i in range(3 * MAX_ENCODED):
+        list(service._chunks(Ended(f"reason {i}")))
+    assert len(service._encoded) == MAX_ENCODED

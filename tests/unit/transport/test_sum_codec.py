@@ -97,6 +97,7 @@ def test_what_is_no_message_is_refused(data):
     "happening",
     [
         StageReport("unmask", 1.5, 4, ("ann", "ben")),
+        StageReport("advertise keys", 1.5, 4, ("ann",), (("policy", 1), ("budget", 300))),
         SumResult('{"sum": [1]}'),
         SumFailure("too few members"),
         SumRetry("2 members answered"),

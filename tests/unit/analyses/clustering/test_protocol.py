@@ -14,6 +14,7 @@ from analyses.clustering.weighted_clustering import Choices, loss, nearest
 from analyses.job.job import JobError
 from analyses.job.schema import ColumnSchema, Table
 from bench.datasets.bundled import read
+from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.event_record import event_from, record_of
 from dp.cost.views import VIEWS
@@ -208,7 +209,7 @@ def test_less_noise_allows_more_local_clusters():
             ("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1"),
         ),
         ({"expected_rows": 6000}, "expected_rows: must not be larger than max_rows"),
-        ({"epsilon": 0.001}, "privacy.epsilon: it is so small that the error of .* is"),
+        ({"epsilon": 0.001}, "privacy.epsilon: .* hopeless: the error of .* is"),
         ({"max_rows": 1 << 101}, "max_rows"),
         ({"wishes": 1}, "wishes"),
     ],
@@ -257,3 +258,24 @@ async def test_equal_rows_leave_empty_clusters_of_weight_zero():
     best = int(np.argmax(result["weights"]))
     assert result["weights"][best] > 0.9 * sum(result["weights"])
     np.testing.assert_allclose(result["centres"][best], 0.25, atol=0.1)
+
+
+def test_the_rule_asks_for_few_grids_and_for_the_coarsest_only_where_no_other_will_do():
+    asked = []
+
+    class Counted(PrintedSketch):
+        def count_deviation(self, n_rows):
+            asked.append(self.grid.k_local)
+            return super().count_deviation(n_rows)
+
+    def calibrated(k_local):
+        if k_local > 11:
+            raise CalibrationError("so many cells need too much noise")
+        return Counted(grid=grid_of(k_local), cells="pairs", party_mu=1, epsilon=100.0)
+
+    assert local_clusters(2, 2, 100_000, calibrated).grid.k_local == 8
+    assert len(asked) <= 4
+
+
+def grid_of(k_local):
+    return MembershipGrid(owners=(1, 2), members=(1, 2, 3), n_parties=3, colluding=1, k_local=k_local, max_rows=10**6)

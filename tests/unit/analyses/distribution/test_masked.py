@@ -13,6 +13,7 @@ from analyses.distribution.masked import MaskedTree, estimate_tree
 from analyses.distribution.plan import plan
 from analyses.distribution.protocol import ANALYSIS
 from analyses.distribution.reference import reference
+from analyses.distribution.text import lines_of_distribution
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network
@@ -182,3 +183,14 @@ def test_both_views_meet_the_target_with_as_few_survivors_as_may_be():
 def test_a_masked_sum_that_cannot_be_made_is_refused_by_name(changes, text):
     with pytest.raises(JobError, match=text):
         planned(tables_of(20, 30), **changes)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0, 6.0, 8.0, 16.0])
+def test_where_less_than_98_percent_of_epsilon_is_spent_the_result_says_why(epsilon):
+    made = planned(tables_of(10), epsilon=epsilon)
+    result = {"method": "masked", "rows": 0.0, "mean": 0.0, "quantiles": [], "queries": [], "survivors": []}
+    result |= {"half_widths": None, "has_converged": None, "gain_of_a_response": None}
+    lines = lines_of_distribution(result | {"privacy": made.report_of_result()})
+    spent = max(composed_epsilon(made.privacy_events(view), 1e-6).epsilon for view in VIEWS) / epsilon
+    says_so = any("less epsilon may be spent than was asked for" in line for line in lines)
+    assert says_so if spent < 0.98 else epsilon > 1 or not says_so

@@ -3,7 +3,8 @@ from labelled_tables import PARTIES, labelled_tables, logistic_job
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
-from analyses.logistic_regression.plan import MAX_ITERATIONS, plan
+from analyses.logistic_regression.parameters import MAX_ITERATIONS
+from analyses.logistic_regression.protocol import ANALYSIS
 from dp.cost.events import BoundedSampledDpEvent
 
 SCHEMAS = [table.schema for table in labelled_tables().values()]
@@ -11,7 +12,7 @@ NORMS = dict.fromkeys(PARTIES, 1.0)
 
 
 def planned(parameters=None, schemas=SCHEMAS, **changes):
-    return plan(logistic_job(parameters, **changes), schemas)
+    return ANALYSIS.plan(logistic_job(parameters, **changes), schemas)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def planned(parameters=None, schemas=SCHEMAS, **changes):
             {"row_norm": 2.0, "norm_bounds": {"bank": 1.0}},
             "norm_bounds: must have one entry for each of the parties bank, hospital",
         ),
-        ({"row_norm": 1.9, "norm_bounds": NORMS}, "and the intercept's 1 is larger than the square of row_norm"),
+        ({"row_norm": 1.9, "norm_bounds": NORMS}, "and the constant column's is larger than the square of row_norm"),
         (
             {"row_norm": 1.7, "norm_bounds": NORMS, "intercept": False},
             ("parameters.norm_bounds: the sum of their squares is larger than the square of row_norm"),
@@ -71,7 +72,7 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 
 
 def test_an_epsilon_too_small_for_any_answer_is_refused_whatever_the_reason():
-    with pytest.raises(JobError, match="privacy: epsilon is too small for a useful answer"):
+    with pytest.raises(JobError, match="hopeless: the standard deviation of the noise of all steps"):
         planned(privacy={"epsilon": 1e-3, "delta": 1e-5})
     with pytest.raises(JobError, match=r"privacy: .*needs more noise than the sampler can draw"):
         planned({"gamma": 1 << 20, "weight_gamma": 1 << 20})
@@ -96,7 +97,7 @@ def test_a_table_of_nothing_but_the_label_is_refused():
     others = [BlockSchema(party=party) for party in ("bank", "hospital")]
     job = logistic_job(inputs=[{"party": "telco", "table": "people"}], compute=["bank", "hospital", "telco"])
     with pytest.raises(JobError, match="the label is the only column"):
-        plan(job, [*others, label])
+        ANALYSIS.plan(job, [*others, label])
 
 
 def test_a_party_may_bring_the_label_and_nothing_else():
@@ -110,11 +111,11 @@ def test_the_bounds_of_the_parties_and_the_intercept_fit_into_the_row_norm():
     given = {"row_norm": 2.0, "norm_bounds": NORMS, "gamma": 64}
     found = planned(given)
     assert found.squared_norm_bounds == (32**2,) * 3
-    assert found.intercept_units == 32
+    assert found.constant == 32
     assert found.gradient.squared_row_bound == 64**2
     assert found.gradient.n_columns == 7
     without = planned({**given, "intercept": False})
-    assert (without.intercept_units, without.gradient.n_columns) == (0, 6)
+    assert (without.constant, without.gradient.n_columns) == (0, 6)
     assert without.gradient.squared_row_bound == 3 * 32**2
 
 

@@ -65,7 +65,7 @@ def noise_of(plan, tables, network, batches):
             labels = table.values[:, names.index("left")].astype(int).astype(object)
     x = np.hstack(blocks).astype(object)
     if plan.params.intercept:
-        x = np.hstack([x, np.full((len(x), 1), plan.intercept_units, dtype=object)])
+        x = np.hstack([x, np.full((len(x), 1), plan.constant, dtype=object)])
     sent = [m.array.view(np.int64) for m in network.transcript if (m.stage, m.receiver) == ("weights", 1)]
     weights = [np.zeros(x.shape[1], dtype=object), *(w.astype(object) for w in sent)]
     scheme, noise = ShamirScheme(field, plan.n_parties, 2 * plan.job.t), []

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from moment_jobs import line_tables, plan_for, run
+from moment_jobs import checked_plan_for, line_tables, plan_for, run
 
 from analyses.job.job import JobError
 from analyses.low_rank import protocol as low_rank
@@ -72,6 +72,7 @@ async def test_an_approximation_that_is_hidden_in_the_noise_is_said_to_be_unseen
     plan = plan_for(low_rank, tables, {"rank": 2, "max_rows": 100_000}, privacy={"epsilon": 0.01, "delta": 1e-6})
     results, _ = await run(low_rank, plan, tables)
     assert (results[COORDINATOR]["n_seen"], results[COORDINATOR]["kept"]) == (0, None)
+    assert "components 1 to 2 are not distinguishable from noise" in low_rank.ANALYSIS.lines(results[COORDINATOR])
 
 
 def test_the_residual_is_the_share_of_the_norm_outside_the_subspace():
@@ -102,4 +103,4 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, words):
 def test_an_epsilon_too_small_for_any_answer_is_refused_before_anything_is_spent(method):
     privacy = {"epsilon": 1e-3, "delta": 1e-6}
     with pytest.raises(JobError, match=r"privacy.epsilon: .*no answer could be seen"):
-        plan_for(low_rank, line_tables(10), {"rank": 1, **METHODS[method]}, privacy=privacy)
+        checked_plan_for(low_rank, line_tables(10), {"rank": 1, **METHODS[method]}, privacy=privacy)

@@ -2,49 +2,17 @@
 
 import numpy as np
 import pytest
-from rating_jobs import PARTIES, VERTICAL, horizontal_tables, job_of, vertical_tables
-from virtual_time import run_in_virtual_time
+from factor_runs import STAGES, Lost, Retold, one_more, planned, run_past_the_gate, run_with, through_the_gate
+from rating_jobs import PARTIES, VERTICAL
 
 from analyses.matrix_factorization import protocol
-from analyses.matrix_factorization.broadcast import ECHO_STAGE, RELEASED_STAGE, ModelFormat
+from analyses.matrix_factorization.broadcast import ECHO_STAGE, RELEASED_STAGE, VERDICT_STAGE, ModelFormat
 from analyses.matrix_factorization.model import MAX_VALUE, FactorModel
-from analyses.run_locally import local_network, run_plan
-from analyses.sums.session_series import ANNOUNCEMENT_STAGE
-from entropy import InsecureTestEntropy
 from mpc.errors import LocalFaultError, PeerLostError, PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import TooFewMembersError
 from mpc.secagg.stage import Stage
-from party.gate import COMMIT_STAGE, GatedSession
-
-FOUR = (*PARTIES, "west")
-STAGES = (Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE, Stage.UNMASK)
-
-
-def planned(parties=FOUR, parameters=None, **changes):
-    parameters = parameters or {"rank": 2, "rounds": 2}
-    tables = (vertical_tables if "setting" in parameters else horizontal_tables)(parties)
-    job = job_of(parties, colluding=1, parameters=parameters, deadline_s=40.0, **changes)
-    return protocol.plan(job, [tables[name].schema for name in job.members]), tables
-
-
-def run_with(plan, tables, fault=lambda message: (message,), parts=None):
-    network = local_network(
-        plan, entropy_of=lambda member: InsecureTestEntropy(f"{member}"), fault=fault, deadline_s=40.0
-    )
-    return run_in_virtual_time(run_plan(plan, tables, network, analysis=protocol.ANALYSIS, parts=parts or {}))
-
-
-class Lost:
-    """Loses a member for good when it says something at a stage of a round."""
-
-    def __init__(self, member, stage, number):
-        self.member, self.at, self.is_lost = member, f"{stage}, round {number}, attempt 0", False
-
-    def __call__(self, message):
-        if message.sender == self.member and message.stage == self.at:
-            self.is_lost = True
-        return () if self.is_lost and message.sender == self.member else (message,)
+from party.gate import COMMIT_STAGE
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -92,27 +60,6 @@ def test_an_owner_of_items_may_drop_out_too(stage):
     ended = run_with(plan, tables, Lost(4, stage, 1))
     assert len(ended.result["rounds"]) == 2
     assert set(PARTIES) <= set(ended.reports)
-
-
-class Retold:
-    """Changes what the coordinator broadcasts before a round, to one member or to all."""
-
-    def __init__(self, plan, number, members, change):
-        self.plan, self.number, self.members, self.change = plan, number, members, change
-        self.n_told = dict.fromkeys(members, 0)
-
-    def __call__(self, message):
-        told = (message.sender, message.stage) == (COORDINATOR, ANNOUNCEMENT_STAGE) and message.receiver in self.members
-        if told and message.array.size == self.plan.broadcast.n_bytes:
-            self.n_told[message.receiver] += 1
-            if self.n_told[message.receiver] == self.number:
-                changed = np.frombuffer(self.change(message.array.tobytes()), dtype=np.uint8)
-                return (message.altered(changed),)
-        return (message,)
-
-
-def one_more(data):
-    return data[:-4] + (int.from_bytes(data[-4:], "little") ^ 1).to_bytes(4, "little")
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -179,6 +126,7 @@ def test_no_rating_user_or_count_is_in_what_the_coordinator_receives():
         "signing key",
         "greeting",
         ECHO_STAGE,
+        VERDICT_STAGE,
         COMMIT_STAGE,
     } | {m.stage for m in ended.network.transcript if "key" in m.stage or "greet" in m.stage}
 
@@ -187,17 +135,7 @@ def test_no_rating_user_or_count_is_in_what_the_coordinator_receives():
 def test_the_gate_of_a_party_lets_all_rounds_pass_after_one_commit(parameters):
     plan, tables = planned(PARTIES, parameters)
     commits = []
-
-    def through_the_gate(name):
-        async def part(session):
-            gated = GatedSession.of_plan(session, plan, commit=lambda: commits.append(name))
-            report = await protocol.party(gated, plan, tables[name])
-            await gated.open()
-            return report
-
-        return part
-
-    ended = run_with(plan, tables, parts={number: through_the_gate(name) for number, name in enumerate(PARTIES, 1)})
+    ended = run_with(plan, tables, parts=through_the_gate(plan, tables, commits))
     assert ended.result == run_with(plan, tables).result
     assert sorted(commits) == sorted(PARTIES)
 
@@ -207,26 +145,7 @@ def test_the_gate_of_a_party_lets_all_rounds_pass_after_one_commit(parameters):
 )
 def test_a_party_that_does_not_draw_the_noise_of_a_round_is_stopped_by_its_gate(parameters, skipped):
     plan, tables = planned(PARTIES, parameters)
-
-    class DrawsPastTheGate:
-        def __init__(self, gate):
-            self.gate = gate
-
-        def __getattr__(self, name):
-            return getattr(self.gate, name)
-
-        async def draw(self, release, *args):
-            if type(release).__name__ != skipped:
-                return await self.gate.draw(release, *args)
-            return release.draw(InsecureTestEntropy("past the gate"), *args)
-
-    async def part(session):
-        gate = GatedSession.of_plan(session, plan, commit=lambda: None)
-        return await protocol.party(
-            DrawsPastTheGate(gate) if session.me == 1 else gate, plan, tables[PARTIES[session.me - 1]]
-        )
-
-    ended = run_with(plan, tables, parts=dict.fromkeys((1, 2, 3), part))
+    ended = run_past_the_gate(plan, tables, lambda release: type(release).__name__ == skipped)
     assert isinstance(ended.ends[1], LocalFaultError)
     assert "noise that was not drawn" in str(ended.ends[1])
 

@@ -34,7 +34,7 @@ def rows(party, tables=HORIZONTAL):
         ({"privacy": {"epsilon": 1.0, "delta": 0.01}}, {}, "privacy.delta: must be positive and below 1 / 150"),
         ({"parameters": {"rank": 0, "rounds": 3}}, {}, "rank 0 has none"),
         ({"parameters": {"centre": 4.0}}, {}, "parameters.centre: must lie within the bounds"),
-        ({"parameters": {"form": "sgd"}}, {}, "parameters.form"),
+        ({"parameters": {"form": "adam"}}, {}, "parameters.form"),
         ({"parameters": {"rank": 65}}, {}, "parameters.rank"),
         ({"parameters": {"ranks": 1}}, {}, "there is no such field"),
         ({"colluding": 2}, {}, "colluding"),

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from rating_jobs import rows_of
 
-from analyses.matrix_factorization.own_ratings import RATING, REPEATED, UNKNOWN_ITEM, UNKNOWN_USER, own_ratings
+from analyses.matrix_factorization.own_ratings import (
+    RATING,
+    REPEATED,
+    UNKNOWN_ITEM,
+    UNKNOWN_USER,
+    first_of_each,
+    own_ratings,
+)
 
 N_ITEMS, BOUNDS, CENTRE = 4, (1.0, 5.0), 3.0
 
@@ -64,3 +71,11 @@ def test_a_user_whose_name_is_no_number_below_the_declared_one_is_unknown_in_the
     found, own = mapped([0, name], [2, 2], [3.0, 3.0], 9)
     assert found == {("0", 2): 0.0}
     assert own.report.mapped_values[UNKNOWN_USER] == 1
+
+
+@pytest.mark.parametrize("end", [40, 1 << 54, 1 << 62], ids=["few", "a word is just enough", "more than a word holds"])
+@pytest.mark.parametrize("n", [0, 1, 200])
+def test_the_first_of_equal_numbers_counts_however_large_numbers_may_be(end, n):
+    pairs = np.random.default_rng(1).integers(0, 40, n) * ((end - 1) // 39)
+    assert first_of_each(pairs, end).tolist() == np.unique(pairs, return_index=True)[1].tolist()
+    assert pairs.size == 0 or pairs.max() < end

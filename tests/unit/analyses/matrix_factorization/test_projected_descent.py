@@ -271,13 +271,14 @@ def test_vertical_steps_move_both_sides_and_final_steps_items_alone(changes):
         return np.mean((predicted - TABLE.deviations) ** 2)
 
     before = error(users)
-    found = descend(plan, users, LocalSteps(plan, members, entropy))
+    steps = LocalSteps(plan, members, entropy)
+    found = descend(plan, users, steps)
     after = error(found)
     assert after < 0.8 * before
     items = [member.items for member in members]
     for member in members:
-        member.finish(found)
-        member.finish(found)  # all final steps have been taken
+        member.finish(found, steps.final_noise)
+        member.finish(found, steps.final_noise)  # all final steps have been taken
     assert all((member.items != were).any() for member, were in zip(members, items, strict=True))
     assert error(found) < before
 
@@ -285,7 +286,7 @@ def test_vertical_steps_move_both_sides_and_final_steps_items_alone(changes):
 class Nothing:
     """A member that has nothing to add, so that the noise is seen."""
 
-    def contribution(self, points):
+    def contribution(self, points, noise):
         return np.zeros_like(points)
 
 
@@ -343,7 +344,8 @@ def test_noise_of_a_member_of_its_own_has_the_plans_variance(changes):
     empty = Ratings.of(np.zeros(0), np.zeros(0), np.zeros(0), 2000, 2000)
     start = np.full((2000, 1), plan.params.factor_units, dtype=np.int64)  # 1, far from 0 and from 2
     member = (VerticalMember if changes else HorizontalMember)(plan, empty, start, InsecureTestEntropy("n"))
-    moved_by = [member.contribution(start) - start]
+    noise = LocalSteps(plan, [member], InsecureTestEntropy("n")).own_noise
+    moved_by = [member.contribution(start, noise) - start]
     if changes:
         moved_by.append(3 * (member.items - start))  # an owner's items move by a third of its step
     lattice = plan.params.factor_units * plan.params.learning_rate / (plan.params.divisor * plan.params.units)

@@ -9,9 +9,16 @@ from entropy import InsecureTestEntropy
 
 def test_a_central_release_has_the_noise_that_its_epsilon_allows():
     zeros = np.zeros((100, 100), dtype=np.int64)
-    found = central_release(zeros, l1=30, epsilon=1.0, delta=1e-9, entropy=InsecureTestEntropy("central"))
+    found = central_release(zeros, l1=30, epsilon=1.0, entropy=InsecureTestEntropy("central"))
     assert found.shape == zeros.shape
     assert found.std() == pytest.approx(30 * np.sqrt(2), rel=0.1)
+
+
+def test_noise_of_a_large_epsilon_is_as_small_as_it_may_be():
+    zeros, epsilon = np.zeros(100_000, dtype=np.int64), 3.9999
+    found = central_release(zeros, l1=1, epsilon=epsilon, entropy=InsecureTestEntropy("central"))
+    ratio = np.exp(-epsilon)
+    assert found.std() == pytest.approx(np.sqrt(2 * ratio) / (1 - ratio), rel=0.1)
 
 
 @pytest.mark.parametrize("n_reported", [5000, 2000])

@@ -14,9 +14,18 @@ from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
 
 
+def stretched_tables(n_rows=400):
+    """Six columns of three parties that vary mostly along two directions, which lie across the parties."""
+    rng = np.random.default_rng(17)
+    far, less = rng.uniform(-1, 1, (2, n_rows, 1))
+    directions = np.array([[0.9, 0.5, -0.6, 0.3, 0.1, 0.4], [-0.3, 0.5, 0.2, 0.45, -0.2, 0.0]])
+    values = 0.6 + far * directions[0] + less * directions[1] + rng.uniform(-0.1, 0.1, (n_rows, 6))
+    return {p: make_table(p, block) for p, block in zip(PARTIES, np.split(values, [2, 5], axis=1), strict=True)}
+
+
 def plan_for(tables, **changes):
     job = make_job(**changes)
-    return pca.plan(job, [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members])
+    return pca.ANALYSIS.plan(job, [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members])
 
 
 async def run(plan, tables, **network_options):
@@ -37,7 +46,8 @@ def opened_noise(plan, tables, result):
     return (opened - integer_gram(plan, tables))[np.triu_indices(len(values))]
 
 
-ALL_COMPONENTS = {"components": 6, "gamma": 1024, "max_rows": 1000}
+ALL_COMPONENTS = {"components": 6, "center": False, "gamma": 1024, "max_rows": 1000}
+"""With which the opened matrix can be had back from the result: nothing is subtracted from it."""
 
 
 async def test_the_coordinator_opens_the_integer_gram_matrix_plus_noise_within_its_tail_bound(tables):
@@ -49,17 +59,97 @@ async def test_the_coordinator_opens_the_integer_gram_matrix_plus_noise_within_i
     assert 0 < np.abs(rounded).max() <= plan.mechanism.noise_tail_bound(-40)
 
 
-async def test_with_a_generous_epsilon_the_components_are_those_of_the_reference(tables):
-    plan = plan_for(tables, privacy={"epsilon": 1000.0, "delta": 1e-5})
-    results, _ = await run(plan, tables)
+@pytest.mark.parametrize(
+    "asked", [{}, {"center": False}, {"scale": True}, {"origin": "middle"}, {"origin": "middle", "scale": True}]
+)
+async def test_with_a_generous_epsilon_the_components_are_those_of_the_reference(asked):
+    tables, parameters = stretched_tables(), {"components": 2, "gamma": 1 << 16, "max_rows": 1000, **asked}
+    plan = plan_for(tables, parameters=parameters, privacy={"epsilon": 1e5, "delta": 1e-5})
+    result = (await run(plan, tables))[0][COORDINATOR]
     values, components = pca.leading_components(pca.reference([tables[p] for p in PARTIES], plan), 2)
-    assert np.abs(np.array(results[COORDINATOR]["components"][0]) - components[0]).max() < 0.02
-    assert results[COORDINATOR]["eigenvalues"][0] == pytest.approx(values[0], rel=0.01)
+    assert np.abs(np.array(result["components"]) - components).max() < 0.03
+    assert result["eigenvalues"][:2] == pytest.approx(values[:2], rel=0.02)
+    assert result["n_above_noise"] >= 2
+
+
+async def test_mean_variance_and_coordinates_are_what_people_mean_by_them():
+    """As NumPy has them, of all columns together, divided by the widths of their public bounds."""
+    tables = stretched_tables()
+    plan = plan_for(
+        tables,
+        parameters={"components": 2, "gamma": 1 << 16, "max_rows": 1000},
+        privacy={"epsilon": 1e5, "delta": 1e-5},
+    )
+    result = (await run(plan, tables))[0][COORDINATOR]
+    values = np.hstack([tables[p].values for p in PARTIES])
+    covariance = np.cov(values.T / 4, bias=True)
+    assert result["mean"] == pytest.approx(values.mean(axis=0), abs=0.01)
+    assert result["n_rows"] == pytest.approx(400, abs=2)
+    assert result["scale"] == [4.0] * 6
+    variances = np.linalg.eigvalsh(covariance)[::-1]
+    assert result["explained_variance"] == pytest.approx(variances[:2], rel=0.02)
+    assert result["explained_variance_ratio"] == pytest.approx(variances[:2] / variances.sum(), rel=0.02)
+    coordinates = (values - result["mean"]) / result["scale"] @ np.array(result["components"]).T
+    assert coordinates.mean(axis=0) == pytest.approx([0, 0], abs=0.01)
+    assert coordinates.var(axis=0) == pytest.approx(variances[:2], rel=0.02)
+
+
+async def test_without_a_centre_there_is_no_mean_and_no_variance_but_shares_of_the_sum_of_squares():
+    tables = stretched_tables()
+    parameters = {"components": 2, "center": False, "gamma": 1 << 16, "max_rows": 1000}
+    plan = plan_for(tables, parameters=parameters, privacy={"epsilon": 1e5, "delta": 1e-5})
+    assert plan.constant == 0
+    result = (await run(plan, tables))[0][COORDINATOR]
+    unknown = [result[name] for name in ("mean", "n_rows", "explained_variance", "explained_variance_interval")]
+    assert unknown == [None] * 4
+    rows = (np.hstack([tables[p].values for p in PARTIES]) + 1) / 4
+    squares = np.linalg.eigvalsh(rows.T @ rows)[::-1]
+    assert result["explained_variance_ratio"] == pytest.approx(squares[:2] / squares.sum(), rel=0.01)
+    coordinates = (4 * rows - 1 - result["origin"]) / result["scale"] @ np.array(result["components"]).T
+    assert (coordinates**2).sum(axis=0) == pytest.approx(squares[:2], rel=0.01)
+
+
+async def test_a_column_that_hardly_varies_is_named_and_left_out_where_columns_are_scaled():
+    tables = stretched_tables()
+    values = tables["hospital"].values.copy()
+    values[:, 1] = 1.0
+    tables["hospital"] = make_table("hospital", values)
+    parameters = {"components": 2, "scale": True, "gamma": 1 << 16, "max_rows": 1000}
+    plan = plan_for(tables, parameters=parameters, privacy={"epsilon": 1e5, "delta": 1e-5})
+    result = (await run(plan, tables))[0][COORDINATOR]
+    assert result["left_out"] == ["hospital.x1"]
+    assert np.array(result["components"])[:, 3] == pytest.approx([0.0, 0.0])
+    assert result["explained_variance_interval"] is None  # not known, as the divisors are noisy, too
+    assert "left out, as they vary too little to be scaled: hospital.x1" in "\n".join(pca.ANALYSIS.lines(result))
+
+
+async def test_components_that_noise_alone_would_show_are_said_to_be_noise():
+    tables = stretched_tables()
+    parameters = {"components": 6, "gamma": 1 << 16, "max_rows": 1000}
+    plan = plan_for(tables, parameters=parameters, privacy={"epsilon": 4.0, "delta": 1e-5})
+    result = (await run(plan, tables))[0][COORDINATOR]
+    assert result["n_above_noise"] == sum(value > result["noise_edge"] for value in result["eigenvalues"]) < 6
+    assert all(low == 0.0 for low, _ in result["explained_variance_interval"][result["n_above_noise"] :])
+    assert "to 6 are not distinguishable from noise" in "\n".join(pca.ANALYSIS.lines(result))
+
+
+def test_scaling_without_centring_is_refused(tables):
+    parameters = {"components": 2, "max_rows": 1000, "scale": True, "center": False}
+    with pytest.raises(JobError, match=r"parameters\..*needs center = true"):
+        plan_for(tables, parameters=parameters)
+
+
+def test_the_constant_column_is_an_eighth_of_the_squared_norm_and_all_of_it_is_charged(tables):
+    plan = plan_for(tables, parameters={"components": 2, "gamma": 1 << 16, "max_rows": 1000})
+    others = sum(plan.squared_norm_bounds)
+    assert plan.constant**2 == pytest.approx(others / 8, rel=1e-4)
+    assert plan.mechanism.squared_norm_bound == others + plan.constant**2
+    assert plan.mechanism.n_columns == 7
 
 
 @pytest.mark.parametrize("gamma", [16, 1024, 1 << 16])
 async def test_every_size_of_field_gives_the_same_answer(tables, gamma):
-    parameters = {"components": 6, "gamma": gamma, "max_rows": 1000}
+    parameters = ALL_COMPONENTS | {"gamma": gamma}
     plan = plan_for(tables, parameters=parameters, privacy={"epsilon": 2000.0, "delta": 1e-5})
     results, _ = await run(plan, tables)
     noise = opened_noise(plan, tables, results[COORDINATOR])

@@ -26,7 +26,7 @@ async def meet_all(plans, tables, **options):
     ready = []
 
     async def member(session):
-        exchange, n_rows = await meet(session, plan_by[session.me], tables.get(names[session.me]), **options)
+        exchange, n_rows, _ = await meet(session, plan_by[session.me], tables.get(names[session.me]), **options)
         ready.append(session.me)
         return n_rows, sorted(exchange.secrets)
 

@@ -10,7 +10,7 @@ from job_builders import make_schema
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
-from analyses.rows.quantise import BlockQuantiser, check_scale, squared_norm_bound
+from analyses.rows.quantise import BlockQuantiser, check_scale, shorten, squared_norm_bound
 
 WIDE = ((-8e307, 8e307),) * 3
 
@@ -65,9 +65,25 @@ def test_a_row_norm_within_forty_bits_of_gamma_is_not(row_norm):
     check_scale(1024, row_norm)
 
 
-def test_values_are_rounded_toward_zero_so_that_no_entry_grows():
-    x, _, _ = quantiser(n_columns=1, gamma=10, bound=100).quantise(np.array([[2.96], [1.0]]))  # 0.99 and 0.5 of [-1, 3]
-    assert x.ravel().tolist() == [9, 5]
+def test_values_are_rounded_to_the_nearest_unit():
+    x, _, _ = quantiser(n_columns=1, gamma=10, bound=100).quantise(np.array([[2.96], [0.96]]))  # 0.99, 0.49 of [-1, 3]
+    assert x.ravel().tolist() == [10, 5]
+
+
+def test_a_row_whose_nearest_integers_are_above_the_bound_is_rounded_toward_zero():
+    values = np.array([[2.96, 2.96], [2.96, 0.96]])
+    x, _, too_long = quantiser(n_columns=2, gamma=10, bound=199).quantise(values)
+    assert x.tolist() == [[9, 9], [10, 5]]
+    assert too_long == 0
+
+
+@pytest.mark.parametrize("gamma", [64, 1024])
+def test_rounding_hardly_moves_the_mean_of_a_column(gamma):
+    """Toward zero it moves by half a unit: see `docs/decisions/027-centred-components-and-stated-errors.md`."""
+    values = np.random.default_rng(4).uniform(-1, 3, (20_000, 20))
+    block = quantiser(n_columns=20, gamma=gamma, bound=gamma**2, row_norm=math.sqrt(20))
+    scaled, _, _ = block.scale_and_clip(values)
+    assert abs((block.quantise(values)[0] - scaled).mean()) < 0.02
 
 
 def test_values_outside_the_bounds_are_clipped_and_counted_per_column():
@@ -98,3 +114,10 @@ def test_quantised_rows_are_close_to_the_scaled_rows(n_columns):
     x, _, _ = q.quantise(values)
     scaled, _, _ = q.scale_and_clip(values)
     assert np.abs(x - scaled).max() <= 1.0
+
+
+def test_a_row_that_is_as_long_as_it_may_be_does_not_count_as_too_long():
+    bound = 1000  # of a row that may have a squared norm of 1000.5, exactly
+    rows = np.sqrt([[bound + 0.5], [bound - 3.0], [bound + 2.0]])
+    assert shorten(rows, bound) == 1
+    assert (rows**2 <= bound * (1 + 2.0**-40)).all()

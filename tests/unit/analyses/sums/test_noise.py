@@ -8,6 +8,7 @@ from masked_sums import exact_sum, make_config, run
 
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
 from dp.cost.accounting import Adjacency, CalibrationError, SkellamDpEvent
+from dp.cost.events import SkellamVectorDpEvent
 from dp.cost.report import describe
 from dp.cost.views import ADJACENCY
 from dp.draw.skellam import MAX_MU
@@ -113,7 +114,8 @@ def test_noise_comes_with_what_the_sum_costs_at_most():
     assert drawn.shape == (8,)
     moved = MEMBER["coalition"]
     mu = Fraction(4000, 6)
-    assert noise.events("coalition") == (SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, mu, moved.adjacency),)
+    sums = SkellamDpEvent.of_vector(moved.squared_l2, moved.l1, mu, moved.adjacency)
+    assert noise.events("coalition") == (SkellamVectorDpEvent.knowing(sums, 8, mu),)
 
 
 @pytest.mark.parametrize("view", ["coordinator", "coalition"])

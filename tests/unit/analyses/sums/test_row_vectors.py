@@ -104,3 +104,14 @@ def test_weights_are_rounded_down_and_multiply_the_row():
     total, report = rule.total(table_of([[1.0, 2.9, -2.0], [1.0, 0.5, 2.0]], bounds), 1000)
     assert total.tolist() == [6, -6, 6]
     assert report.mapped_values == {"x1": 2}
+
+
+def test_indicators_of_a_category_are_bounded_as_one_column_and_rows_that_are_none_are_shortened():
+    rule = ScaledRows((1.0,) * 5, 8, None, is_non_negative=True, most_nonzero=1)
+    assert rule.bound.squared_norm == 64
+    vectors, n_shortened = rule.of_rows(np.eye(5))
+    assert np.array_equal(vectors, 8 * np.eye(5))
+    assert n_shortened == 0
+    vectors, n_shortened = rule.of_rows(np.ones((3, 5)))
+    assert n_shortened == 3
+    assert (vectors**2).sum(axis=1).max() <= 64

@@ -2,6 +2,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from masked_sums import entropy_of, identity_of
 
 from analyses.job.job import JobError
@@ -212,3 +214,64 @@ def test_a_target_that_no_noise_meets_is_refused():
     question = params(largest=2.0**52, privacy={"epsilon": 1e-9, "delta": 1e-12})
     with pytest.raises(JobError, match="privacy"):
         round_config(question, "session", IDENTITIES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"length": 40, "units": 8}, "sum"), ({**MEAN, "units": 64}, "mean"), (HISTOGRAM, "counts")],
+)
+def test_the_stated_errors_are_those_of_the_noise(changes, key):
+    records = make_records(changes.get("length", 1))
+    generous = {"privacy": {"epsilon": 60.0, "delta": 1e-6}} if key == "mean" else PRIVATE
+    private, exact = run(params(**changes, **generous), records), run(params(**changes), records)
+    assert exact["standard_errors"] == [0.0] * len(exact[key])
+    off = (np.array(private[key]) - exact[key]) / private["standard_errors"]
+    assert 0.7 < np.sqrt(np.mean(off**2)) < 1.4 if key == "sum" else np.all(np.abs(off) < 5)
+    assert "+- holds the noise in 19 of 20 cases" in text_of(private)
+    assert "+-" not in text_of(exact)
+
+
+def test_each_entry_has_a_line_of_its_own_with_its_number_or_its_bin():
+    answer = run(params(length=50), make_records(50))
+    values = [round(value, 9) for value in answer["sum"]]
+    lines = text_of(answer).splitlines()
+    assert lines[0].endswith(" members:")
+    assert lines[1] == f"  entry 1: {values[0]:.12g}"
+    assert lines[41] == "  and 10 more; --format json has them all"
+    bins = run(params(**HISTOGRAM), make_records(1))
+    first, second, *_ = bins["edges"]
+    assert f"  from {first:g} to {second:g}: {bins['counts'][0]}" in text_of(bins).splitlines()
+    assert text_of(run(params(length=1), make_records(1))).splitlines()[0].startswith("sum of ")
+
+
+def test_of_a_noisy_weight_nobody_says_that_it_is_zero():
+    answer = {"mean": None, "total_weight": -3, "standard_error_of_weight": 4.0, "record": "steps", "survivors": ["a"]}
+    rest = {"vanished": {}, "silent_after": {}, "privacy": run(params(**PRIVATE), make_records(1))["privacy"]}
+    assert "noisy total of the weights is -3 with a standard error of 4" in text_of(answer | rest)
+    assert "weights add up to 0" in text_of(answer | rest | {"standard_error_of_weight": 0.0})
+
+
+@pytest.mark.parametrize("units", [1, 64, 100_000])
+def test_noise_hides_the_weight_no_more_than_the_entries(units):
+    question = params(**MEAN, units=units, **PRIVATE)
+    config = round_config(question, "session", IDENTITIES)
+    deviation = float(question.noise(config.topology).variance(7)) ** 0.5
+    relative = {"entry": deviation / (9 * 10 * units), "weight": deviation / (9 * question.encoding.weight_units)}
+    assert relative["weight"] == pytest.approx(relative["entry"])
+
+
+@given(
+    weights=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    rows=st.lists(st.floats(-15, 15), min_size=4, max_size=4),
+    units=st.sampled_from([1, 7, 64]),
+)
+def test_what_a_member_adds_to_a_noisy_mean_is_within_the_sensitivity(weights, rows, units):
+    question = params(**MEAN, units=units, **PRIVATE)
+    vectors = [
+        integers_of(question, Record(np.array(rows[2 * i : 2 * i + 2]), weight=weight)).astype(object)
+        for i, weight in enumerate(weights)
+    ]
+    limits = question.sensitivities
+    assert sum(v**2 for v in vectors[0]) <= limits["coordinator"].squared_l2
+    assert sum(v**2 for v in vectors[0] - vectors[1]) <= limits["coalition"].squared_l2
+    assert sum(abs(v) for v in vectors[0] - vectors[1]) <= limits["coalition"].l1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from deadlines import GENEROUS_S
 from doctor_peers import (
     LOOPBACK,
@@ -28,12 +29,14 @@ from cli.doctor import files
 from party.ledger.ledger import Ledger, open_ledger
 from service.identity import Role
 from service.pki import issue
+from service.trust.revocation import create_list
 
 MEMBERS = {
     "bank": "bank/party.toml",
     "coordinator": "coordinator/coordinator.toml",
     "analyst": "analyst/client.toml",
 }
+LIST = "revocation list"
 NOBODY_S = 0.3
 """Where nobody ever answers, one need not wait for long; other members may then be called silent, too."""
 
@@ -74,6 +77,17 @@ class Place:
         """Give the bank another certificate of the federation's authority."""
         pair = issue(authority_of(self.acme), role, name, days=days, now=now(begin))
         write_pair(pair, self.bank / "pki" / "bank.pem", self.bank / "pki" / "bank.key")
+
+    def name_list(self) -> None:
+        self.edit(CONFIG, "[tls]\n", '[tls]\nrevoked = "pki/revoked.pem"\n')
+
+    def write_list(self, *, days: int = 30, begin: int = 0, revokes_bank: bool = False) -> None:
+        """Give the bank a revocation list."""
+        self.name_list()
+        own = x509.load_pem_x509_certificate((self.bank / "pki" / "bank.pem").read_bytes())
+        serials = [own.serial_number] if revokes_bank else []
+        pem = create_list(authority_of(self.acme), serials, days=days, now=now(begin))
+        (self.bank / "pki" / "revoked.pem").write_bytes(pem)
 
     def shop_again(self) -> int:
         """Serve the shop at another port, too: two peers at one address are refused."""
@@ -134,6 +148,19 @@ def recode(encoding: str, old: str = ",", new: str = ",") -> Callable[[Place], o
     def plant(place: Place) -> None:
         path = place.bank / "people.csv"
         path.write_bytes(path.read_text().replace(old, new).encode(encoding))
+
+    return plant
+
+
+def matched(*plants: Callable[[Place], object]) -> Callable[[Place], object]:
+    """Let ids be matched, whatever their capitals, and plant faults."""
+
+    def plant(place: Place) -> None:
+        section = '[tables.matching]\ncolumns = ["id"]\nnormalise = ["trim", "lower"]\nduplicates = "refuse"\n\n'
+        place.edit(CONFIG, 'id_column = "id" ', "# ")
+        place.edit(CONFIG, "[tables.first_budget]", f"{section}[tables.first_budget]")
+        for one in plants:
+            one(place)
 
     return plant
 
@@ -242,7 +269,7 @@ def empty_ledger(place: Place) -> None:
 def second_table(place: Place) -> None:
     with (place.bank / "party.toml").open("a") as file:
         file.write(
-            '\n[[tables]]\nname = "visits"\npath = "people.csv"\nrows = [1, 999]\nbounds = { visits = [0, 20] }\n'
+            '\n[[tables]]\nname = "visits"\npath = "people.csv"\nrows = [1, 9999]\nbounds = { visits = [0, 20] }\n'
         )
 
 
@@ -333,6 +360,19 @@ FAULTS = [
         "mode 0644",
         "chmod 600",
     ),
+    Fault("no list", lambda place: place.name_list(), LIST, "does not exist", "moiety pki revoke"),
+    Fault("old list", lambda place: place.write_list(begin=-9, days=2), LIST, "it expired on", "moiety pki revoke"),
+    Fault(
+        "list expires soon",
+        lambda place: place.write_list(days=3),
+        LIST,
+        "valid for 2 more days",
+        "moiety pki revoke",
+        "warning",
+    ),
+    Fault(
+        "revoked", lambda place: place.write_list(revokes_bank=True), LIST, "bank.pem is revoked", "a new certificate"
+    ),
     Fault("key of another", other_key, "key", "does not belong to the certificate", "Put the key of"),
     # connections
     Fault("port taken", taken_port, "port", "taken, and not by this service", "End the program"),
@@ -387,7 +427,7 @@ FAULTS = [
     ),
     Fault("empty table", fill(TABLE, b""), "file of people", "is empty", "Export the table again"),
     Fault(
-        "semicolons", recode("utf-8", ",", ";"), "file of people", "UTF-8 text, semicolons between", "commas instead of"
+        "semicolons", recode("utf-8", ",", ";"), "file of people", "UTF-8 text, semicolons between", 'delimiter = ";"'
     ),
     Fault("table in UTF-16", recode("utf-16"), "file of people", "UTF-16 text", "Save it as UTF-8"),
     Fault(
@@ -401,16 +441,23 @@ FAULTS = [
         "bounds for an absent column",
         edit(CONFIG, "visits = ", "Visits = "),
         "columns of people",
-        "bounds for 'Visits', and the file has no such column; the file has 'visits'",
+        "bounds or a kind for 'Visits', and the file has no such column; the file has 'visits'",
         "Correct the name",
     ),
     Fault("a column twice", line(1, "id,visits,visits"), "columns of people", "no such column", "Correct the name"),
     Fault(
         "not a number",
+        line(5, "person-004,1 kg,3"),
+        "values of people",
+        "not numbers: line 5, visits: '1 kg'",
+        "Write plain numbers",
+    ),
+    Fault(
+        "a decimal comma",
         line(5, 'person-004,"1,5",3'),
         "values of people",
-        "not numbers: line 5, visits: '1,5'",
-        "Write plain numbers",
+        "a comma before their fraction: line 5, visits: '1,5'",
+        "decimal_comma = true",
     ),
     Fault("an empty value", line(9, "person-008,,3"), "values of people", "line 9, visits: ''", "Fill them in"),
     Fault("NaN", line(9, "person-008,nan,3"), "values of people", "line 9, visits: 'nan'", "Fill them in"),
@@ -421,6 +468,28 @@ FAULTS = [
         "ids of people",
         "an earlier row has already: line 12, id: 'person-001'",
         "one row only",
+    ),
+    Fault(
+        "two rows of one person",
+        matched(line(12, "Person-001,1,2")),
+        "ids of people",
+        "whose id an earlier row has already: line 12, id: 'Person-001'",
+        "Is that one person with several rows?",
+    ),
+    Fault(
+        "nobody's row",
+        matched(line(12, " ,1,2")),
+        "ids of people",
+        "lack what identifies them: line 12, id: ''",
+        'missing = "leave out"',
+    ),
+    Fault(
+        "rows that may be revealed",
+        matched(edit(CONFIG, '"refuse"', '"first"\nmissing = "leave out"\nreveal = true'), line(12, ",1,2")),
+        "ids of people",
+        "4999 ids in 'id'; 1 rows without one are left out; where a job asks for it, the other owners learn",
+        "Could it harm somebody",
+        "warning",
     ),
     Fault("no id", line(12, ",1,2"), "ids of people", "line 12, id", "what identifies it"),
     Fault(
@@ -433,9 +502,9 @@ FAULTS = [
     ),
     Fault(
         "too few rows",
-        edit(CONFIG, "rows = [100,", "rows = [300,"),
+        edit(CONFIG, "rows = [100,", "rows = [6000,"),
         "rows of people",
-        "200 rows, and 300 to 10000 are declared",
+        "5000 rows, and 6000 to 10000 are declared",
         "Correct the table",
     ),
     Fault(
@@ -471,6 +540,7 @@ CONSEQUENCES = {
     ),
     **dict.fromkeys(("expired", "clock", "another authority", "another member's"), "port|reach"),
     **dict.fromkeys(("TCP dropped", "silence", "listens on loopback only"), "port|reach"),
+    "revoked": "port",  # the own service shows it
     "an analyst with a party's certificate": "reach",
     **dict.fromkeys(("password for all", "data folder is a file"), "ledger"),
     "another machine's address": "inbound",

@@ -1,14 +1,19 @@
 import re
+import shutil
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
 from analyses.registry import analysis_of
-from cli.client import ClientConfig
+from analyst.connection import ClientConfig
 from cli.federation.member_files import COLUMNS, N_ROWS
 from cli.main import app
 from coordinator.config import CoordinatorConfig
@@ -41,6 +46,20 @@ def test_every_configuration_can_be_read_and_all_know_the_same_members(trial):
         assert config.peers == {peer: address for peer, address in listen.items() if peer != name}
         assert config.coordinator.address == coordinator.listen
     assert ClientConfig.load(trial / "analyst" / "client.toml").coordinator.address == coordinator.listen
+
+
+def test_the_pages_that_are_commented_out_can_be_read(trial):
+    def page_of(path, load):
+        text = path.read_text()
+        assert load().page is None
+        path.write_text(re.sub(r"^# (\[page\]|listen = .*|token_file = .*)$", r"\1", text, flags=re.MULTILINE))
+        return load().page
+
+    party = trial / "bank" / "party.toml"
+    page = page_of(party, lambda: load_party_config(party, environ={}))
+    assert (page.listen, page.token_file) == ("127.0.0.1:7180", trial / "bank" / "page.token")
+    coordinator = trial / "coordinator" / "coordinator.toml"
+    assert page_of(coordinator, lambda: CoordinatorConfig.load(coordinator)).is_on_loopback
 
 
 def test_the_jobs_are_valid_and_name_the_tables_that_there_are(trial):
@@ -96,7 +115,67 @@ def test_the_files_that_run_a_service_name_its_own_files(trial, name):
     assert f'- "{port}:{port}"' in compose
     manifest = (trial / name / "kubernetes.yaml").read_text()
     assert f'args: ["{role}", "serve", "--config", "/etc/moiety/{role}.toml"]' in manifest
-    assert "$" not in manifest + unit
+    assert "ExecReload=/bin/kill -HUP $MAINPID\n" in unit  # of systemd, not of the template
+    assert "$" not in manifest + unit.replace("$MAINPID", "")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_understands_the_units(trial, tmp_path):
+    unit = (trial / "bank" / "moiety-bank.service").read_text()
+    path = tmp_path / "moiety-bank.service"
+    for text, code in ((unit, 0), (unit.replace("ExecReload=/bin/kill", "ExecReload=kill-it"), 1)):
+        path.write_text(text.replace("/opt/moiety/bin/moiety", sys.executable))
+        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def documents_of(path):
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+@pytest.mark.parametrize("name", [*PARTIES, "coordinator"])
+@pytest.mark.parametrize("version", ["1.25", "1.37"])
+def test_kubernetes_knows_every_field_of_the_manifest(trial, name, version):
+    documents = documents_of(trial / name / "kubernetes.yaml")
+    kinds = ["Service", "StatefulSet", "PodDisruptionBudget", "NetworkPolicy"]
+    assert [document["kind"] for document in documents] == kinds
+    for document in documents:
+        kubernetes_validate.validate(document, version, strict=True)
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(document | {"speck": {}}, version, strict=True)
+
+
+@pytest.mark.parametrize("name", [*PARTIES, "coordinator"])
+def test_the_parts_of_the_manifest_fit_each_other_and_the_folder(trial, name):
+    service, stateful, budget, network = (
+        document["spec"] for document in documents_of(trial / name / "kubernetes.yaml")
+    )
+    pod = stateful["template"]
+    labels = pod["metadata"]["labels"]
+    assert service["selector"] == labels
+    assert {str(one["matchLabels"]) for one in (stateful["selector"], budget["selector"], network["podSelector"])} == {
+        str(labels)
+    }
+    container = pod["spec"]["containers"][0]
+    port = container["ports"][0]["containerPort"]
+    assert service["ports"] == [{"port": port}]
+    assert [one["port"] for one in network["ingress"][0]["ports"]] == [port]
+    assert {container[probe]["tcpSocket"]["port"] for probe in ("startupProbe", "livenessProbe")} == {port}
+    listen = {one: load_party_config(trial / one / "party.toml", environ={}).listen for one in PARTIES}
+    listen["coordinator"] = CoordinatorConfig.load(trial / "coordinator" / "coordinator.toml").listen
+    others = {int(address.rpartition(":")[2]) for one, address in listen.items() if one != name}
+    assert {one["port"] for one in network["egress"][1]["ports"]} == others
+    made = {
+        one["name"]: one["files"] for one in documents_of(trial / name / "kustomization.yaml")[0]["secretGenerator"]
+    }
+    wanted = {one["secret"]["secretName"] for one in pod["spec"]["volumes"] if "secret" in one}
+    assert set(made) == wanted
+    for files in made.values():
+        assert [file for file in files if not (trial / name / file).is_file()] == []
+    volumes = {one["name"] for one in pod["spec"]["volumes"]} | {"data"}
+    for one in (container, *pod["spec"]["initContainers"]):
+        assert {mount["name"] for mount in one["volumeMounts"]} <= volumes
+        assert one["image"].partition(":")[0] == "moiety"
 
 
 def test_names_of_environment_variables_in_the_manifest_are_fields_of_the_configuration(trial, monkeypatch):

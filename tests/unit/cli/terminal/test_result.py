@@ -1,7 +1,6 @@
 import json
 from dataclasses import replace
 
-from cli.terminal.progress import describe
 from cli.terminal.result import summary_of
 from dp.mechanism.gram import NoisyGram
 from transport.calls.coordinator_client import EventView, JobView
@@ -57,12 +56,17 @@ def test_components_are_shown_by_size_with_their_cost_in_both_views() -> None:
     result = {
         "columns": [f"north.x{i}" for i in range(8)],
         "components": [[0.1 * i - 0.5 for i in range(8)]],
-        "eigenvalues": [5.0, 4.0, 3.0],
+        "explained_variance": [0.5],
+        "explained_variance_interval": [[0.25, 0.75]],
+        "explained_variance_ratio": [0.4],
+        "left_out": [],
+        "n_above_noise": 1,
         "wrong_shares_from": ["west"],
         "privacy": mechanism.report(1e-6),
     }
     text = summary_of(replace(VIEW, state="DONE", result_json=json.dumps(result)))
-    assert "component 1 (eigenvalue 5)\n  -0.5000  north.x0\n  -0.4000  north.x1\n  -0.3000  north.x2" in text
+    assert "component 1 (variance 0.5, 40.0% of the whole; 95 % interval 0.25 to 0.75)\n  -0.5000  north.x0\n" in text
+    assert "  -0.5000  north.x0\n  -0.4000  north.x1\n  -0.3000  north.x2" in text
     assert "and 2 smaller ones" in text
     assert "component 2" not in text
     assert "corrupted shares (corrected) from: west" in text
@@ -75,6 +79,7 @@ def test_weights_are_shown_beside_their_columns() -> None:
         n_columns=2, squared_norm_bound=1000, n_parties=3, colluding=1, epsilon=2.0, delta=1e-6, view="coalition"
     )
     result = {
+        "method": "gradient",
         "label": "south.ill",
         "columns": ["north.age", "west.dose"],
         "weights": [0.25, -3.0],
@@ -86,20 +91,25 @@ def test_weights_are_shown_beside_their_columns() -> None:
     text = summary_of(replace(VIEW, analysis="logistic-regression", state="DONE", result_json=json.dumps(result)))
     assert "log odds that south.ill is 1, after 40 steps: -1.5 and" in text
     assert "  +0.25  north.age\n  -3  west.dose\n\nprivacy\n" in text
+    by_moments = result | {"method": "moments", "standard_errors": [0.1, 2.0], "note": "a ridge keeps it small"}
+    text = summary_of(replace(VIEW, analysis="logistic-regression", state="DONE", result_json=json.dumps(by_moments)))
+    assert "by second moments: -1.5 and" in text
+    assert "  +0.25 +- 0.2  north.age\n  -3 +- 3.9  west.dose\n+- is half of a 95 % interval" in text
+    assert "\na ridge keeps it small\n" in text
 
 
 def test_a_result_of_an_analysis_without_its_own_summary_is_shown_field_by_field() -> None:
     result = {"analysis": "mean", "mean": [1.5, 2.0], "counts": {"tcp": 3}, "rows": [[1, 2], [3, 4]], "spread": None}
     lines = summary_of(replace(VIEW, analysis="mean", state="DONE", result_json=json.dumps(result))).splitlines()
-    fields = ["mean: 1.5, 2", "counts:", "  tcp: 3", "rows:", "  0: 1, 2", "  1: 3, 4", "spread: none"]
+    fields = ["mean:", "  1: 1.5", "  2: 2", "counts:", "  tcp: 3", "rows:", "  1:", "    1: 1", "    2: 2", "  2:"]
     assert lines[lines.index(fields[0]) :][: len(fields)] == fields
-    long = summary_of(replace(VIEW, state="DONE", analysis="mean", result_json=json.dumps({"rows": [[1]] * 50})))
+    long = summary_of(replace(VIEW, state="DONE", analysis="mean", result_json=json.dumps({"rows": [1] * 50})))
     assert long.splitlines()[-1].strip() == "and 10 more lines; --format json has them all"
 
 
 def test_events_say_who_is_how_far_or_what_happened() -> None:
     event = EventView(at_s=0.0, state="RUNNING", stage="multiply", member="north", percent=25, text="")
-    assert describe(event).endswith(" north: multiply 25 %")
-    assert describe(replace(event, member="", text="3 compute parties")).endswith(" RUNNING: 3 compute parties")
-    assert describe(replace(event, text="party north failed: no")).endswith(" RUNNING: party north failed: no")
-    assert describe(replace(event, member="", state="DONE")).endswith(" DONE")
+    assert event.as_text().endswith(" north: multiply 25 %")
+    assert replace(event, member="", text="3 compute parties").as_text().endswith(" RUNNING: 3 compute parties")
+    assert replace(event, text="party north failed: no").as_text().endswith(" RUNNING: party north failed: no")
+    assert replace(event, member="", state="DONE").as_text().endswith(" DONE")

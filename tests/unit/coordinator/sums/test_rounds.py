@@ -38,8 +38,7 @@ async def hosted_up_to_the_vectors(sent):
 
 async def told(hosted, step):
     async with asyncio.timeout(PATIENCE_S):
-        while hosted.due("party-1", step) is None:
-            await hosted.change()
+        await hosted.fetch("party-1", step)
 
 
 async def opened(hosted, running, sent):
@@ -130,3 +129,25 @@ async def test_an_answer_may_be_as_long_as_the_longest_round_of_its_sender_needs
     assert short.longest_answer_bytes < long.longest_answer_bytes < 20_000 < longest.longest_answer_bytes
     for task in running:
         task.cancel()
+
+
+async def test_who_waits_is_woken_once_whatever_others_say(sent, monkeypatch):
+    """Each look at what is due is one; members that wait for the list look twice, however many answer meanwhile."""
+    looks, due = [], HostedRound.due
+
+    def counted(self, name, step):
+        looks.append(name)
+        return due(self, name, step)
+
+    monkeypatch.setattr(HostedRound, "due", counted)
+    hosted = HostedRound(sent.config, PUBLIC_INPUT, STAGE_S)
+    running = asyncio.create_task(hosted.run())
+    await hosted.receive("party-1", sent.advertisements[1])
+    waiting = asyncio.create_task(hosted.fetch("party-1", RoundStep.MEMBERS))
+    for member in (2, 3, 4, 5):
+        await hosted.receive(f"party-{member}", sent.advertisements[member])
+        await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await waiting == sent.member_list
+    assert looks == ["party-1", "party-1"]
+    running.cancel()

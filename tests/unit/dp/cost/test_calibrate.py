@@ -6,9 +6,11 @@ from fractions import Fraction
 import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.calibrate import Ladder, last_enough, least_noise
+from dp.cost.calibrate import Ladder, last_enough, least_noise, remembered
 from dp.cost.composition import composed_epsilon
 from dp.cost.events import DiscreteGaussianDpEvent
+from dp.mechanism import gram
+from dp.mechanism.gram import NoisyGram
 
 
 def spends(variance):
@@ -54,3 +56,62 @@ def test_a_delta_that_is_no_probability_is_refused(delta):
 def test_the_last_that_is_enough_is_found_from_either_side(change):
     assert last_enough(lambda n: n > change, lacking=0, enough=101) == change + 1
     assert last_enough(lambda n: n <= change, lacking=101, enough=0) == change
+
+
+def counted_calibration():
+    asked = []
+
+    @remembered
+    def calibrate(cls, *, sensitivities, epsilon):
+        asked.append(epsilon)
+        if epsilon > 1:
+            raise CalibrationError("too large")
+        return cls, dict(sensitivities), epsilon
+
+    return calibrate, asked
+
+
+def test_a_calibration_of_the_same_parameters_is_made_once():
+    calibrate, asked = counted_calibration()
+    first = calibrate(int, sensitivities={"coordinator": 2, "coalition": 3}, epsilon=0.5)
+    assert first == (int, {"coordinator": 2, "coalition": 3}, 0.5)
+    assert calibrate(int, sensitivities={"coordinator": 2, "coalition": 3}, epsilon=0.5) is first
+    assert asked == [0.5]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cls": float},
+        {"sensitivities": {"coordinator": 2, "coalition": 4}},
+        {"sensitivities": {"coordinator": 2}},
+        {"epsilon": 0.25},
+    ],
+    ids=str,
+)
+def test_a_calibration_of_other_parameters_is_made_anew(other):
+    calibrate, asked = counted_calibration()
+    same = {"cls": int, "sensitivities": {"coordinator": 2, "coalition": 3}, "epsilon": 0.5}
+
+    def ask(cls, **named):
+        return calibrate(cls, **named)
+
+    assert ask(**same) != ask(**{**same, **other})
+    assert len(asked) == 2
+
+
+def test_a_refusal_is_not_remembered():
+    calibrate, asked = counted_calibration()
+    for _ in range(2):
+        with pytest.raises(CalibrationError):
+            calibrate(int, sensitivities={}, epsilon=2.0)
+    assert asked == [2.0, 2.0]
+
+
+def test_the_mechanisms_calibrate_once_for_equal_parameters(monkeypatch):
+    same = {"n_columns": 7, "squared_norm_bound": 991, "n_parties": 3, "colluding": 1, "epsilon": 0.875, "delta": 1e-7}
+    first = NoisyGram.calibrate(**same, view="coordinator")
+    monkeypatch.setattr(gram, "least_noisy", None)
+    assert NoisyGram.calibrate(**same, view="coordinator") is first
+    with pytest.raises(TypeError):
+        NoisyGram.calibrate(**same, view="coalition")

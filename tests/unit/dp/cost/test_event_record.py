@@ -1,6 +1,7 @@
 import json
 from fractions import Fraction
 
+import attr
 import numpy as np
 import pytest
 from dp_accounting import DpEvent, GaussianDpEvent
@@ -19,6 +20,7 @@ from dp.cost.events import (
     RandomizedResponseDpEvent,
     SampledBitsDpEvent,
     SkellamShiftsDpEvent,
+    SkellamVectorDpEvent,
 )
 from dp.mechanism.gram import NoisyGram
 
@@ -32,6 +34,11 @@ LAPLACE = DiscreteLaplaceDpEvent(2, Fraction(7, 2), Adjacency.ADD_OR_REMOVE_ONE)
         EVENT,
         NoisyGram(3, 100, 5, 2, 10**6).events("coordinator")[0],
         NoisyGram(3, 100, 5, 2, 2).events("coalition")[0],
+        SkellamVectorDpEvent.knowing(EVENT, 12, Fraction(7, 2)),
+        PoissonSampledDpEvent(
+            SkellamVectorDpEvent.knowing(attr.evolve(EVENT, adjacency=Adjacency.ADD_OR_REMOVE_ONE), 3, Fraction(9)),
+            Fraction(1, 100),
+        ),
         DiscreteGaussianDpEvent(Fraction(3), Adjacency.REPLACE_ONE),
         LAPLACE,
         RandomizedResponseDpEvent(4, Fraction(1, 2)),

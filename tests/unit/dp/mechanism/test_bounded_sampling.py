@@ -136,3 +136,11 @@ def test_two_steps_with_a_bound_cost_no_more_than_two_sampled_releases_by_enumer
             )
             stated = renyi_curve(sampling.sampled_event(event), np.array([order]))[0]
             assert exact <= stated
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 40, 1000, 20_000])
+@pytest.mark.parametrize("rate", [2.0**-32, 0.001, 0.02, 0.3, 0.5, 0.99])
+def test_a_bound_that_is_not_given_is_the_quantile_that_a_unit_exceeds_in_one_case_of_a_hundred(n_steps, rate):
+    found = BoundedPoisson.with_rate(rate, n_steps).most_participations
+    assert found == min(n_steps, max(1, int(binom.ppf(0.99, n_steps, rate))))
+    assert binom.sf(found, n_steps, rate) <= 0.01

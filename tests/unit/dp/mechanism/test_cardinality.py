@@ -7,11 +7,13 @@ import pytest
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.composition import renyi_epsilon
 from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import (
     HIGHEST,
     MAX_PHANTOMS,
     PartitionSketch,
+    RenyiBound,
     calibrate_sketch,
     highest_of_clusters,
     highest_of_many,
@@ -149,3 +151,15 @@ def test_users_outside_the_clusters_and_axes_are_refused():
             publish(SMALL, bad)
     with pytest.raises(ValueError, match="axis 2 does not exist"):
         publish(SMALL, [0], axis=2)
+
+
+@pytest.mark.parametrize("own", [0, 40, 400, 4000])
+@pytest.mark.parametrize(("n_sketches", "delta"), [(16, 1e-5), (4096, 1e-6), (65536, 1e-9)])
+def test_a_few_orders_decide_as_all_of_them_do(n_sketches, delta, own):
+    sketch = PartitionSketch(4, n_sketches, 2, own, 16, 3)
+    whole = renyi_epsilon(sketch.event(Adjacency.ADD_OR_REMOVE_ONE), delta).epsilon
+    assert RenyiBound(whole * (1 + 1e-9), delta).covers(sketch)
+    assert not RenyiBound(whole * (1 - 1e-9), delta).covers(sketch)
+    used = RenyiBound(whole * 1.001, delta)  # it begins where the last question ended
+    assert used.covers(PartitionSketch(4, n_sketches, 2, 2 * own + 50, 16, 3))
+    assert used.covers(sketch)

@@ -12,7 +12,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
-EVERY_FIELD = [ResidueField(k) for k in range(1, 7)]
+EVERY_FIELD = [*(ResidueField(k) for k in range(1, 7)), ResidueField.over((3, *PRIMES[:3]))]
 KEY = InsecureTestEntropy("field").read(32)
 
 
@@ -53,9 +53,7 @@ def test_a_field_of_no_or_of_seven_primes_is_refused(n_primes):
         ResidueField(n_primes)
 
 
-@pytest.mark.parametrize(
-    "primes", [(), (7, 7), (9,), (2,), (2**21 + 17,), (3, *PRIMES[:3]), (3, 5, 7, 11, 13, 17, 19)], ids=str
-)
+@pytest.mark.parametrize("primes", [(), (7, 7), (9,), (2,), (2**21 + 17,), (3, 5, 7, 11, 13, 17, 19)], ids=str)
 def test_a_field_over_unsuitable_moduli_is_refused(primes):
     with pytest.raises(LocalFaultError):
         ResidueField.over(primes)

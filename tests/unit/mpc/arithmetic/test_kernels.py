@@ -15,7 +15,7 @@ from mpc.arithmetic.moduli import PRIMES
 
 ROOT = Path(kernels.__file__).parents[2]
 COMPILED = [getattr(kernels, name) for name in dir(kernels) if hasattr(getattr(kernels, name), "nopython_signatures")]
-HELPERS = {"_reduce", "_signed_residue"}
+HELPERS = {"_float", "_reduce", "_below", "_out_of_range"}
 FIELDS = [ResidueField(3), ResidueField.over((3, 5, 7)), ResidueField.over((7,)), ResidueField.over((2039, 2097143))]
 
 

@@ -9,7 +9,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import PeerLostError, PeerViolationError, TooFewPartiesError
 from mpc.local.network import LocalNetwork, local_names
-from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
+from mpc.protocol.exchange import MOST_WORDS_HERE, ShareExchange, agree_pairwise_secrets
 
 FIELD = ResidueField(3)
 SECRET = np.array([[5, -7, 0], [1 << 40, -(1 << 40), 3]])
@@ -94,6 +94,16 @@ async def test_two_jobs_with_the_same_input_send_different_shares():
         _, network = await run(deal_and_open(1, 1, (0,)), entropy_of=entropy_of)
         sent.append(next(m.array for m in network.transcript if m.stage == "secret"))
     assert not np.array_equal(*sent)
+
+
+async def test_small_arithmetic_is_done_at_once_and_more_is_the_matter_of_the_session():
+    class Threads:
+        async def compute(self, work, *args):
+            return "in a thread", work(*args)
+
+    exchange = ShareExchange(Threads(), FIELD, 3, 1, {})
+    done = [await exchange.compute(n, sum, (1, 2)) for n in (1, MOST_WORDS_HERE, MOST_WORDS_HERE + 1)]
+    assert done == [3, 3, ("in a thread", 3)]
 
 
 async def test_input_only_members_agree_on_secrets_with_compute_parties_only():

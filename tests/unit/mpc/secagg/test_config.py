@@ -5,6 +5,8 @@ from masked_sums import make_config, make_roster
 
 from mpc.errors import LocalFaultError, TooFewPartiesError
 from mpc.secagg.config import Topology, input_digest
+from mpc.secagg.graph_parameters import SMALLEST_DEGREE, find_graph_parameters
+from mpc.secagg.policy import MemberPolicy
 from mpc.transcript import RoundId, digest, encode_fields
 
 
@@ -24,6 +26,16 @@ def test_a_ring_is_the_smallest_safe_one():
         replace(topology, n_required=86)
     with pytest.raises(TooFewPartiesError):
         Topology.ring(200, 90, 60)
+
+
+@pytest.mark.parametrize(("n_members", "n_corrupt", "n_dropouts"), [(129, 0, 0), (200, 10, 0), (130, 0, 6)])
+def test_a_ring_that_is_planned_is_one_that_members_accept_by_default(n_members, n_corrupt, n_dropouts):
+    smallest = find_graph_parameters(n_members, n_corrupt, n_dropouts)
+    assert smallest.degree < SMALLEST_DEGREE
+    config = make_config(n_members, topology=Topology.ring(n_members, n_corrupt, n_dropouts))
+    MemberPolicy(pinned={entry.name: entry.identity_public for entry in config.roster}).check(
+        config, 1, config.roster[0].identity_public
+    )
 
 
 def test_all_but_one_of_the_corrupt_may_be_alone_with_nobody():

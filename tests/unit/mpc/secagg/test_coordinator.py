@@ -244,3 +244,39 @@ def test_it_says_for_whom_it_waits():
     round_.sign()
     round_.unmask()
     assert round_.coordinator.waiting_for() == frozenset()
+
+
+def test_a_stage_has_its_quorum_when_the_round_can_go_on_without_those_that_are_missing():
+    held = OpenRound(make_config(7, topology=Topology.complete(7, 1)))
+    fewest = held.config.topology.fewest_survivors
+    assert fewest == 5
+    messages = {m: member.advertise() for m, member in held.members.items()}
+    for n, message in enumerate(messages.values(), start=1):
+        assert held.coordinator.n_missing == len(held.coordinator.waiting_for()) == 8 - n
+        held.coordinator.receive(message)
+        assert held.coordinator.has_quorum() is (n >= fewest)
+    held.coordinator.close_advertising()
+    assert not held.coordinator.has_quorum()
+
+
+@pytest.mark.parametrize("topology", [Topology.complete(9, 1), Topology.ring(130, 6, 6)])
+def test_the_last_stage_has_its_quorum_when_every_secret_can_be_opened(topology):
+    held = OpenRound(make_config(topology.n_members, topology=topology)).up_to("advertise")
+    held.share()
+    held.mask(dropped_out=(2,))
+    held.sign()
+    graph, counts = held.coordinator._graph, dict.fromkeys(held.deliveries, 0)
+    for m in held.survivors.survivors:
+        assert held.coordinator.has_quorum() is (min(counts.values()) >= topology.n_required)
+        held.coordinator.receive(held.members[m].unmask(held.signed))
+        for owner in graph.holders(m) & counts.keys():
+            counts[owner] += 1
+    assert held.coordinator.has_quorum()
+    assert np.array_equal(held.coordinator.open_sum().integers(), exact_sum(held.survivors.survivors))
+
+
+def test_a_round_is_hopeless_when_more_have_declined_than_may_drop_out():
+    held = OpenRound(make_config(7, topology=Topology.complete(7, 1)))
+    assert [held.coordinator.is_hopeless(n) for n in range(5)] == [False, False, False, True, True]
+    held.advertise()
+    assert not held.coordinator.is_hopeless(7)

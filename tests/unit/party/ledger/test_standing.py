@@ -52,3 +52,14 @@ def test_parts_of_the_budget_add_up_and_are_rounded_against_the_reader(tmp_path)
     assert spent >= 100 * standing["spent_part"]
     assert remaining <= 100 * standing["remaining_part"]
     assert "by 3 jobs" in shown
+
+
+def test_what_running_jobs_hold_is_a_line_of_its_own(tmp_path):
+    ledger = ledger_in(tmp_path)
+    ledger.set_budget("visits", budget(4.0), "first")
+    reserve(ledger, "job-0", cost=cost_of(event(0.01)))
+    _, _, spent, held, _ = lines_of(ledger.balance("visits").as_dict())
+    ledger.close()
+    assert spent == "  spent      epsilon 0, 0 % of the budget, by 0 jobs"
+    assert held.startswith("  with held  epsilon 0.")
+    assert held.endswith(" % of the budget, 1 jobs not yet opened")

@@ -55,6 +55,16 @@ def test_ratings_are_read_in_the_order_of_the_table_with_unknown_items_marked(ma
 
 
 @pytest.mark.parametrize("name", ["visits.csv", "visits.parquet"])
+def test_users_stand_in_the_order_of_their_characters_wherever_they_first_appear(make, tmp_path, name):
+    users = ["z", "\N{GRINNING FACE}", "10", "9", "\uffee", "Z", "\xe9", "9", "z", "a z", "\xe9"]
+    write(tmp_path, "who,film,stars\n" + "".join(f"{user},alien,{1 + k % 5}\n" for k, user in enumerate(users)), name)
+    ratings = load_table(make(path=name), ASKED).ratings
+    assert ratings.user_names == tuple(sorted(set(users)))
+    assert [ratings.user_names[place] for place in ratings.users] == users
+    assert ratings.values.tolist() == [1.0 + k % 5 for k in range(len(users))]
+
+
+@pytest.mark.parametrize("name", ["visits.csv", "visits.parquet"])
 def test_numbered_items_are_whole_numbers_below_their_declared_number(make, tmp_path, name):
     write(tmp_path, "who,film,stars\n7,0,1\n8,2,2\n7,3,3\n7,-1,4\n", name)
     table = load_table(make(path=name, items=3), ASKED)

@@ -1,7 +1,7 @@
 import gzip
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,21 @@ def test_a_byte_order_mark_and_quoted_names_are_understood(make_config: MakeConf
     assert load_table(config, asks_for()).values.tolist() == [[5.0]]
 
 
+def test_a_range_of_columns_has_one_pair_of_bounds(make_config: MakeConfig, tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("age,pixel_0,pixel_1,pixel_2\n5,1,2,3\n")
+    config = make_config(bounds={"age": [0, 120], "pixel_{0..2}": [0, 16]}, on_request=["pixel_{1..2}"])
+    assert config.tables[0].usual_columns == ("age", "pixel_0")
+    assert load_table(config, asks_for("pixel_{0..2}")).values.tolist() == [[1.0, 2.0, 3.0]]
+    assert ColumnSchema(name="pixel_1", lower=0, upper=16) in config.tables[0].encoded
+
+
+def test_a_column_of_two_ranges_is_refused(make_config: MakeConfig) -> None:
+    with pytest.raises(
+        ValueError, match=r"column 'pixel_2' is named twice: by 'pixel_\{0..2\}' and by 'pixel_\{2..3\}'"
+    ):
+        make_config(bounds={"pixel_{0..2}": [0, 16], "pixel_{2..3}": [0, 1]})
+
+
 def test_the_path_is_not_a_pattern(make_config: MakeConfig, tmp_path: Path) -> None:
     (tmp_path / "visits[1].csv").write_text(CSV)
     assert load_table(make_config(path="visits[1].csv"), asks_for("age")).n_rows == 2
@@ -133,7 +148,7 @@ REFUSED_BY_NAMES = {
     "column 'patient' is missing in its file": ("visits.csv", b"age,stay\n1,2\n"),
     "its file is empty, or its first line does not name the columns": ("visits.csv", b""),
     "its file is empty, or its first line ": ("visits.csv", b"\n1,2,3\n"),
-    "its file is UTF-16 text; save it as UTF-8": ("visits.csv", "\ufeffpatient,age,stay\n1,2,3\n".encode("utf-16-le")),
+    "its file is UTF-16 text; declare encoding": ("visits.csv", "\ufeffpatient,age,stay\n1,2,3\n".encode("utf-16-le")),
     "its columns are separated by semicolons": ("visits.csv", b"patient;age;stay\n1;2;3\n"),
     "its columns are separated by tabs": ("visits.csv", b"patient\tage\tstay\n1\t2\t3\n"),
     "bytes that are not UTF-8 text": ("visits.csv", "patient,age,stay\nM\xfcller,2,3\n".encode("latin-1")),
@@ -320,15 +335,14 @@ def test_a_parquet_file_that_is_changed_while_it_is_read_is_refused(
 ) -> None:
     path = tmp_path / "visits.parquet"
     FRAME.write_parquet(path)
-    read = pl.read_parquet
+    read = pl.LazyFrame.collect_batches
 
-    def read_and_replace(*args: Any, **kwargs: Any) -> pl.DataFrame:
-        frame = read(*args, **kwargs)
+    def read_and_replace(*args: Any, **kwargs: Any) -> Iterator[pl.DataFrame]:
+        yield from read(*args, **kwargs)
         FRAME.reverse().write_parquet(path)
         os.utime(path, ns=(0, 0))
-        return frame
 
-    monkeypatch.setattr(pl, "read_parquet", read_and_replace)
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", read_and_replace)
     with pytest.raises(UnusableTableError) as caught:
         load_table(make_config(path=path.name), asks_for("age"))
     assert "changed while it was read" in caught.value.detail

@@ -1,0 +1,64 @@
+"""Names of many columns at once: `pixel_{0..63}` stands for `pixel_0` to `pixel_63`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+MAX_COLUMNS = 10_000
+"""Most columns of one pattern."""
+
+_RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
+
+T = TypeVar("T")
+
+
+def expanded(name: str) -> tuple[str, ...]:
+    """Return the columns that a name stands for: those of its range, in ascending order, or itself.
+
+    A range `{a..b}` has two whole numbers, both included. A first number that begins with 0 and is as long as the last,
+    as in `{01..12}`, means numbers of that length. Other braces are part of a name.
+
+    Raises:
+        ValueError: it has two ranges, one that is not of whole numbers, descends or is too long; the text names it.
+    """
+    found = list(_RANGE.finditer(name))
+    if not found and re.search(r"\{[^{}]*\.\.[^{}]*\}", name):
+        raise ValueError(f"column {name!r}: a range has two whole numbers, such as {{0..63}}")
+    if not found:
+        return (name,)
+    if len(found) > 1:
+        raise ValueError(f"column {name!r}: a name can have one range only")
+    (place,) = found
+    first, last = (int(number) for number in place.groups())
+    if first > last:
+        raise ValueError(f"column {name!r}: the range must ascend, and {first} is larger than {last}")
+    if last - first >= MAX_COLUMNS:
+        raise ValueError(f"column {name!r}: a range can have at most {MAX_COLUMNS} columns")
+    digits = len(place[1]) if place[1].startswith("0") and len(place[1]) == len(place[2]) else 0
+    before, after = name[: place.start()], name[place.end() :]
+    return tuple(f"{before}{number:0{digits}d}{after}" for number in range(first, last + 1))
+
+
+def expanded_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of some names or patterns, in their order.
+
+    Raises:
+        ValueError: see `expanded`.
+    """
+    return tuple(column for name in names for column in expanded(name))
+
+
+def expanded_fields(by_name: Mapping[str, T]) -> dict[str, T]:
+    """Return what is said of names or patterns, column by column.
+
+    Raises:
+        ValueError: see `expanded`; or a column is named twice.
+    """
+    found: dict[str, T] = {}
+    named_by: dict[str, str] = {}
+    for name, value in by_name.items():
+        for column in expanded(name):
+            if column in named_by:
+                raise ValueError(f"column {column!r} is named twice: by {named_by[column]!r} and by {name!r}")
+            found[column], named_by[column] = value, name
+    return found

@@ -1,0 +1,143 @@
+"""What can be said of the errors of a result before anything is spent: it follows from the public plan alone.
+
+A plan fixes the noise, and owners declare bounds and numbers of rows. So the standard errors of a result are known, or
+nearly so, before a job runs (`Forecast`), and so is whether its noise exceeds every answer that there could be
+(`Signal`): such a job is refused when it is planned (`analyses.job.hopeless`), unless it says `anyway`.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+NORMAL_95 = 1.959964
+"""Standard errors of half of an interval that holds in 19 of 20 cases, for normal errors."""
+
+MAX_SHOWN = 12
+"""Largest number of quantities that are shown as text; JSON has all of them."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """The noise of a plan beside the largest answer that is publicly possible, in one unit.
+
+    The rule is conservative: `largest` is what bounds and declared rows admit, whatever the tables hold, and `noise` is
+    no more than what will be there. A job of which this says that it is hopeless shows nothing; one of which it does
+    not may still show nothing.
+
+    Attributes:
+        what: the noise, in words; of the number that is seen best where there are several.
+        noise: its standard deviation or, for a matrix, about its spectral norm.
+        whole: the largest answer, in words.
+        largest: its size.
+        unit: of both, in words.
+        rows_power: the power of the number of rows by which largest / noise grows: 1 where the noise does not depend
+            on it, 1/2 where each row adds noise of its own.
+        instead: what else would help, as "method 'mpc'"; empty where nothing is known.
+    """
+
+    what: str
+    noise: float
+    whole: str
+    largest: float
+    unit: str
+    rows_power: float = 1.0
+    instead: str = ""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the noise is at least as large as every answer that there can be."""
+        return not self.noise < self.largest
+
+    @property
+    def in_words(self) -> str:
+        """Both sizes, in one clause."""
+        return (
+            f"{self.what} is {self.noise:.3g} {self.unit}, while {self.whole} is {self.largest:.3g} {self.unit}, so no "
+            "answer could be seen in the noise"
+        )
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of the result, or several alike.
+
+    Attributes:
+        name: in words.
+        unit: in words.
+        standard_error: expected, of the noise; with as many rows as are declared at most, where that matters.
+        at_fewest_rows: the same with as few rows as are declared, where that differs.
+        seen_from: values below this cannot be told from noise; None where the standard error says all.
+        least, largest: between which the number lies by bounds and declared rows; None where nothing bounds it.
+    """
+
+    name: str
+    unit: str
+    standard_error: float
+    at_fewest_rows: float | None = None
+    seen_from: float | None = None
+    least: float | None = None
+    largest: float | None = None
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of an interval that holds in 19 of 20 cases."""
+        return NORMAL_95 * self.standard_error
+
+    @property
+    def in_words(self) -> str:
+        """All of it in one line."""
+        found = (
+            f"{self.name}: standard error {self.standard_error:.3g}, 95 % within {self.half_width:.3g} ({self.unit})"
+        )
+        if self.at_fewest_rows is not None:
+            found += f"; standard error {self.at_fewest_rows:.3g} with the fewest rows"
+        if self.seen_from is not None:
+            found += f"; seen from {self.seen_from:.3g}"
+        if self.least is not None and self.largest is not None:
+            found += f"; possible: {self.least:.6g} to {self.largest:.6g}"
+        return found
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The errors of a result that are expected before a job runs, from public facts alone.
+
+    Attributes:
+        quantities: whose errors can be forecast.
+        assumptions: under which, in whole sentences; noise is all that is counted unless one of them says more.
+        not_forecast: what is left out and why, in whole sentences.
+        hopeless: why no answer could be seen in the noise, and what would help; empty for all other jobs.
+    """
+
+    quantities: tuple[Quantity, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    not_forecast: tuple[str, ...] = ()
+    hopeless: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON data; `half_width` of each quantity is the 95 % one."""
+        return {
+            "quantities": [asdict(one) | {"half_width": one.half_width} for one in self.quantities],
+            "assumptions": list(self.assumptions),
+            "not_forecast": list(self.not_forecast),
+            "hopeless": self.hopeless,
+        }
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text for people."""
+        return lines_of_forecast(self.as_dict())
+
+
+def lines_of_forecast(forecast: dict[str, Any]) -> list[str]:
+    """Return the JSON data of a forecast as lines of text: `MAX_SHOWN` quantities at most."""
+    quantities = forecast["quantities"]
+    lines = [
+        Quantity(**{key: value for key, value in one.items() if key != "half_width"}).in_words
+        for one in quantities[:MAX_SHOWN]
+    ]
+    if len(quantities) > MAX_SHOWN:
+        lines.append(f"and {len(quantities) - MAX_SHOWN} more; --format json has them all")
+    lines += [f"assumed: {sentence}" for sentence in forecast["assumptions"]]
+    lines += [f"not forecast: {sentence}" for sentence in forecast["not_forecast"]]
+    if forecast["hopeless"]:
+        lines.append(f"HOPELESS: {forecast['hopeless']}")
+    return lines

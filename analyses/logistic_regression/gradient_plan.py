@@ -1,0 +1,187 @@
+"""The public part of a logistic regression by gradients: bounds, sampling, noise, field."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from analyses.job.job import Job, JobError
+from analyses.job.plan import matches_in_secret, protected_of, protects_persons
+from analyses.job.releases import PlannedRelease
+from analyses.job.schema import BlockSchema
+from analyses.logistic_regression.descent import squared_lattice_bound
+from analyses.logistic_regression.labelled_plan import (
+    LabelledRowPlan,
+    reaches_of_features,
+    squared_norm_bounds_of,
+    widths_of_features,
+)
+from analyses.logistic_regression.parameters import LogisticRegressionParams
+from analyses.logistic_regression.taylor_gradient import TaylorGradient
+from analyses.rows.quantise import check_scale
+from analyses.rows.reach import FURTHEST
+from dp.cost.accounting import CalibrationError
+from dp.mechanism.bounded_sampling import BoundedPoisson
+from dp.mechanism.sampled import SampledSkellam
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
+from dp.mechanism.vector import SharedSkellam
+from mpc.arithmetic.field import ResidueField
+from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.protocol.session import COORDINATOR
+
+
+class GradientPlan(LabelledRowPlan):
+    """What all participants agree on before noisy gradients are opened one after the other.
+
+    Attributes:
+        row_norm: as in the parameters, default filled in. The squared constant and all B_q sum up to gamma^2 at most.
+        most_participations: default filled in.
+        party_mu: Skellam parameter of each party's noise in every entry.
+    """
+
+    most_participations: int
+    party_mu: int
+
+    @cached_property
+    def gradient(self) -> TaylorGradient:
+        """The function of a batch that is computed."""
+        return _gradient(self.params, len(self.feature_names), sum(self.squared_norm_bounds) + self.constant**2)
+
+    @cached_property
+    def sampling(self) -> BoundedPoisson:
+        """The sampling of records into batches."""
+        return _sampling(self.params, self.most_participations)
+
+    @cached_property
+    def mechanism(self) -> SampledSkellam:
+        """The releases, with their cost."""
+        gradient = self.gradient
+        step = SharedSkellam(
+            length=gradient.n_columns * gradient.n_sums,
+            sensitivities=gradient.sensitivities(),
+            n_parties=self.n_parties,
+            colluding=self.job.t,
+            party_mu=self.party_mu,
+        )
+        return SampledSkellam(step, self.sampling, self.protected)
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The releases of all steps: every compute party draws once for each, before it opens the step."""
+        return (PlannedRelease(self.mechanism, self.compute_members, times=self.sampling.n_steps),)
+
+    @property
+    def expected_batch(self) -> float:
+        """The public divisor of a batch's sum; it does not depend on the batch."""
+        return float(self.sampling.rate * self.params.max_rows)
+
+    def report_of_releases(self) -> dict[str, Any]:
+        """Return the cost of all steps in both views."""
+        what = "gradient" if self.params.release == "gradient" else "three sums of the gradient"
+        return self.mechanism.report(what, self.job.privacy.delta)
+
+    @property
+    def privacy_unit(self) -> str:
+        """The privacy unit that the mechanism protects."""
+        return self.protected.name
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        """The coordinator and the compute parties, which receive the weights of every step except the last."""
+        return (COORDINATOR, *range(1, self.n_parties + 1))
+
+    @property
+    def shares_constant(self) -> bool:
+        """Whether the last owner shares the constant column, after all other columns.
+
+        If all rows count, the column is public and no owner needs to share it. If some rows do not count, the column is
+        zero in these rows, and only the owners may know which rows these are; or nobody, where rows are matched under
+        shares.
+        """
+        return self.params.intercept and (protects_persons(self.job) or matches_in_secret(self.job))
+
+    @property
+    def label_values(self) -> tuple[int, int]:
+        """Labels are shared as they are."""
+        return 0, 1
+
+
+def plan_gradients(job: Job, schemas: Sequence[BlockSchema], params: LogisticRegressionParams) -> GradientPlan:
+    """Fix everything public: bounds, sampling, noise, field.
+
+    The field bound: an entry of a sum over one record is at most max_q sqrt(B_q) times the largest factor; a batch has
+    more records than `BoundedPoisson.most_sampled` with negligible probability; to it comes the noise's tail bound.
+
+    Raises:
+        JobError: names the field of the job that cannot be met.
+    """
+    if matches_in_secret(job) and params.sampling_rate < 1:
+        # Batches are drawn by slot. Where one row is added, others may move to other slots, and so to other batches,
+        # which a coalition knows: for it, neighbouring tables would differ in more than one row.
+        raise JobError(
+            "parameters.sampling_rate: of rows that are matched in secret one can change the places of others, so what "
+            "parties who know the batches may learn of a row has no bound; leave it out, and every row is in every step"
+        )
+    widths = widths_of_features(job, params, schemas)
+    n_features, furthest = sum(widths.values()), FURTHEST[params.origin]
+    reaches = reaches_of_features(job, params, schemas)
+    row_norm = params.row_norm or math.sqrt(sum(reaches.values()) + Fraction(furthest) ** 2 * params.intercept)
+    check_scale(params.gamma, row_norm)
+    constant = int(params.gamma * furthest / row_norm) if params.intercept else 0
+    bounds = squared_norm_bounds_of(params, row_norm, reaches, constant=constant)
+    try:
+        sampling = _sampling(params, params.most_participations)
+    except ValueError as error:
+        raise JobError(f"parameters.most_participations: {error}") from error
+    gradient = _gradient(params, n_features, sum(bounds) + constant**2)
+    if gradient.squared_weight_bound < 1:
+        raise JobError("parameters.weight_gamma: it is so small that every weight would be rounded to zero")
+    try:
+        mechanism = SampledSkellam.calibrate(
+            length=gradient.n_columns * gradient.n_sums,
+            sensitivities=gradient.sensitivities(),
+            sampling=sampling,
+            n_parties=len(job.compute_parties),
+            colluding=job.t,
+            epsilon=job.privacy.epsilon,
+            delta=job.privacy.delta,
+            view=job.privacy.view,
+            protected=protected_of(job, tuple(schemas)),
+        )
+    except CalibrationError as error:
+        raise JobError(f"privacy: {error}") from error
+    largest_entry = math.isqrt(max(*bounds, constant**2)) * gradient.largest_factor
+    try:
+        most_sampled = sampling.most_sampled(params.max_rows, LOG2_WRAP_PROBABILITY)
+        bound = most_sampled * largest_entry + mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+        field = ResidueField.for_bound(bound)
+    except (FieldTooSmallError, TooFewPartiesError) as error:
+        raise JobError(f"parameters.max_rows, parameters.gamma, parameters.weight_gamma: {error}") from error
+    return GradientPlan(
+        job=job,
+        schemas=tuple(schemas),
+        n_primes=len(field.primes),
+        params=params,
+        row_norm=row_norm,
+        squared_norm_bounds=bounds,
+        constant=constant,
+        most_participations=sampling.most_participations,
+        party_mu=mechanism.step.party_mu,
+    )
+
+
+def _gradient(params: LogisticRegressionParams, n_features: int, squared_row_bound: int) -> TaylorGradient:
+    return TaylorGradient(
+        n_columns=n_features + params.intercept,
+        gamma=params.gamma,
+        weight_gamma=params.weight_gamma,
+        squared_row_bound=squared_row_bound,
+        squared_weight_bound=squared_lattice_bound(params.weight_gamma, params.weight_norm),
+        order=params.order,
+        release=params.release,
+    )
+
+
+def _sampling(params: LogisticRegressionParams, most_participations: int | None) -> BoundedPoisson:
+    return BoundedPoisson.with_rate(params.sampling_rate, params.iterations, most_participations)

@@ -1,0 +1,98 @@
+"""The plan of a matrix factorization as a job, as far as both forms agree: a series of masked sums, and a model."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.plan import Plan
+from analyses.job.ratings import RatingsSchema
+from analyses.matrix_factorization.broadcast import ModelFormat
+from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, ratings_of, topology_of
+from analyses.sums.noise import SumNoise
+from analyses.sums.round import configure
+from analyses.sums.session_series import SessionSeries
+from mpc.protocol.session import Session
+from mpc.secagg.config import RoundConfig
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
+from mpc.transcript import RoundId
+
+Integers = NDArray[np.int64]
+
+RoundSum = tuple[VectorEncoding, SumNoise | None, RingGroup]
+"""How a party's vector of a round is encoded, the noise of the sum, and the ring that holds it."""
+
+
+class SeriesPlan(Plan):
+    """What all participants agree on before a matrix factorization of either form.
+
+    Attributes:
+        params: validated parameters.
+    """
+
+    params: FactorJobParams
+
+    @property
+    def is_vertical(self) -> bool:
+        """Whether parties hold items of the same users."""
+        return self.params.setting == "vertical"
+
+    @property
+    def declared(self) -> tuple[RatingsSchema, ...]:
+        """What each party declares of its ratings, in the order of the members."""
+        return tuple(ratings_of(schema) for schema in self.schemas)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of a rating."""
+        return self.declared[0].lower, self.declared[0].upper
+
+    @property
+    def centre(self) -> float:
+        """What is taken off every rating."""
+        raise NotImplementedError
+
+    @property
+    def n_sums(self) -> int:
+        """How many masked sums the series has."""
+        raise NotImplementedError
+
+    @property
+    def broadcast(self) -> ModelFormat:
+        """The format of the models: of items, or of users in the vertical setting."""
+        raise NotImplementedError
+
+    @property
+    def released_lengths(self) -> tuple[int, ...]:
+        """Length of the sum that members receive at the end, by the number of opened rounds less 1."""
+        raise NotImplementedError
+
+    def round_sum(self, number: int) -> RoundSum:
+        """Return what the masked sum of a round is made for.
+
+        Raises:
+            ProtocolError: no ring holds it.
+        """
+        raise NotImplementedError
+
+    def within_range(self, number: int, values: Integers) -> Integers:
+        """Clip a party's vector of a round to what its declared users and items can come to."""
+        largest = self.round_sum(number)[0].largest_element
+        return np.clip(values, -largest, largest)
+
+    def config_of(self, names: Mapping[int, str], round_id: RoundId, identities: Mapping[int, bytes]) -> RoundConfig:
+        """Return the configuration of an attempt, the same for all participants."""
+        encoding, noise, ring = self.round_sum(round_id.number)
+        members = [(names[i], identities[i]) for i in range(1, self.n_parties + 1)]
+        return configure(round_id, members, topology_of(self.job), ring, self.job.analysis, encoding, noise)
+
+    def series(self, session: Session) -> SessionSeries:
+        """Return what all participants agree on before the first round."""
+        return SessionSeries(
+            self.n_parties,
+            self.n_sums,
+            self.params.attempts,
+            lambda round_id, identities: self.config_of(session.names, round_id, identities),
+            max_input_bytes=self.broadcast.n_bytes,
+        )

@@ -1,0 +1,172 @@
+"""From the noisy matrix to principal components: centred, scaled if asked for, and how far noise may have moved it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.forecast import NORMAL_95
+from analyses.pca.plan import PcaPlan
+from analyses.second_moments.centred import CentredMoments, centred
+from analyses.second_moments.spectrum import (
+    SimulatedNoise,
+    edge_of_draws,
+    leading_components,
+    noise_edge,
+    some_components,
+    without_noise,
+)
+
+Floats = NDArray[np.float64]
+
+LEAST_DEVIATIONS = 3.0
+"""A column is scaled to variance 1 where its sum of squares is so many standard deviations of its noise above 0."""
+
+_WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
+_DRAWS, _DRAWS_OF_WIDE = 120, 40
+_FAR = 2.0  # edges above which an eigenvalue tells well enough how noise moved it
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Principal components, in units of scaled rows.
+
+    Attributes:
+        eigenvalues: of the whole noisy matrix that was decomposed, largest first.
+        components: shape (k, n), unit vectors as rows.
+        noise_edge: the largest eigenvalue that the noise alone has, in 19 of 20 cases no more.
+        ratio: share of the whole variance along each component; of the sum of squares where nothing was centred.
+        centre: mean and number of rows; None where nothing was centred.
+        divisors: by which columns were divided, shape (n,); 1 where none was.
+        left_out: whether a column varies too little to be scaled, shape (n,); components have 0 there.
+        variance: about the variance of the data along each component, shape (k,); None where nothing was centred.
+        intervals: in which it lies in 19 of 20 cases, shape (k, 2); None where it is not known.
+    """
+
+    eigenvalues: Floats
+    components: Floats
+    noise_edge: float
+    ratio: Floats
+    centre: CentredMoments | None
+    divisors: Floats = field(repr=False)
+    left_out: NDArray[np.bool_] = field(repr=False)
+    variance: Floats | None = None
+    intervals: Floats | None = None
+
+    @property
+    def n_above_noise(self) -> int:
+        """How many eigenvalues are above the edge."""
+        return int(np.count_nonzero(self.eigenvalues > self.noise_edge))
+
+
+def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
+    """Return the principal components that follow from the opened matrix; all of it is post-processing.
+
+    Args:
+        matrix: noisy X^T X in units of scaled rows, the constant column last where the job centres.
+        plan: of the job.
+    """
+    k, deviation = plan.params.components, plan.noise_deviation
+    if not plan.params.center:
+        n = len(matrix)
+        eigenvalues, components = leading_components(matrix, k)
+        ratio = _ratio(eigenvalues[:k], float(np.trace(matrix)))
+        edge = noise_edge(n, deviation)
+        return Spectrum(eigenvalues, components, edge, ratio, None, np.ones(n), np.zeros(n, dtype=bool))
+    centre = _centred(matrix, plan)
+    if plan.params.scale:
+        return _of_correlations(centre, plan)
+    n = len(centre.matrix)
+    eigenvalues, vectors = leading_components(centre.matrix, n)
+    edge = noise_edge(n, deviation, centre.lift)
+    off, errors = _errors(vectors, without_noise(eigenvalues, edge, deviation), centre, plan)
+    found, half = eigenvalues[:k] / centre.n_rows - off, NORMAL_95 * errors
+    intervals = np.column_stack([found - half, found + half])
+    # Close to the edge the bootstrap's own matrix is uncertain. But whatever the data, noise adds no more to any
+    # direction than its largest eigenvalue; and hardly less than it may take from a single entry.
+    near = eigenvalues[:k] <= _FAR * edge
+    widest = np.column_stack(
+        [eigenvalues[:k] - edge, eigenvalues[:k] + NORMAL_95 * np.sqrt(2) * deviation * (1 + centre.lift)]
+    )
+    intervals[near] = widest[near] / centre.n_rows
+    # Rounding moves an entry by less than a unit, so a deviation along v by less than the sum of all |v_i|.
+    moved = plan.unit * np.abs(vectors[:k]).sum(axis=1)[:, None] * np.array([-1.0, 1.0])
+    intervals = np.maximum(np.sqrt(np.maximum(intervals, 0.0)) + moved, 0.0) ** 2
+    variance = np.clip(found, *intervals.T)
+    return Spectrum(
+        eigenvalues,
+        vectors[:k],
+        edge,
+        _ratio(variance, float(np.trace(centre.matrix)) / centre.n_rows),
+        centre,
+        np.ones(n),
+        np.zeros(n, dtype=bool),
+        variance,
+        intervals,
+    )
+
+
+def _centred(matrix: Floats, plan: PcaPlan) -> CentredMoments:
+    return centred(matrix, plan.constant * plan.unit, plan.reach, plan.possible_rows)
+
+
+def _ratio(variance: Floats, total: float) -> Floats:
+    """Return shares of the total, which is at least what the components have."""
+    found = np.maximum(variance, 0.0)
+    whole = max(total, float(found.sum()))
+    return found / whole if whole > 0 else found
+
+
+def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPlan) -> tuple[Floats, Floats]:
+    """Return by how much noise raises eigenvalues / rows above the variance along the components, and its deviation.
+
+    A parametric bootstrap: a matrix like the one that was released, but without noise, gets draws of the noise whose
+    distribution is public, and for each of them what would be released is compared with what is true of that matrix.
+    The variance that is asked for is that of the data along the released component, not along the best one.
+
+    Args:
+        vectors: all eigenvectors of the centred matrix, as rows.
+        whole: its eigenvalues, about as they were without noise.
+        centre: what was released.
+        plan: of the job.
+
+    Returns:
+        two vectors of shape (k,), in units of squared scaled rows.
+    """
+    n, k, c = len(whole), plan.params.components, plan.constant * plan.unit
+    scatter = (vectors.T * whole) @ vectors
+    mean = np.append(centre.mean, c)
+    moments = centre.n_rows * np.outer(mean, mean)
+    moments[:n, :n] += scatter
+    simulated, found = SimulatedNoise(), []
+    for _ in range(_DRAWS if n <= _WIDE else _DRAWS_OF_WIDE):
+        again = _centred(moments + plan.noise_deviation * simulated.symmetric(n + 1), plan)
+        values, components = some_components(again.matrix, k)
+        true = np.einsum("ki,ij,kj->k", components, scatter, components, optimize=True) / centre.n_rows
+        found.append(values / again.n_rows - true)
+    return np.mean(found, axis=0), np.std(found, axis=0, ddof=1)
+
+
+def _of_correlations(centre: CentredMoments, plan: PcaPlan) -> Spectrum:
+    """Return the components of the columns divided by their noisy standard deviations.
+
+    A column whose variance is not well above its noise is left out: it would be noise divided by noise. The diagonal
+    of P E P^T (`analyses.second_moments.centred`) has entries of deviation sqrt(2) s (1 + m_i^2 / c^2).
+    """
+    deviation, c = plan.noise_deviation, plan.constant * plan.unit
+    squares = np.diagonal(centre.matrix)
+    left_out = squares <= LEAST_DEVIATIONS * np.sqrt(2) * deviation * (1 + (centre.mean / c) ** 2)
+    divisors = np.sqrt(np.where(left_out, centre.n_rows, squares) / centre.n_rows)
+    weights = np.where(left_out, 0.0, 1 / divisors)
+
+    def scaled(matrix: Floats) -> Floats:
+        return weights[:, None] * matrix * weights
+
+    eigenvalues, components = leading_components(scaled(centre.matrix), plan.params.components)
+    simulated, n = SimulatedNoise(), len(weights)
+    projection = np.hstack([np.eye(n), -centre.mean[:, None] / c])
+    draws = (simulated.symmetric(n + 1) for _ in range(_DRAWS if n <= _WIDE else _DRAWS_OF_WIDE))
+    edge = deviation * edge_of_draws(scaled(projection @ draw @ projection.T) for draw in draws)
+    k, total = plan.params.components, float(np.count_nonzero(~left_out))
+    variance = np.maximum(eigenvalues[:k] / centre.n_rows, 0.0)
+    return Spectrum(eigenvalues, components, edge, _ratio(variance, total), centre, divisors, left_out, variance)

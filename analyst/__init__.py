@@ -1,0 +1,1 @@
+"""What an analyst's program uses to speak with a federation's coordinator."""

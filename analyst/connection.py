@@ -1,0 +1,81 @@
+"""The analyst's side of a connection: `client.toml`, and a client of the coordinator made from it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from analyses.job.job import Name
+from service.identity import Identity, Role
+from service.settings import Address, Settings, SettingsError, TlsFiles, load_settings
+from service.tls import credentials_of
+from transport.calls.channel import check_certificate, open_channel
+from transport.calls.coordinator_client import CoordinatorClient
+
+ENVIRONMENT_PREFIX = "MOIETY_CLIENT"
+
+
+class CoordinatorEntry(Settings):
+    """The coordinator to talk to.
+
+    Attributes:
+        name: as in its certificate.
+        address: where it listens.
+    """
+
+    name: Name
+    address: Address
+
+
+class ClientConfig(Settings):
+    """All of `client.toml`.
+
+    Attributes:
+        federation: the federation of the analyst and the coordinator.
+        coordinator: whom to talk to.
+        tls: the analyst's certificate, its key, the authority.
+    """
+
+    federation: Name
+    coordinator: CoordinatorEntry
+    tls: TlsFiles
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file, overridden by `MOIETY_CLIENT__...` of the environment.
+
+        Raises:
+            SettingsError: it cannot be used; the text names each wrong field.
+        """
+        if not path.exists():
+            raise SettingsError(f"{path}: there is no such file; --client or MOIETY_CLIENT names your client.toml")
+        return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX)
+
+
+@asynccontextmanager
+async def connect(config: ClientConfig) -> AsyncIterator[CoordinatorClient]:
+    """Yield a client of the coordinator; nothing is sent before its first call.
+
+    Raises:
+        CredentialsError: the certificate files cannot be used.
+        SettingsError: the certificate is of another federation.
+        UnauthenticatedError: the coordinator's certificate is not accepted.
+    """
+    async with open_coordinator(config) as (name, channel):
+        yield CoordinatorClient(name, channel)
+
+
+@asynccontextmanager
+async def open_coordinator(config: ClientConfig) -> AsyncIterator[tuple[str, Any]]:
+    """Yield the coordinator's name, for error texts, and a channel to it; raises as `connect`."""
+    files = config.tls
+    credentials = credentials_of(files)
+    if credentials.identity.federation != config.federation:
+        raise SettingsError(
+            f"{files.certificate} belongs to federation {credentials.identity.federation}, not to {config.federation}"
+        )
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    address = config.coordinator.address
+    async with open_channel(address, coordinator, credentials) as channel:
+        await check_certificate(channel)
+        yield f"{coordinator.name} ({address})", channel

@@ -1,0 +1,1 @@
+"""What jobs have found, as objects: tables, arrays under the names of scikit-learn, and predictions."""

@@ -1,0 +1,93 @@
+"""A party's processor time per cell of the joint table in a Gram job, beside the least that it could take.
+
+    python -m bench.jobs.floor [--rows 100000] [--columns 100] [--repeats 3] [--format text|json]
+
+The floor of a cell, one thread: its part in the local product of shares, one word of an AES-256 key stream, and one
+copy of a word in and one out. The job is that of `bench.jobs.gram` over three parties, with everything that a service
+does: reading frames, TLS, checks, quantising, dealing. Both are measured in one run; their ratio is what counts.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np
+
+from bench.datasets.tables import synthetic_tables
+from bench.jobs.gram import Blocks, measure
+from bench.machine import describe_machine
+from entropy import InsecureTestEntropy, KeyStream
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.gram import GramAccumulator
+
+N_PARTIES = 3
+BLOCK_ROWS = 4096
+
+
+def floor_ns(n_columns: int, n_primes: int, repeats: int) -> dict[str, float]:
+    """Return the nanoseconds per cell of each part of the floor."""
+    field = ResidueField(n_primes)
+    key = InsecureTestEntropy("floor").read(32)
+    shares = field.random(KeyStream(key), (BLOCK_ROWS, n_columns))
+    accumulator, target = GramAccumulator(field, n_columns), np.empty_like(shares)
+
+    def ns(work: Callable[[], object]) -> float:
+        taken = []
+        for _ in range(repeats * 5):
+            started_s = time.thread_time()
+            work()
+            taken.append(time.thread_time() - started_s)
+        return 1e9 * median(taken) / (BLOCK_ROWS * n_columns)
+
+    return {
+        "product": ns(lambda: accumulator.add_rows([shares])),
+        "key_stream": ns(lambda: KeyStream(key).fill(target)),
+        "copies": 2 * ns(lambda: np.copyto(target, shares)),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=3, help="jobs after the first one")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as name:
+        tables = synthetic_tables(Path(name), rows=options.rows, columns=options.columns, parties=N_PARTIES)
+        blocks = Blocks.of(tables, epsilon=1.0)
+        job = asyncio.run(measure(blocks, repeats=options.repeats, peer_repeats=0))
+    parts = floor_ns(options.columns, blocks.plan.n_primes, options.repeats)
+    job_ns = 1e9 * job["processor_s"]["party"] / (options.rows * options.columns)
+    floor = sum(parts.values())
+    report: dict[str, Any] = {
+        "bench": "floor",
+        "rows": options.rows,
+        "columns": options.columns,
+        "parties": N_PARTIES,
+        "floor_ns_per_cell": parts | {"all": floor},
+        "job_ns_per_cell": job_ns,
+        "ratio": job_ns / floor,
+        "machine": describe_machine(),
+    }
+    if options.format == "json":
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+        return
+    shown = ", ".join(f"{part} {ns:.2f}" for part, ns in parts.items())
+    sys.stdout.write(f"floor of a cell: {floor:.2f} ns ({shown})\n")
+    sys.stdout.write(f"a party's job:   {job_ns:.2f} ns, {report['ratio']:.1f} times the floor\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Matching: which rows of several owners belong together, by what identifies them."""

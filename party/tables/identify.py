@@ -1,0 +1,156 @@
+"""Gives each row of a table the digest of its id, and makes one row of those that have the same id.
+
+What the owner declares holds for every job about the table (`MatchingConfig`): one id is one row of what is read,
+however many rows of the source have it. So where one person is one id, one person is one row, and the protection of a
+row is a person's. Values are combined by columns of the owner's table, so that of those that were encoded from one at
+most one is away from its lower bound afterwards, as before (docs/decisions/038-kinds-of-columns.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analyses.job.matching import DuplicateRule
+from analyses.job.row_ids import RowIds, digests_of_ids
+from analyses.job.schema import ColumnSchema
+from party.tables.encoding import LARGEST
+from party.tables.kinds import MISSING
+from party.tables.matching_config import MatchingConfig
+from party.tables.normalise import ISO_DATE, normalised
+from party.tables.sources.source import SourceError
+
+Rows = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Identified:
+    """The rows of a source that have an id, by id. Private.
+
+    Attributes:
+        ids: of each id its digest, in the order in which the ids come first, shape (ids, 32).
+        rows: all rows that have one, those of one id after each other, each id's in their order.
+        starts: shape (ids,), where in `rows` those of each id begin; in the order of `ids`.
+    """
+
+    ids: RowIds = field(repr=False)
+    rows: Rows = field(repr=False)
+    starts: Rows = field(repr=False)
+
+    @property
+    def first(self) -> Rows:
+        """The first row of each id."""
+        return self.rows[self.starts]
+
+    @property
+    def last(self) -> Rows:
+        """The last row of each id."""
+        last: Rows = self.rows[self.starts + self.sizes - 1]
+        return last
+
+    @property
+    def sizes(self) -> Rows:
+        """How many rows each id has."""
+        return np.diff(self.starts, append=np.int64(len(self.rows)))
+
+
+def fields_of(config: MatchingConfig, columns: Sequence[pl.Series]) -> list[list[str]]:
+    """Return of each column that identifies rows its normalised texts; an empty one where there is no id.
+
+    Raises:
+        SourceError: as `normalised`.
+    """
+    formats = config.date_formats
+    return [normalised(one, config.steps[one.name], formats.get(one.name, ISO_DATE)) for one in columns]
+
+
+def identify(fields: Sequence[Sequence[str]]) -> Identified:
+    """Return the rows of each id; rows of which a field is empty have none and are left out.
+
+    Args:
+        fields: as `fields_of`.
+    """
+    has_id = np.array([all(row) for row in zip(*fields, strict=True)], dtype=np.bool_)
+    of_rows = np.flatnonzero(has_id)
+    ids = digests_of_ids([[one[row] for row in of_rows.tolist()] for one in fields])
+    by_id = np.lexsort(ids.view(np.uint64).T[::-1])  # stable: rows of one id stay in their order
+    is_new = np.ones(len(by_id), dtype=np.bool_)
+    is_new[1:] = (ids[by_id[1:]] != ids[by_id[:-1]]).any(axis=1)
+    first_of_rows = np.empty(len(by_id), dtype=np.int64)
+    first_of_rows[by_id] = by_id[is_new][np.cumsum(is_new) - 1]
+    order = np.argsort(first_of_rows, kind="stable")
+    starts = np.flatnonzero(np.diff(first_of_rows[order], prepend=-1))
+    found = ids[order[starts]]
+    found.setflags(write=False)
+    return Identified(found, of_rows[order], starts)
+
+
+def check_identified(config: MatchingConfig, found: Identified, n_rows: int) -> None:
+    """Refuse rows without an id, or several of one id, where the owner declares that.
+
+    Raises:
+        SourceError: says which, and names the columns.
+    """
+    columns = ", ".join(map(repr, config.columns))
+    if config.missing == "refuse" and len(found.rows) < n_rows:
+        raise SourceError(f"a row has no id in {columns}, and its section [tables.matching] refuses that")
+    if config.duplicates == "refuse" and len(found.ids) < len(found.rows):
+        raise SourceError(f"two rows have the same id in {columns}, and its section [tables.matching] refuses that")
+
+
+def one_row_each(config: MatchingConfig, found: Identified, values: Values, columns: Sequence[ColumnSchema]) -> Values:
+    """Return one row for each id.
+
+    Args:
+        config: with the rule for rows of one id.
+        found: the rows of each id.
+        values: of all rows, shape (rows, columns), finite.
+        columns: of `values`, in their order.
+    """
+    if len(found.ids) == len(found.rows):
+        return values if len(found.rows) == len(values) else values[found.rows]
+    merged = np.empty((len(found.ids), len(columns)))
+    for source in dict.fromkeys(column.source for column in columns):
+        places = [place for place, column in enumerate(columns) if column.source == source]
+        _combine(config.rule_of(source), found, values, columns, places, merged)
+    return merged
+
+
+def _combine(
+    rule: DuplicateRule,
+    found: Identified,
+    values: Values,
+    columns: Sequence[ColumnSchema],
+    places: Sequence[int],
+    merged: Values,
+) -> None:
+    """Write what the columns of one column of the table become."""
+    if rule in ("first", "last"):
+        merged[:, places] = values[found.first if rule == "first" else found.last][:, places]
+        return
+    gaps = [p for p in places if columns[p].name == f"{columns[p].source}={MISSING}"]
+    is_gap = values[found.rows, gaps[0]] > 0 if gaps else np.zeros(len(found.rows), dtype=np.bool_)
+    n_known = np.add.reduceat((~is_gap).astype(np.int64), found.starts)
+    for place in places:
+        if place in gaps:
+            merged[:, place] = n_known == 0
+        else:
+            combined = _combined(rule, values[found.rows, place], is_gap, found.starts, n_known)
+            merged[:, place] = np.where(n_known > 0, combined, columns[place].lower)
+
+
+def _combined(rule: DuplicateRule, values: Values, is_gap: NDArray[np.bool_], starts: Rows, n_known: Rows) -> Values:
+    """Return the mean, sum, largest or smallest of the values that are no gaps; anything where all are."""
+    if rule == "max":
+        found: Values = np.maximum.reduceat(np.where(is_gap, -LARGEST, values), starts)
+    elif rule == "min":
+        found = np.minimum.reduceat(np.where(is_gap, LARGEST, values), starts)
+    else:
+        within = LARGEST / max(1, len(values))  # no sum of them is infinite
+        found = np.add.reduceat(np.where(is_gap, 0.0, np.clip(values, -within, within)), starts)
+        if rule == "mean":
+            found = found / np.maximum(n_known, 1)
+    return found

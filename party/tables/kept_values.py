@@ -1,0 +1,81 @@
+"""Keeps a table's values while jobs use them: in memory, or, where they are too many, in a file without a name."""
+
+import mmap
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from party.tables.sources.source import SourceError
+
+Block = NDArray[np.float64]
+
+NO_PLACE = "its values take more memory than table_memory_mib allows, and data_dir has no place for them"
+
+
+class KeptValues:
+    """Collects rows, block by block.
+
+    The file has no name, so nobody can open it, and the system frees its place when the last job lets go of the values,
+    or when the process ends, however that happens. It is no safer than the disk that it is on.
+
+    Args:
+        n_columns: of each row.
+        most_bytes: that may be in memory; more go to the file.
+        folder: where the file lies.
+    """
+
+    def __init__(self, n_columns: int, most_bytes: int, folder: Path) -> None:
+        self._n_columns, self._most_bytes, self._folder = n_columns, most_bytes, folder
+        self._blocks: list[Block] = []
+        self._file: IO[bytes] | None = None
+        self.n_rows = 0
+
+    def append(self, block: Block) -> None:
+        """Add rows, shape (rows, n_columns).
+
+        Raises:
+            SourceError: the file cannot be written.
+        """
+        self.n_rows += len(block)
+        if self._file is None and 8 * self.n_rows * self._n_columns <= self._most_bytes:
+            self._blocks.append(block)
+            return
+        try:
+            if self._file is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, it stays open
+                for kept in self._blocks:
+                    self._file.write(np.ascontiguousarray(kept).data)
+                self._blocks.clear()
+            self._file.write(np.ascontiguousarray(block).data)
+        except OSError:
+            raise SourceError(NO_PLACE) from None
+
+    def finish(self) -> Block:
+        """Return all rows, shape (rows, n_columns), read-only; nothing can be added any more.
+
+        Raises:
+            SourceError: the file cannot be written.
+        """
+        if self._file is not None:
+            return self._mapped(self._file)
+        values = np.empty((self.n_rows, self._n_columns))
+        end = self.n_rows
+        while self._blocks:  # each block is freed when it is copied, so that there are no two of all rows
+            block = self._blocks.pop()
+            values[end - len(block) : end] = block
+            end -= len(block)
+        values.setflags(write=False)
+        return values
+
+    def _mapped(self, file: IO[bytes]) -> Block:
+        try:
+            file.flush()
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError:
+            raise SourceError(NO_PLACE) from None
+        file.close()  # the mapping holds the file
+        return np.ndarray((self.n_rows, self._n_columns), buffer=pages)

@@ -1,0 +1,139 @@
+"""Reads the rows of a source, batch by batch: numbers and kinds become encoded values, all else stays as it is."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analyses.job.schema import ColumnSchema
+from party.tables.config import TableConfig
+from party.tables.encoding import LARGEST, Encoding, encode
+from party.tables.filters import Condition, Mask
+from party.tables.kept_values import KeptValues
+from party.tables.sources.source import NO_ROWS, SourceError, TableSource
+
+_EVERY_ROW: Mapping[str, Condition] = MappingProxyType({})
+OUT_OF_RANGE = "its number of rows is outside the range that its owner declares"
+
+
+class RowsOfSource(NamedTuple):
+    """All rows. Private.
+
+    Attributes:
+        values: shape (rows, encoded columns), float64, finite, read-only.
+        keys: the other columns that were asked for, of all rows that were read, whether they pass or not.
+        passes: which of those rows pass the filter, shape (rows that were read,); `values` holds these.
+        gaps, others: per column of the table, how many gaps and values of another kind were encoded; only those that
+            have some.
+    """
+
+    values: NDArray[np.float64]
+    keys: Mapping[str, pl.Series]
+    passes: Mask
+    gaps: dict[str, int]
+    others: dict[str, int]
+
+
+def read_rows(
+    table: TableConfig,
+    wanted: Sequence[ColumnSchema],
+    keys: Sequence[str],
+    kept: KeptValues,
+    most: int | None,
+    conditions: Mapping[str, Condition] = _EVERY_ROW,
+) -> RowsOfSource:
+    """Read the rows of a table.
+
+    Memory: a few batches, the keys, and what `kept` has in memory.
+
+    Args:
+        table: the owner's declaration.
+        wanted: encoded columns.
+        keys: columns of the table that are taken as they are.
+        kept: what keeps the values, empty.
+        most: rows beyond this number are not read; None for no limit.
+        conditions: column of the table to what it must be in the rows that are kept.
+
+    Raises:
+        SourceError: the source raises it, a column is not what its place asks for, there are no rows or more than most.
+    """
+    source = table.make_source()
+    asked = (*(column.source for column in wanted), *conditions)
+    numbers = list(dict.fromkeys(name for name in asked if name in table.bounds))
+    encoded = list(dict.fromkeys(name for name in asked if name in table.columns))
+    parts: list[pl.DataFrame] = []
+    masks: list[Mask] = []
+    gaps, others = Counter[str](), Counter[str]()
+    n_read = 0
+    for batch in source.batches(numbers, (*encoded, *(name for name in keys if name not in encoded))):
+        _check_batch(batch, (*numbers, *encoded, *keys))
+        if batch.is_empty():
+            continue
+        n_read += batch.height
+        if most is not None and n_read > most:
+            raise SourceError(OUT_OF_RANGE)
+        columns = {name: _as_numbers(batch[name]) for name in numbers}
+        passes = [one.holds_for(columns[name]) for name, one in conditions.items() if name in columns]
+        for name in encoded:
+            encoding = _encoded(table, batch[name], source)
+            columns |= encoding.columns
+            gaps[name] += int(np.count_nonzero(encoding.gaps))
+            others[name] += int(np.count_nonzero(encoding.others))
+            if name in conditions:
+                passes.append(conditions[name].holds_of(name, table.columns[name], encoding))
+        block = np.empty((batch.height, len(wanted)))
+        for place, column in enumerate(wanted):
+            block[:, place] = columns[column.name]
+        masks.append(np.logical_and.reduce([np.ones(batch.height, dtype=np.bool_), *passes]))
+        kept.append(block[masks[-1]] if passes else block)
+        parts.append(batch.select(keys))
+    if not n_read:
+        raise SourceError(NO_ROWS)
+    whole = pl.concat(parts, how="vertical_relaxed")
+    of_keys = {name: whole[name] for name in keys}
+    return RowsOfSource(kept.finish(), of_keys, np.concatenate(masks), dict(+gaps), dict(+others))
+
+
+def _check_batch(batch: pl.DataFrame, wanted: Sequence[str]) -> None:
+    for place, name in enumerate(dict.fromkeys(wanted)):
+        if place >= batch.width or batch.columns[place] != name:
+            raise SourceError(f"column {name!r} was asked for, and another one came")
+    if batch.width > len(set(wanted)):
+        raise SourceError(f"column {batch.columns[-1]!r} came, and nobody had asked for it")
+
+
+def _encoded(table: TableConfig, column: pl.Series, source: TableSource) -> Encoding:
+    """Encode a column by its kind.
+
+    Raises:
+        SourceError: a value is one that its owner's declaration refuses.
+    """
+    encoding = encode(table.columns[column.name], column, decimal_comma=source.has_decimal_comma)
+    if (encoding.refused & encoding.gaps).any():
+        raise SourceError(f"column {column.name!r} has an empty value, and its section declares no other rule for gaps")
+    if encoding.refused.any():
+        raise SourceError(f"column {column.name!r} has a value that is not of the kind that its section declares")
+    return encoding
+
+
+def _as_numbers(column: pl.Series) -> NDArray[np.float64]:
+    """Return a column as float64, infinite values as the largest of their sign.
+
+    An infinite value lies outside all bounds, and is clipped like any other that does. NaN is no value at all.
+
+    Raises:
+        SourceError: it is not numeric, or a value is missing or NaN.
+    """
+    if not (column.dtype.is_numeric() or column.dtype in {pl.Boolean, pl.Null}):
+        raise SourceError(f"column {column.name!r} is not numeric")
+    if column.has_nulls():
+        raise SourceError(f"column {column.name!r} has an empty value; fill it in or leave the row out at every party")
+    values: NDArray[np.float64] = column.cast(pl.Float64).to_numpy()
+    if np.isnan(values).any():
+        raise SourceError(f"column {column.name!r} has a value that is not a number (NaN)")
+    clipped: NDArray[np.float64] = np.clip(values, -LARGEST, LARGEST)
+    return clipped

@@ -1,0 +1,208 @@
+"""Tables in a PostgreSQL database: a table, a view or a query.
+
+psycopg reads them, which a ledger in PostgreSQL uses already, by COPY, PostgreSQL's own way to send many rows
+(docs/decisions/037-sources-of-tables.md). All that a job reads is one statement in one read-only transaction: one
+snapshot, whatever others write meanwhile.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from party.tables.sources.file import check_names
+from party.tables.sources.source import SourceError, TableSource
+from service.settings import FilePath
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CONNECT_S = 10
+CHUNK_BYTES = 1 << 24
+"""So much text of a COPY is turned into columns at once."""
+
+_BOOLEAN, _DATES, _TIMES = 16, (1082,), (1114, 1184)
+_TEXTS = (19, 25, 1042, 1043)
+_NUMBERS = (20, 21, 23, 700, 701, 1700)
+"""Object ids of PostgreSQL's own types, which are the same everywhere (`pg_type.dat`)."""
+
+_REASONS: Mapping[str, str] = {
+    "25006": "its query writes, and a table is read in a transaction that may only read",
+    "28P01": "its database refuses the user or the password",
+    "28000": "its database refuses the user or the password",
+    "3D000": "its database does not exist on the server",
+    "42501": "its database lets this user not read it",
+    "42601": "its query is not a single SELECT that the database understands",
+    "42703": "its query names a column that the database does not have",
+    "42P01": "its database has no such table",
+    "0A000": "its query is not a SELECT that can be read from, or one that writes",
+    "57014": "reading it took longer than timeout_s",
+    "57P01": "its database went away while it was read",
+}
+"""SQLSTATE to what the owner's log says: never the database's own text, which quotes values, names and passwords."""
+
+GONE = "its database does not answer, or went away while it was read"
+
+
+class PostgresTable(TableSource):
+    """The rows of a table or of a query in a PostgreSQL database.
+
+    Attributes:
+        url: `postgresql://user@host:port/database`. It may hold a password, which no text repeats; better give that by
+            one of the next two. A user who may do nothing but read is best.
+        password_file: a file whose first line is the password.
+        password_variable: the environment variable that holds the password.
+        table: of which all rows are read: `name` or `schema.name`; or
+        query: a single SELECT.
+        order_by: columns of the rows' order, which parties of a joint table must have in common. Text is ordered by its
+            bytes, not by a language; numbers by their size. Absent: the order of the query.
+        timeout_s: a statement that takes longer is broken off.
+    """
+
+    url: SecretStr
+    password_file: FilePath | None = None
+    password_variable: Annotated[str, Field(min_length=1)] | None = None
+    table: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)?$")] | None = None
+    query: Annotated[str, Field(min_length=1)] | None = None
+    order_by: tuple[str, ...] = ()
+    timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> Self:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("table, query: one of the two must be given")
+        if self.password_file is not None and self.password_variable is not None:
+            raise ValueError("password_file, password_variable: only one of them may be given")
+        return self
+
+    def is_there(self) -> bool:
+        """See `TableSource`."""
+        try:
+            with self._reading():
+                return True
+        except SourceError:
+            return False
+
+    def version(self) -> None:
+        """Nobody can tell, so the table is read for each job."""
+
+    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
+        """See `TableSource`.
+
+        Memory: `CHUNK_BYTES` of text and its columns.
+        """
+        with self._reading() as cursor:
+            types = self._types(cursor, (*numbers, *texts, *self.order_by))
+            for name in numbers:
+                if types[name] not in (*_NUMBERS, _BOOLEAN):
+                    raise SourceError(f"column {name!r} is not numeric")
+            yield from self._copied(cursor, numbers, texts, types)
+
+    def count_rows(self) -> int:
+        """See `TableSource`."""
+        with self._reading() as cursor:
+            cursor.execute(self._select("count(*)"))
+            return int(cursor.fetchone()[0])
+
+    def _types(self, cursor: Any, wanted: Sequence[str]) -> dict[str, int]:
+        """Return the object id of the type of each column, of which some are wanted; no row is read."""
+        cursor.execute(self._select("*", "LIMIT 0"))
+        described = [(column.name, column.type_code) for column in cursor.description]
+        check_names([name for name, _ in described], wanted)
+        return dict(described)
+
+    def _order(self, types: Mapping[str, int]) -> str:
+        terms = [_quoted(one) + (' COLLATE "C"' if types[one] in _TEXTS else "") for one in self.order_by]
+        return f"ORDER BY {', '.join(terms)}" if terms else ""
+
+    def _copied(
+        self, cursor: Any, numbers: Sequence[str], texts: Sequence[str], types: Mapping[str, int]
+    ) -> Iterator["pl.DataFrame"]:
+        """Yield all rows of one COPY: numbers as float64, dates and truth values as such, all else as text."""
+        import polars as pl  # the configuration of a table is read without
+
+        schema: dict[str, Any] = dict.fromkeys(numbers, pl.Float64)
+        terms = [_quoted(name) + ("::int" if types[name] == _BOOLEAN else "") + "::float8" for name in numbers]
+        for name in texts:
+            is_day, is_truth = types[name] in (*_DATES, *_TIMES), types[name] == _BOOLEAN
+            terms.append(f"{_quoted(name)}::{'date::text' if is_day else 'text'}")
+            schema[name] = pl.Date if is_day else pl.Boolean if is_truth else pl.String
+        text = bytearray()
+
+        def parse() -> pl.DataFrame:
+            if not text:
+                return pl.DataFrame(schema=schema)
+            parsed = pl.read_csv(BytesIO(bytes(text)), has_header=False, schema=schema)
+            text.clear()
+            return parsed
+
+        try:
+            with cursor.copy(
+                f"COPY ({self._select(', '.join(terms), self._order(types))}) TO STDOUT (FORMAT csv)"
+            ) as copy:
+                for row in copy:
+                    text += row
+                    if len(text) >= CHUNK_BYTES:
+                        yield parse()
+            yield parse()
+        except pl.exceptions.PolarsError:
+            raise SourceError("its database sent rows that cannot be read") from None
+
+    def _select(self, terms: str, end: str = "") -> str:
+        """Return the SELECT of some terms over the rows; a subquery can neither write nor end the statement."""
+        if self.query is not None:
+            rows = f"({self.query.strip().removesuffix(';')}\n)"  # a comment at its end ends with the line
+        else:
+            assert self.table is not None, "a source names one of the two"
+            rows = ".".join(_quoted(part) for part in self.table.split("."))
+        return f"SELECT {terms} FROM {rows} AS source {end}"  # noqa: S608, the query is the owner's own
+
+    def _password(self) -> dict[str, str]:
+        if self.password_variable is not None:
+            if self.password_variable not in os.environ:
+                raise SourceError("the environment variable of its password is not set")
+            return {"password": os.environ[self.password_variable]}
+        if self.password_file is not None:
+            try:
+                return {"password": self.password_file.read_text().partition("\n")[0]}
+            except (OSError, UnicodeDecodeError):
+                raise SourceError("the file of its password is missing or unreadable") from None
+        return {}
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Yield a cursor in a transaction that may only read, and sees one state of the database.
+
+        Raises:
+            SourceError: whatever the database says, in words of our own.
+        """
+        try:
+            import psycopg
+        except ImportError:
+            raise SourceError("a table in PostgreSQL needs psycopg: pip install 'moiety[postgres]'") from None
+        try:
+            with psycopg.connect(
+                self.url.get_secret_value(), connect_timeout=CONNECT_S, autocommit=True, **self._password()
+            ) as connection:
+                connection.execute(f"SET statement_timeout = {self.timeout_s * 1000}")
+                connection.execute("SET DateStyle = 'ISO'")
+                connection.execute("SET default_transaction_read_only = on")
+                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                connection.read_only = True
+                with connection.transaction(), connection.cursor() as cursor:
+                    yield cursor
+        except psycopg.Error as error:
+            raise SourceError(_reason(error)) from None
+
+
+def _reason(error: Any) -> str:
+    if error.sqlstate is None and "authentication failed" in str(error):  # libpq gives no SQLSTATE while it connects
+        return _REASONS["28P01"]
+    return _REASONS.get(error.sqlstate, GONE if error.sqlstate is None else f"its database refuses ({error.sqlstate})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

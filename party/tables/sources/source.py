@@ -1,0 +1,92 @@
+"""The seam for places where a table's rows lie: `TableSource`. Its kinds are listed in `party.tables.sources.registry`.
+
+What a table is called, which columns it has, their bounds and who is named by its rows stands in the configuration, and
+is described from there: no source is asked for it. A source is asked for rows only when a job has been admitted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+NO_ROWS = "it has no rows"
+
+
+class SourceError(Exception):
+    """A source cannot give what a job needs. The text is for the owner's log alone.
+
+    It may name columns, and never a value, a row number, a count, a path or the text of a connection. An error of the
+    library that reads quotes such things, so a source raises this one instead, `from None`. Any other error of a source
+    is logged by the name of its type only.
+    """
+
+    code: str = "table-source-failed"
+
+
+class TableSource(Settings, ABC):
+    """Where the rows of one table lie. Its fields are the section of the configuration that describes it.
+
+    To make one opens nothing. Methods may block, and are called from threads of their own.
+    """
+
+    @property
+    def has_decimal_comma(self) -> bool:
+        """Whether numbers within texts have a comma before their fraction."""
+        return False
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Return whether it can be found, for a warning at the start of the service. Must not read rows."""
+
+    @abstractmethod
+    def version(self) -> Hashable | None:
+        """Return a value that differs whenever the rows may have changed; None if nobody can tell.
+
+        A table that was read is kept for the next job on the same columns as long as its version stays.
+
+        Raises:
+            SourceError: it cannot be found.
+        """
+
+    @abstractmethod
+    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
+        """Yield the rows, some at a time, in order: of one state of the source, as far as it can tell.
+
+        What must hold for every table is checked by the caller: types, empty values, NaN, repeated ids.
+
+        Args:
+            numbers: names of columns that hold numbers or truth values.
+            texts: names of columns that are taken as they are: of the source's own type, or text where it has nothing
+                but text.
+
+        Yields:
+            The columns in this order, numbers first; a batch may be empty.
+
+        Raises:
+            SourceError: a column is missing, or the rows cannot be read or were changed meanwhile.
+        """
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.Series"]:
+        """Yield whole columns, one after the other, for what needs all rows at once; as `batches`."""
+        import polars as pl  # the configuration of a table is read without
+
+        parts = list(self.batches(numbers, texts))
+        if not parts:
+            raise SourceError(NO_ROWS)
+        frame = pl.concat(parts, how="vertical_relaxed")
+        parts.clear()
+        for name in (*numbers, *texts):
+            yield frame.drop_in_place(name)
+
+    @abstractmethod
+    def count_rows(self) -> int:
+        """Return the number of rows, for the owner's eyes only.
+
+        Raises:
+            SourceError: they cannot be read.
+        """

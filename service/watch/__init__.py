@@ -1,0 +1,1 @@
+"""What a running service counts about itself, and where it shows it."""

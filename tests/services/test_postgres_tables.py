@@ -1,0 +1,239 @@
+"""Tables in a real PostgreSQL server, from its rows to the result of a job, and all that can go wrong on the way."""
+
+import json
+import threading
+import traceback
+from urllib.parse import urlsplit
+
+import numpy as np
+import polars as pl
+import pytest
+from commands import moiety as run_command
+from federation import Analyst, all_text, pca_job, random_values, tables_of
+from forked_services import ForkedDeployment
+from postgres import throwaway_cluster
+
+from demo.local_deployment import LocalTable
+from party.tables.sources import postgres_table
+from party.tables.sources.postgres_table import PostgresTable
+from party.tables.sources.source import SourceError
+
+PASSWORD = "s3cret-word"
+N_ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("postgres")
+
+
+@pytest.fixture(scope="module")
+def admin():
+    """The URL of the server's owner; the user `reader` needs a password and may read, and only read."""
+    import psycopg
+
+    with throwaway_cluster("host all reader 127.0.0.1/32 scram-sha-256\n") as url:
+        with psycopg.connect(url, autocommit=True) as database:
+            database.execute(
+                f"""
+                CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
+                CREATE TABLE odd (id TEXT, age INT, weight NUMERIC, height FLOAT8, vip BOOL, born DATE, seen TIMESTAMP,
+                    note TEXT);
+                INSERT INTO odd VALUES
+                    ('b', 1, 1.5, 'Infinity', TRUE, '2020-01-02', '2020-01-02 10:00', E'x,"y\\nz'),
+                    ('a', NULL, 'NaN', 2.5, NULL, '1999-01-01', NULL, ''),
+                    ('B', 3, 3, 3, FALSE, NULL, NULL, NULL);
+                CREATE TABLE people (id TEXT, x0 FLOAT8, x1 FLOAT8);
+                CREATE SEQUENCE counter;
+                CREATE TABLE hidden (age INT);
+                GRANT SELECT ON odd, people TO reader;
+                GRANT USAGE ON SEQUENCE counter TO reader;
+                """
+            )
+            with database.cursor().copy("COPY people FROM STDIN") as copy:
+                for i, row in enumerate(random_values((N_ROWS, 2), 1).tolist()):
+                    copy.write_row((f"row-{i:03}", *row))
+        yield url
+
+
+@pytest.fixture
+def url(admin):
+    return f"postgresql://reader@{urlsplit(admin).netloc.partition('@')[2]}/postgres"
+
+
+@pytest.fixture
+def source(url, folder):
+    (folder / "password").write_text(f"{PASSWORD}\n")
+
+    def source(**fields):
+        return PostgresTable(**{"url": url, "password_file": folder / "password", **fields})
+
+    return source
+
+
+def read(source, numbers=(), texts=()):
+    return {column.name: column.to_list() for column in source.read(numbers, texts)}
+
+
+def refusal(source, numbers=("age",)):
+    with pytest.raises(SourceError) as caught:
+        read(source, numbers)
+    assert PASSWORD not in "".join(traceback.format_exception(caught.value)) + repr(source)
+    return str(caught.value)
+
+
+def test_values_come_in_their_types_and_in_the_order_that_is_declared(source):
+    table = source(table="public.odd", order_by=("id",))
+    assert table.is_there()
+    assert table.count_rows() == 3
+    found = read(table, ("age", "height", "vip"), ("weight", "vip", "born", "seen", "note", "id")[:1])
+    assert found["age"] == [3.0, None, 1.0]
+    assert found["height"] == [3.0, 2.5, float("inf")]
+    assert found["vip"] == [0.0, None, 1.0]
+    assert found["weight"] == ["3", "NaN", "1.5"]
+    texts = read(table, (), ("vip", "born", "seen", "note", "id"))
+    assert texts["vip"] == [False, None, True]
+    assert [str(day) for day in texts["born"]] == ["None", "1999-01-01", "2020-01-02"]
+    assert [str(day) for day in texts["seen"]] == ["None", "None", "2020-01-02"]
+    assert texts["note"] == [None, "", 'x,"y\nz']
+    assert texts["id"] == ["B", "a", "b"]  # by bytes, as files are sorted
+
+
+def test_rows_come_in_pieces_and_are_one_table(source, monkeypatch):
+    monkeypatch.setattr(postgres_table, "CHUNK_BYTES", 100)
+    found = read(source(table="people", order_by=("id",)), ("x0", "x1"), ("id",))
+    assert found["id"] == [f"row-{i:03}" for i in range(N_ROWS)]
+    assert np.array_equal(np.array([found["x0"], found["x1"]]).T, random_values((N_ROWS, 2), 1))
+    assert read(source(query="SELECT * FROM people WHERE false"), ("x0",)) == {"x0": []}
+
+
+def test_a_query_derives_columns_and_may_end_as_it_likes(source):
+    for end in (";", " -- the youngest", ""):
+        assert read(source(query=f"SELECT age * 2 AS twice FROM odd WHERE age < 3{end}"), ("twice",)) == {
+            "twice": [2.0]
+        }
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"query": "INSERT INTO people VALUES ('q') RETURNING x0 AS age"}, "not a single SELECT"),
+        ({"query": "WITH w AS (DELETE FROM people RETURNING 1 AS age) SELECT * FROM w"}, "writes"),
+        ({"query": "SELECT nextval('counter') AS age"}, "its query writes"),
+        ({"query": "SELECT 1 AS age; DROP TABLE people"}, "not a single SELECT"),
+        ({"query": "SELECT years AS age FROM odd"}, "a column that the database does not have"),
+        ({"query": "SELECT x0 FROM people"}, "column 'age' is missing"),
+        ({"query": "SELECT note AS age FROM odd"}, "column 'age' is not numeric"),
+        ({"query": "SELECT 1 AS age, 2 AS age"}, "column 'age' appears more than once"),
+        ({"query": "SELECT 1 / 0 AS age"}, "refuses (22012)"),
+        ({"query": "SELECT 1 AS age FROM pg_sleep(300)", "timeout_s": 1}, "longer than timeout_s"),
+        ({"table": "nowhere"}, "no such table"),
+        ({"table": "hidden"}, "not read it"),
+        ({"table": "odd", "password_file": None}, "does not answer"),
+        ({"table": "odd", "password_file": None, "password_variable": "MOIETY_TEST_WRONG"}, "refuses the user or the"),
+        ({"table": "odd", "password_file": None, "password_variable": "MOIETY_TEST_NONE"}, "variable of its password"),
+        ({"table": "odd", "url": f"postgresql://x:{PASSWORD}@127.0.0.1:9/postgres"}, "does not answer"),
+        ({"table": "odd", "url": f"{PASSWORD} is no URL"}, "does not answer"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_words_of_our_own(source, monkeypatch, fields, said):
+    monkeypatch.setenv("MOIETY_TEST_WRONG", "another word")
+    assert said in refusal(source(**fields))
+
+
+def test_the_password_comes_from_a_file_or_the_environment(source, monkeypatch, tmp_path):
+    monkeypatch.setenv("MOIETY_TEST_RIGHT", PASSWORD)
+    assert source(table="odd", password_file=None, password_variable="MOIETY_TEST_RIGHT").is_there()
+    assert "missing or unreadable" in refusal(source(table="odd", password_file=tmp_path / "absent"))
+
+
+def test_a_database_that_goes_away_in_the_middle_is_no_shorter_table(source, admin, monkeypatch):
+    import psycopg
+
+    killed = threading.Event()
+    plain = pl.read_csv
+
+    def kill_then_read(*args, **options):
+        if not killed.is_set():
+            with psycopg.connect(admin, autocommit=True) as database:
+                database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
+            killed.set()
+        return plain(*args, **options)
+
+    monkeypatch.setattr(postgres_table, "CHUNK_BYTES", 1 << 16)
+    monkeypatch.setattr(pl, "read_csv", kill_then_read)
+    many = source(query="SELECT i AS age FROM generate_series(1, 5000000) AS i")
+    assert "went away while it was read" in refusal(many)
+    assert killed.is_set()
+
+
+def test_what_others_write_meanwhile_is_not_half_read(source, admin, monkeypatch):
+    import psycopg
+
+    def write():
+        with psycopg.connect(admin, autocommit=True) as database:
+            database.execute("INSERT INTO people VALUES ('late', 0, 0)")
+
+    types = PostgresTable._types
+
+    def write_after(self, cursor, wanted):
+        found = types(self, cursor, wanted)  # the transaction has begun, and seen its one state
+        write()
+        return found
+
+    monkeypatch.setattr(PostgresTable, "_types", write_after)
+    try:
+        assert len(read(source(table="people"), ("x0",))["x0"]) == N_ROWS
+    finally:
+        with psycopg.connect(admin, autocommit=True) as database:
+            database.execute("DELETE FROM people WHERE id = 'late'")
+
+
+PARTIES = ("alpha", "beta", "gamma")
+
+
+def section(url, folder, table="people"):
+    fields = {"kind": "postgres", "url": url, "password_file": str(folder / "password"), "table": table}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in {**fields, "order_by": ["id"]}.items()]
+    return "\n[tables.source]\n" + "\n".join(lines) + "\n"
+
+
+def test_a_job_reads_one_partys_table_from_its_database(url, folder, source, admin, tmp_path):
+    import psycopg
+
+    source(table="people")  # writes the file of the password
+    values = {name: random_values((N_ROWS, 2), seed) for seed, name in enumerate(PARTIES, start=1)}
+    tables = tables_of(values, tmp_path)
+    ids = [f"row-{i:03}" for i in range(N_ROWS)]
+    for name in PARTIES[1:]:
+        pl.read_csv(tables[name][0].path).with_columns(id=pl.Series(ids)).write_csv(tables[name][0].path)
+    file = tables["alpha"][0]
+    in_database = LocalTable("people", None, file.bounds, file.rows, "id", sections=section(url, folder))
+    (tmp_path / "run").mkdir()
+    with ForkedDeployment(tmp_path / "run", {**tables, "alpha": [in_database]}, budget=(1e6, 1e-6)) as running:
+        analyst, config = Analyst(running), str(running.config_path("alpha"))
+        view = analyst.run(pca_job(PARTIES, privacy={"epsilon": 5000.0, "delta": 1e-6}))
+        assert view.state == "DONE", view.reason
+        joint = np.hstack([values[name] for name in PARTIES])
+        assert np.allclose(json.loads(view.result_json)["mean"], joint.mean(axis=0), atol=0.05)
+        before = budget_of(config)
+        assert before["spent_epsilon"] > 0
+        with psycopg.connect(admin, autocommit=True) as database:
+            database.execute("REVOKE SELECT ON people FROM reader")
+        try:
+            view = analyst.run(pca_job(PARTIES))
+            told = run_command("doctor", "--config", config).stdout
+        finally:
+            with psycopg.connect(admin, autocommit=True) as database:
+                database.execute("GRANT SELECT ON people TO reader")
+        assert view.state == "FAILED"
+        assert "table 'people' of party 'alpha' cannot be used" in view.reason
+        assert "database" not in view.reason
+        assert "its database lets this user not read it" in all_text(running)
+        assert "its database lets this user not read it" in told
+        assert budget_of(config)["spent_epsilon"] == before["spent_epsilon"]
+        assert PASSWORD not in all_text(running) + told
+
+
+def budget_of(config):
+    return json.loads(run_command("budget", "show", "--config", config, "--format", "json").stdout)["budgets"][0]

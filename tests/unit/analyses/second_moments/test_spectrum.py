@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from analyses.second_moments.spectrum import (
+    SimulatedNoise,
+    edge_of_draws,
+    leading_components,
+    noise_edge,
+    some_components,
+    without_noise,
+)
+
+
+def noise(rng, n, lift=0.0):
+    draw = rng.normal(size=(n, n))
+    draw = (draw + draw.T) / np.sqrt(2)
+    draw[0] *= np.sqrt(1 + lift)
+    draw[:, 0] *= np.sqrt(1 + lift)
+    return draw
+
+
+@pytest.mark.parametrize(("n", "lift"), [(1, 0.0), (1, 3.0), (2, 0.0), (7, 2.0), (40, 0.0), (40, 5.0)])
+def test_one_of_twenty_draws_of_pure_noise_is_above_its_edge(n, lift):
+    rng = np.random.default_rng(n)
+    largest = [np.linalg.eigvalsh(2.5 * noise(rng, n, lift))[-1] for _ in range(2000)]
+    edge = noise_edge(n, 2.5, lift)
+    assert 0.025 < np.mean(np.array(largest) > edge) < 0.085
+    assert np.mean(np.array(largest) > 0.75 * edge) > 0.085
+
+
+def test_the_edge_of_wide_noise_is_that_of_the_theory():
+    n = 400
+    assert noise_edge(n, 3.0) == pytest.approx(3.0 * (2 * np.sqrt(n) + 0.98 * n ** (-1 / 6)), rel=0.01)
+
+
+def test_the_edge_of_draws_is_the_same_quantile():
+    simulated = SimulatedNoise()
+    assert edge_of_draws(simulated.symmetric(30) for _ in range(300)) == pytest.approx(noise_edge(30, 1.0), rel=0.03)
+
+
+def test_simulated_noise_has_the_variances_of_the_release_and_is_always_the_same():
+    assert (SimulatedNoise().symmetric(3) == SimulatedNoise().symmetric(3)).all()
+    simulated = SimulatedNoise()
+    many = np.array([simulated.symmetric(3) for _ in range(20_000)])
+    assert (many == many.transpose(0, 2, 1)).all()
+    assert many.var(axis=0) == pytest.approx(np.ones((3, 3)) + np.eye(3), rel=0.05)
+    assert np.abs(many.mean(axis=0)).max() < 0.05
+
+
+@pytest.mark.parametrize("n", [20, 400])
+def test_some_components_are_the_leading_ones(n):
+    matrix = noise(np.random.default_rng(1), n) + np.diag(np.append([300.0, 200.0, 100.0], np.zeros(n - 3)))
+    values, vectors = some_components(matrix, 3)
+    all_values, leading = leading_components(matrix, 3)
+    assert values == pytest.approx(all_values[:3])
+    assert np.abs(np.einsum("ij,ij->i", vectors, leading)) == pytest.approx(np.ones(3))
+
+
+def test_what_noise_adds_to_lone_eigenvalues_is_taken_away_again():
+    n, exact, deviation = 100, np.append([90.0, 50.0], np.full(98, 0.5)), 1.0
+    rng = np.random.default_rng(2)
+    draws = [np.linalg.eigvalsh(np.diag(exact) + deviation * noise(rng, n))[::-1] for _ in range(40)]
+    edge = noise_edge(n, deviation)
+    found = np.median([without_noise(values, edge, deviation) for values in draws], axis=0)
+    assert found[:2] == pytest.approx(exact[:2], abs=0.9)
+    assert found[2:] == pytest.approx(exact[2:], abs=0.25)
+    assert np.mean(draws, axis=0)[1] > exact[1] + 1.5
+
+
+def test_eigenvalues_that_are_all_noise_leave_nothing_negative():
+    values = np.linalg.eigvalsh(noise(np.random.default_rng(4), 50) - 3 * np.eye(50))[::-1]
+    assert (without_noise(values, noise_edge(50, 1.0), 1.0) == 0).all()

@@ -1,0 +1,30 @@
+import pytest
+
+from bench.protocols.far_apart import CASES, predicted_s, traffic
+
+CASE = {case.name: case for case in CASES}
+
+
+def test_the_clock_counts_the_flights_that_a_second_count_finds():
+    """`tests/protocols/test_flights.py` counts them with another clock."""
+    assert traffic(CASE["principal components"], 200).flights == 6
+
+
+def test_every_step_of_gradient_descent_takes_three_flights():
+    case = CASE["logistic regression, gradient"]
+    few, many = (traffic(case, 200, iterations=n) for n in (2, 4))
+    assert many.flights - few.flights == 2 * 3
+
+
+def test_bytes_grow_with_rows_and_flights_do_not():
+    few, many, most = (traffic(CASE["principal components"], n) for n in (200, 400, 600))
+    assert few.flights == many.flights == most.flights
+    assert most.party_bytes - many.party_bytes == many.party_bytes - few.party_bytes > 0
+
+
+def test_messages_of_masked_sums_arrive_in_order_and_are_counted():
+    assert traffic(CASE["sum"], 200).flights == 10
+
+
+def test_a_prediction_is_flights_and_bytes_and_work():
+    assert predicted_s(10, 12.5e6, 0.25, round_trip_ms=100, mbit=100) == pytest.approx(0.5 + 1.0 + 0.25)

@@ -1,0 +1,109 @@
+"""`moiety table draft`: the same text whatever the values are, and a section once its questions are answered."""
+
+import json
+import re
+import tomllib
+from datetime import date
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from party.tables.config import TableConfig
+
+FRAME = pl.DataFrame(
+    {
+        "patient_id": ["a", "b"],
+        "age": [31, 4],
+        "stay": [2.5, 1.0],
+        "smoker": [True, None],
+        "born": [date(1990, 1, 1), date(2020, 2, 2)],
+        "town of birth": ["secret-7", "secret-8"],
+        "photo": [b"x", b"y"],
+    }
+)
+ANSWERS = {"LEAST": "1", "MOST": "10", "FIRST": "2000-01-01", "LAST": "2020-12-31", "EPSILON": "1.0", "DELTA": "1e-6"}
+
+
+def draft(*arguments, code=0):
+    found = CliRunner().invoke(app, ["table", "draft", *map(str, arguments)])
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def answered(text):
+    """Uncomment the answers and fill in what is asked."""
+    lines = [line.removeprefix("# ") for line in text.splitlines() if re.match(r'# ("[^"]+"|\w+) = |# \[|[^#]|$', line)]
+    filled = "\n".join(lines).replace('"?", "?"', '"x", "y"').replace('yes = ["?"], no = ["?"]', "")
+    for question, answer in ANSWERS.items():
+        filled = re.sub(rf"\b{question}\b", answer, filled)
+    return filled
+
+
+@pytest.mark.parametrize("name", ["visits.parquet", "visits.arrow", "visits.csv"])
+def test_values_change_nothing(tmp_path, name):
+    texts = []
+    for rows in (FRAME, FRAME.reverse(), FRAME.head(0)):
+        if name.endswith(".csv"):
+            rows.drop("photo").write_csv(tmp_path / name)
+        else:
+            write = rows.write_parquet if name.endswith(".parquet") else rows.write_ipc
+            write(tmp_path / name)
+        texts.append(draft(tmp_path / name))
+    assert texts[0] == texts[1] == texts[2]
+    assert "secret" not in texts[0]
+    assert 'name = "visits"' in texts[0]
+    assert '# id_column = "patient_id"' in texts[0]
+    assert '# [tables.matching]\n# columns = ["patient_id"]\n' in texts[0]
+
+
+def test_it_is_printed_as_json_too(tmp_path):
+    FRAME.write_parquet(tmp_path / "visits.parquet")
+    found = json.loads(draft(tmp_path / "visits.parquet", "--format", "json"))
+    assert found["toml"] + "\n" == draft(tmp_path / "visits.parquet")
+
+
+def test_types_decide_what_is_asked(tmp_path):
+    FRAME.write_parquet(tmp_path / "visits.parquet")
+    text = draft(tmp_path / "visits.parquet", "--name", "stays")
+    assert 'name = "stays"' in text
+    kinds = {found[1].strip('"'): found[2] for found in re.finditer(r'# ("[^"]+"|\w+) = \{ kind = "([^"]+)"', text)}
+    assert kinds == {
+        "age": "integer",
+        "stay": "number",
+        "smoker": "yes/no",
+        "born": "date",
+        "town of birth": "category",
+    }
+    assert "# photo: it is of the type Binary" in text
+
+
+def test_a_draft_is_refused_until_its_questions_are_answered_and_then_understood(tmp_path):
+    FRAME.write_parquet(tmp_path / "visits.parquet")
+    text = draft(tmp_path / "visits.parquet")
+    with pytest.raises(ValueError, match="at least one column is needed"):
+        TableConfig.model_validate(tomllib.loads(text)["tables"][0])
+    lines = [
+        line for line in answered(text).splitlines() if not line.startswith(("person_", "most_rows", "on_request"))
+    ]
+    table = TableConfig.model_validate(tomllib.loads("\n".join(lines))["tables"][0])
+    assert table.source_columns == ("age", "stay", "smoker", "born", "town of birth")
+    assert table.rows == (1, 10)
+
+
+def test_a_csv_file_of_another_form_gets_a_source(tmp_path):
+    (tmp_path / "My Visits.csv").write_text("id;age;größe\n1;2;3,5\n")
+    text = draft(tmp_path / "My Visits.csv")
+    assert 'name = "my-visits"' in text
+    assert 'delimiter = ";"' in text
+    assert text.count("# age = ") == 4
+    assert '# "größe" = ' in text
+    assert "path" not in text.partition("[tables.source]")[0]
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path):
+    assert "missing or unreadable" in draft(tmp_path / "absent.csv", code=2)
+    assert "unknown format" in draft(tmp_path / "visits.xlsx", code=2)
+    (tmp_path / "visits.parquet").write_bytes(b"no such thing")
+    assert "visits.parquet" in draft(tmp_path / "visits.parquet", code=2)
