@@ -43,6 +43,20 @@ def peak_resident_bytes(pid: int | str) -> int:
     return int(_field(Path(f"/proc/{pid}/status"), "VmHWM", "0 kB").split()[0]) * 1024
 
 
+def resident_bytes(pid: int | str) -> dict[str, int]:
+    """Return what a process has in memory now: `all`, of that `anonymous` (its own), and `file` (pages of files).
+
+    Pages of files that nobody writes, such as libraries and mapped tables, are dropped by the system when memory runs
+    short, and read again; anonymous ones can only be written to a swap device.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    status = Path(f"/proc/{pid}/status")
+    all_kib, anonymous_kib = (int(_field(status, name, "0 kB").split()[0]) for name in ("VmRSS", "RssAnon"))
+    return {"all": all_kib * 1024, "anonymous": anonymous_kib * 1024, "file": (all_kib - anonymous_kib) * 1024}
+
+
 def processor_s(pid: int) -> float:
     """Return the processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

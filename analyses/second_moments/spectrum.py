@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
 
 from entropy import KeyStream
 
@@ -63,6 +62,8 @@ class SimulatedNoise:
 
     def normal(self, *shape: int) -> Floats:
         """Return standard normal numbers."""
+        from scipy.special import ndtri  # 11 MB with all that it loads, which a service at rest does without
+
         return np.asarray(ndtri(self.uniform(*shape)), dtype=np.float64)
 
     def symmetric(self, n: int) -> Floats:
@@ -95,7 +96,8 @@ def noise_edge(n: int, deviation: float, lift: float = 0.0) -> float:
 @lru_cache(maxsize=256)
 def _edge_of_unit_noise(n: int, lift: float) -> float:
     """Return `noise_edge` for the deviation 1. It is remembered, because it takes tens of milliseconds."""
-    from scipy.linalg.lapack import dstebz  # slow to import, and few jobs need it
+    from scipy.linalg.lapack import dstebz  # slow to import, and few jobs need it; so is scipy.special
+    from scipy.special import gammaincinv
 
     simulated = SimulatedNoise()
     diagonal = np.sqrt(2) * simulated.normal(EDGE_DRAWS, n)

@@ -2,7 +2,9 @@
 
 A coordinator and three parties run as processes on this machine, and each is probed as docker-compose.yml probes its
 containers. Processor seconds are those of the services and of the probes, from the operating system; how long the
-probes waited for a processor does not count.
+probes waited for a processor does not count. Memory is what is resident at the end, in MB: `anonymous` is the
+process's own, `file` are pages of files, mostly libraries, of which other services on the machine share one copy.
+With the folder of `deploy/image/compile-kernels` in LD_LIBRARY_PATH, services are those of the images: without numba.
 """
 
 import json
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.machine import processor_s
+from bench.machine import processor_s, resident_bytes
 from demo.local_deployment import LocalDeployment, LocalTable
 
 PARTIES = ("bank", "hospital", "telco")
@@ -56,9 +58,11 @@ def measured(seconds: float) -> dict[str, object]:
             took_s = time.monotonic() - began_s
             services = {name: processor_s(pid) - before[name] for name, pid in pids.items()}
             probes_s = children_s() - probes_before
+            resident = {name: resident_bytes(pid) for name, pid in pids.items()}
     return {
         "seconds": round(took_s, 1),
         "processor_s": {name: round(used, 3) for name, used in services.items()},
+        "resident_mb": {name: {kind: round(n / 1e6, 1) for kind, n in one.items()} for name, one in resident.items()},
         "probes": n_probes,
         "processor_s_per_probe": round(probes_s / n_probes, 4),
         "percent_of_a_core": round(100 * (sum(services.values()) + probes_s) / took_s, 2),

@@ -7,23 +7,15 @@ number, a value or a count. Errors of readers, which quote values, are not chain
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
-import polars as pl
-
 from analyses.job.job import JobInput
-from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import BlockSchema, Table, columns_called
 from party.tables.config import TableConfig, TableOwner
-from party.tables.filters import Mask, filter_in_words
-from party.tables.identify import Identified, check_identified, fields_of, identify, one_row_each
-from party.tables.kept_values import KeptValues
-from party.tables.ratings import read_ratings
+from party.tables.filters import filter_in_words
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.rows_of_source import OUT_OF_RANGE, read_rows
 from party.tables.sources.source import SourceError
 
 
@@ -167,41 +159,12 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
             repeated, and that is refused; persons are empty; there are no rows, fewer or more than are declared; or the
             source is changed meanwhile.
     """
+    from party.tables.contents import read_contents  # brings polars, 22 MB that a service at rest does without
+
     schema = describe_table(owner, brought)
     named = _named(owner, brought)
-    table = named.table
-    if isinstance(table, RatingsTableConfig):
-        with named.used():
-            ratings = read_ratings(table)
-            if not schema.admits(len(ratings.values)):
-                raise SourceError(OUT_OF_RANGE)
-        return Table(schema, np.empty((len(ratings.values), 0)), ratings=ratings)
     with named.used():
-        kept = KeptValues(len(schema.columns), owner.table_memory_mib << 20, owner.data_dir)
-        most = schema.rows[1] if schema.rows is not None and table.matching is None else None
-        conditions = {} if brought.where is None else table.filters[brought.where]
-        read = read_rows(table, schema.columns, table.key_columns, kept, most, conditions)
-        keys = {name: _as_text(table, one) if name in table.text_columns else one for name, one in read.keys.items()}
-        of_rows, found = _of_what_passes(table, keys, read.passes)
-        values = read.values
-        if table.matching is not None and found is not None:
-            values = one_row_each(table.matching, found, values, schema.columns)
-    left_out = 0 if found is None else kept.n_rows - len(found.rows)
-    digest = b"" if table.id_column is None else digest_of_ids(of_rows[table.id_column])
-    persons = None if table.person_column is None else Persons.of(of_rows[table.person_column])
-    values.setflags(write=False)
-    return Table(
-        schema,
-        values,
-        digest,
-        persons,
-        ids=None if found is None else found.ids,
-        gaps=read.gaps,
-        others=read.others,
-        filtered=len(read.passes) - kept.n_rows,
-        left_out=left_out,
-        merged=kept.n_rows - left_out - len(values),
-    )
+        return read_contents(named.table, schema, brought.where, owner)
 
 
 def count_rows(owner: TableOwner, table: str) -> int:
@@ -229,73 +192,3 @@ def _named(owner: TableOwner, brought: JobInput) -> _Named:
         if table.name == brought.table:
             return _Named(table, f"table {brought.table!r} of party {owner.name!r}")
     raise TableError(f"party {owner.name!r} has no table {brought.table!r}")
-
-
-def _of_what_passes(
-    table: TableConfig, keys: Mapping[str, pl.Series], passes: Mask
-) -> tuple[Mapping[str, pl.Series], Identified | None]:
-    """Check a table by all of its rows, and return the keys of those that pass, and which of those have which id.
-
-    What rules a table out must not depend on what passes: a job with a filter would tell, by failing, whether two of
-    the rows that pass have the same id.
-
-    Args:
-        table: the owner's declaration.
-        keys: of all rows.
-        passes: which of them pass the job's filter, shape (rows,).
-
-    Raises:
-        SourceError: the rows break a rule of the declaration, whether they pass or not.
-    """
-    fields: list[list[str]] = []
-    found, of_rows, n_rows = None, keys, len(passes)
-    if table.matching is not None:
-        fields = fields_of(table.matching, [keys[name] for name in table.matching.columns])
-        found = identify(fields)
-        check_identified(table.matching, found, n_rows)
-        if not len(found.ids):
-            raise SourceError("none of its rows has an id")
-        of_rows, n_rows = _of_one_row_each(table, found, keys), len(found.ids)
-    if table.rows is not None and not table.rows[0] <= n_rows <= table.rows[1]:
-        raise SourceError(OUT_OF_RANGE)
-    for name in table.text_columns:
-        _check_key(table, of_rows[name])
-    if passes.all():
-        return of_rows, found
-    passing = np.flatnonzero(passes)
-    keys = {name: one.gather(passing) for name, one in keys.items()}
-    if found is None:
-        return keys, None
-    found = identify([[one[row] for row in passing.tolist()] for one in fields])
-    return _of_one_row_each(table, found, keys), found
-
-
-def _of_one_row_each(table: TableConfig, found: Identified, keys: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
-    """Return ids and persons of the rows that stand for each id.
-
-    Raises:
-        SourceError: rows of one id name different persons, so that one row would be made of several persons'.
-    """
-    if table.person_column is not None:
-        persons = keys[table.person_column].gather(found.rows)
-        if persons.ne_missing(keys[table.person_column].gather(np.repeat(found.first, found.sizes))).any():
-            raise SourceError(f"rows of the same id name different persons in column {table.person_column!r}")
-    return {name: keys[name].gather(found.first) for name in table.text_columns}
-
-
-def _as_text(table: TableConfig, column: pl.Series) -> pl.Series:
-    if not (column.dtype.is_integer() or column.dtype == pl.String):
-        role = _role(table, column.name)
-        raise SourceError(f"{role} column {column.name!r} holds neither text nor whole numbers")
-    return column.cast(pl.String)
-
-
-def _role(table: TableConfig, name: str) -> str:
-    return "id" if name == table.id_column else "person"
-
-
-def _check_key(table: TableConfig, key: pl.Series) -> None:
-    if key.has_nulls() or (key == "").any():
-        raise SourceError(f"{_role(table, key.name)} column {key.name!r} has an empty value")
-    if key.name == table.id_column and key.n_unique() != len(key):
-        raise SourceError(f"id column {key.name!r} names a row twice")

@@ -19,12 +19,13 @@ from pathlib import Path
 from child_processes import PROCESSES, run_child, start_the_fork_server
 
 import coordinator.server
+import party.server
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalDeployment
 from demo.loopback import PORTS
 
-IMPORTED = (coordinator.server, *ANALYSES.values())
-"""Not the party's service: it needs polars, which starts threads when it is imported, and who forks must have none."""
+IMPORTED = (coordinator.server, party.server, *ANALYSES.values())
+"""None of it may need polars, which starts threads when it is imported: who forks must have none."""
 
 
 def free_ports(n: int) -> int:
