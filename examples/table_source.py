@@ -78,7 +78,7 @@ class North:
     tables: tuple[TableConfig, ...]
     data_dir: Path
     name: str = "north"
-    table_memory_mib: int = 1024
+    table_memory_mib: int = 128
 
 
 def main() -> None:

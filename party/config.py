@@ -102,7 +102,7 @@ class PartyConfig(Settings):
     coordinator: CoordinatorPin
     peers: dict[Name, Address]
     tables: tuple[AnyTableConfig, ...] = ()
-    table_memory_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 1024
+    table_memory_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 128
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
     policy: Policy = Policy()

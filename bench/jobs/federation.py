@@ -14,7 +14,7 @@ from typing import Any
 
 from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
-from bench.machine import ONE_THREAD, peak_resident_bytes, processor_s
+from bench.machine import ONE_THREAD, peak_resident_bytes, processor_s, resident_bytes
 from bench.wire import bytes_by_socket, sent_between
 from demo.local_deployment import LocalDeployment, LocalTable
 from transport.calls.coordinator_client import CoordinatorClient
@@ -82,6 +82,10 @@ class Federation:
     def peak_resident_bytes(self) -> dict[str, int]:
         """Return the largest resident set of each service since it started."""
         return {name: peak_resident_bytes(process.pid) for name, process in self._deployment.processes.items()}
+
+    def resident_bytes(self) -> dict[str, dict[str, int]]:
+        """Return what each service has in memory now, by kind, see `bench.machine.resident_bytes`."""
+        return {name: resident_bytes(process.pid) for name, process in self._deployment.processes.items()}
 
     def _bytes_by_socket(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
         pids = {name: self._deployment.processes[name].pid for name in names}

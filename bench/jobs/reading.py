@@ -9,6 +9,7 @@ to the larger table, in bytes per value: a matrix in memory takes 8.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,14 +40,18 @@ class Owner:
     table_memory_mib: int = 64
 
 
-def write(path: Path, n_rows: int, n_columns: int) -> None:
-    """Write a table of random numbers, some rows at a time."""
-    rng = np.random.default_rng(1)
+def write(path: Path, n_rows: int, n_columns: int, *, seed: int = 1, has_ids: bool = False) -> None:
+    """Write a table of random numbers x0, x1 ..., some rows at a time; if asked, columns `id` and `code` besides."""
+    rng = np.random.default_rng(seed)
     parts = path.with_suffix(".parts")
     parts.mkdir()
     for start in range(0, n_rows, ROWS_PER_GROUP):
         drawn = rng.random((min(ROWS_PER_GROUP, n_rows - start), n_columns))
         frame = pl.DataFrame(drawn, schema=[f"x{i}" for i in range(n_columns)])
+        if has_ids:
+            numbers = np.arange(start, start + len(drawn)) * 7919 % 10**9  # in no order that sorting would find
+            ids = pl.Series("id", numbers).cast(pl.String).str.zfill(10)
+            frame = frame.with_columns("R" + ids, code=pl.Series(rng.integers(0, 4, len(drawn))))
         frame.write_parquet(parts / f"{start:012}.parquet")
     rows = pl.scan_parquet(parts / "*.parquet")
     if path.suffix == ".parquet":
@@ -55,6 +60,7 @@ def write(path: Path, n_rows: int, n_columns: int) -> None:
         rows.sink_ipc(path, record_batch_size=ROWS_PER_GROUP)
     else:
         rows.sink_csv(path)
+    shutil.rmtree(parts)
 
 
 def child(how: str, path: Path, n_columns: int) -> None:

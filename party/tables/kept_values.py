@@ -28,8 +28,10 @@ class KeptValues:
     """
 
     def __init__(self, n_columns: int, most_bytes: int, folder: Path) -> None:
-        self._n_columns, self._most_bytes, self._folder = n_columns, most_bytes, folder
-        self._blocks: list[Block] = []
+        self._n_columns, self._folder = n_columns, folder
+        # One array, of which the system gives only pages that are written: rows that were collected one block after the
+        # other would take twice their memory while they are made one.
+        self._held: Block | None = np.empty((most_bytes // max(1, 8 * n_columns), n_columns))
         self._file: IO[bytes] | None = None
         self.n_rows = 0
 
@@ -39,17 +41,17 @@ class KeptValues:
         Raises:
             SourceError: the file cannot be written.
         """
-        self.n_rows += len(block)
-        if self._file is None and 8 * self.n_rows * self._n_columns <= self._most_bytes:
-            self._blocks.append(block)
+        before, self.n_rows = self.n_rows, self.n_rows + len(block)
+        if self._held is not None and self.n_rows <= len(self._held):
+            self._held[before : self.n_rows] = block
             return
         try:
-            if self._file is None:
+            if self._held is not None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, it stays open
-                for kept in self._blocks:
-                    self._file.write(np.ascontiguousarray(kept).data)
-                self._blocks.clear()
+                self._file.write(self._held[:before].data)
+                self._held = None
+            assert self._file is not None, "what is not held in memory is in the file"
             self._file.write(np.ascontiguousarray(block).data)
         except OSError:
             raise SourceError(NO_PLACE) from None
@@ -62,12 +64,8 @@ class KeptValues:
         """
         if self._file is not None:
             return self._mapped(self._file)
-        values = np.empty((self.n_rows, self._n_columns))
-        end = self.n_rows
-        while self._blocks:  # each block is freed when it is copied, so that there are no two of all rows
-            block = self._blocks.pop()
-            values[end - len(block) : end] = block
-            end -= len(block)
+        assert self._held is not None, "what is not in the file is held in memory"
+        values = self._held[: self.n_rows]
         values.setflags(write=False)
         return values
 

@@ -88,14 +88,18 @@ def read_rows(
         block = np.empty((batch.height, len(wanted)))
         for place, column in enumerate(wanted):
             block[:, place] = columns[column.name]
-        masks.append(np.logical_and.reduce([np.ones(batch.height, dtype=np.bool_), *passes]))
-        kept.append(block[masks[-1]] if passes else block)
+        if passes:
+            masks.append(np.logical_and.reduce(passes))
+            block = block[masks[-1]]
+        kept.append(block)
         parts.append(batch.select(keys))
     if not n_read:
         raise SourceError(NO_ROWS)
     whole = pl.concat(parts, how="vertical_relaxed")
     of_keys = {name: whole[name] for name in keys}
-    return RowsOfSource(kept.finish(), of_keys, np.concatenate(masks), dict(+gaps), dict(+others))
+    all_pass = np.broadcast_to(np.True_, n_read)  # which takes no memory
+    passes_of_all = np.concatenate(masks) if masks else all_pass
+    return RowsOfSource(kept.finish(), of_keys, passes_of_all, dict(+gaps), dict(+others))
 
 
 def _check_batch(batch: pl.DataFrame, wanted: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Values of tables: in memory up to a limit, in a file without a name beyond it, and alike for who reads them."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,20 @@ def test_a_file_that_cannot_be_written_rules_the_table_out(tmp_path):
     (tmp_path / "data").write_text("no folder")
     with pytest.raises(SourceError, match="table_memory_mib"):
         kept(tmp_path / "data", 0)
+
+
+def test_rows_are_in_memory_once_also_while_they_are_collected(tmp_path):
+    block, n_blocks = np.ones((1 << 12, 8)), 32  # 8 MiB in all
+    tracemalloc.start()
+    try:
+        values = KeptValues(8, n_blocks * block.nbytes, tmp_path)
+        for _ in range(n_blocks):
+            values.append(block.copy())
+        assert values.finish().nbytes == n_blocks * block.nbytes
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (n_blocks + 3) * block.nbytes
 
 
 def resident_of(folder):

@@ -1,0 +1,146 @@
+"""How a party's memory and processor time grow with the rows of its table, in jobs of whole services.
+
+    python -m bench.jobs.growth [--rows 10000,100000,1000000] [--columns 100] [--analyses pca,moments] [--ids]
+
+Three parties have Parquet files of random numbers, of which each job has a federation of its own: a coordinator and
+three parties as processes, mutual TLS on loopback, one BLAS thread each. The job is the first that the services get, so
+its time and its memory are those of reading the table, too. Reported of the party that has most:
+
+* `processor_s`, and `ns_per_cell`, of a value of the joint table;
+* `peak_resident_mb`, of which `own_mb` at its largest is anonymous memory, and `file_mb` are pages of files, the
+  libraries of a service and what of its table is mapped: the system drops those when memory runs short. The last two
+  are looked at every 20 ms;
+* `kept_mb`, anonymous memory when the job is done: the table that is remembered for the next one.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from analyses.job.job import Job, JobInput, PrivacyTarget
+from bench.jobs.federation import Federation, running_federation
+from bench.jobs.reading import write
+from bench.machine import describe_machine
+from demo.local_deployment import LocalTable, largest_delta
+
+N_PARTIES = 3
+DEADLINE_S = 600.0
+SAMPLE_S = 0.02
+CODE = ("code",)
+
+Analyses = dict[str, tuple[tuple[str, ...], dict[str, Any]]]
+
+ANALYSES: Analyses = {
+    "pca": ((), {"components": 5}),
+    "low-rank": ((), {"rank": 5}),
+    "least-squares": ((), {"label": "party-1.x0"}),
+    "pattern-count": (CODE, {}),
+    "moments": (CODE, {}),
+    "sum": ((), {}),
+}
+"""Analysis to the columns of each party, all numbers where none are named, and parameters."""
+
+
+def tables_in(folder: Path, n_rows: int, n_columns: int, *, has_ids: bool) -> dict[str, list[LocalTable]]:
+    """Write the parties' files, the columns spread evenly."""
+    tables = {}
+    for number in range(1, N_PARTIES + 1):
+        width = (n_columns + number - 1) // N_PARTIES
+        path = folder / f"party-{number}.parquet"
+        write(path, n_rows, width, seed=number, has_ids=True)
+        bounds = {**{f"x{i}": (0.0, 1.0) for i in range(width)}, "code": (0.0, 3.0)}
+        id_column = "id" if has_ids else None
+        table = LocalTable("rows", path, bounds, (n_rows, n_rows), id_column=id_column, on_request=CODE)
+        tables[f"party-{number}"] = [table]
+    return tables
+
+
+def job_of(analysis: str, parties: Iterable[str], n_rows: int) -> Job:
+    """Return the job; its privacy does not matter for what is measured."""
+    columns, parameters = ANALYSES[analysis]
+    return Job(
+        analysis=analysis,
+        inputs=tuple(JobInput(party=party, table="rows", columns=columns) for party in parties),
+        deadline_s=DEADLINE_S,
+        privacy=PrivacyTarget(epsilon=1.0, delta=min(1e-6, largest_delta(n_rows))),
+        parameters={**parameters, "max_rows": 1 << n_rows.bit_length()},
+    )
+
+
+@contextlib.asynccontextmanager
+async def watched(federation: Federation) -> AsyncIterator[dict[str, dict[str, int]]]:
+    """Yield by service and kind the most that was resident so far."""
+    most: dict[str, dict[str, int]] = {}
+
+    async def watch() -> None:
+        while True:
+            for name, now in federation.resident_bytes().items():
+                before = most.setdefault(name, dict.fromkeys(now, 0))
+                most[name] = {kind: max(before[kind], n) for kind, n in now.items()}
+            await asyncio.sleep(SAMPLE_S)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield most
+    finally:
+        watching.cancel()
+
+
+async def measured(job: Job, tables: dict[str, list[LocalTable]], n_cells: int) -> dict[str, Any]:
+    """Run the job as the first of new services."""
+    async with running_federation(tables) as federation:
+        rest, before_s = federation.resident_bytes(), federation.processor_s()
+        async with watched(federation) as most:
+            run = await federation.run(job)
+        used_s, kept = federation.processor_s(), federation.resident_bytes()
+        peak = federation.peak_resident_bytes()
+    party_s = max(used_s[name] - before_s[name] for name in tables)
+
+    def mb(found: Iterable[int]) -> float:
+        return round(max(found) / 1e6, 1)
+
+    return {
+        "seconds": round(run.seconds, 2),
+        "processor_s": round(party_s, 2),
+        "ns_per_cell": round(1e9 * party_s / n_cells, 2),
+        "coordinator_processor_s": round(used_s["coordinator"] - before_s["coordinator"], 2),
+        "sent_mb": mb(run.sent_bytes.values()),
+        "rest_mb": mb(rest[name]["all"] for name in tables),
+        "peak_resident_mb": mb(peak[name] for name in tables),
+        "own_mb": mb(most[name]["anonymous"] for name in tables),
+        "file_mb": mb(most[name]["file"] for name in tables),
+        "kept_mb": mb(kept[name]["anonymous"] for name in tables),
+        "coordinator_peak_resident_mb": round(peak["coordinator"] / 1e6, 1),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="10000,100000,1000000", help="numbers of rows, with commas between")
+    parser.add_argument("--columns", type=int, default=100, help="of the joint table")
+    parser.add_argument("--analyses", default="pca,pattern-count,moments", help=f"of {', '.join(ANALYSES)}")
+    parser.add_argument("--ids", action="store_true", help="rows have an id of 11 characters each")
+    options = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    for n_rows in map(int, options.rows.split(",")):
+        with tempfile.TemporaryDirectory(prefix="moiety-bench-") as name:
+            tables = tables_in(Path(name), n_rows, options.columns, has_ids=options.ids)
+            for analysis in options.analyses.split(","):
+                n_columns = N_PARTIES if ANALYSES[analysis][0] else options.columns
+                job = job_of(analysis, tables, n_rows)
+                taken = asyncio.run(measured(job, tables, n_rows * n_columns))
+                found.append({"analysis": analysis, "rows": n_rows, "columns": n_columns, "ids": options.ids, **taken})
+                sys.stderr.write(json.dumps(found[-1]) + "\n")
+    report = {"bench": "growth", "parties": N_PARTIES, "jobs": found, "machine": describe_machine()}
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
