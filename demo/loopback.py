@@ -1,14 +1,12 @@
 """What processes on this machine need to find and trust each other: certificates, free ports, configuration files."""
 
-import contextlib
 import datetime
 import json
-import random
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from demo.ports import free_ports
 from service.identity import Role
 from service.pki import create_authority, issue_all
 
@@ -30,27 +28,9 @@ def tls_files(name: str) -> dict[str, str]:
     return {"authority": "ca.pem", "certificate": f"{name}.pem", "key": f"{name}.key"}
 
 
-PORTS = range(20_000, 32_768)
-"""Below those that systems give to outgoing connections: one of these could take a port before a service listens."""
-
-
 def loopback_addresses(names: Sequence[str]) -> dict[str, str]:
-    """Return an address for each name, with ports that were free a moment ago, drawn at random.
-
-    Configurations must name the ports before anything listens on them.
-    """
-    with contextlib.ExitStack() as stack:
-        return {name: f"127.0.0.1:{_free_port(stack)}" for name in names}
-
-
-def _free_port(stack: contextlib.ExitStack) -> int:
-    """Return a port, and hold it until the stack is left."""
-    one = stack.enter_context(socket.socket())
-    for port in random.SystemRandom().sample(PORTS, 100):
-        with contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            return port
-    raise OSError(f"a hundred ports between {PORTS.start} and {PORTS.stop - 1}, drawn at random, were all taken")
+    """Return an address for each name, with a free port that nobody else is given; see `demo.ports`."""
+    return {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
 
 
 def toml(fields: Mapping[str, Any], sections: Mapping[str, Mapping[str, Any]] | None = None) -> str:

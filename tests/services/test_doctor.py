@@ -5,11 +5,11 @@ import json
 import pytest
 from deadlines import GENEROUS_S
 from doctor_peers import authority_of, now, running_members, write_pair
-from forked_services import free_ports
 from typer.testing import CliRunner
 
 from cli.federation.new import layout_of, write_federation
 from cli.main import app
+from demo.ports import free_row_of_ports
 from service.identity import Role
 from service.pki import issue
 
@@ -32,7 +32,7 @@ WARNED = {
 @pytest.fixture
 def federation(tmp_path):
     """A federation whose services run; the certificates of the shop and the coordinator have twelve days left."""
-    acme, first = tmp_path / "acme", free_ports(4)
+    acme, first = tmp_path / "acme", free_row_of_ports(4)
     write_federation(acme, layout_of("acme", "bank,clinic,shop", "", first))
     for role, name in ((Role.PARTY, "shop"), (Role.COORDINATOR, "coordinator")):
         pki = acme / name / "pki"

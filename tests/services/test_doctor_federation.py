@@ -7,11 +7,11 @@ import pytest
 from cryptography import x509
 from deadlines import GENEROUS_S
 from doctor_peers import authority_of, now, running_members
-from forked_services import free_ports
 from typer.testing import CliRunner
 
 from cli.federation.new import layout_of, write_federation
 from cli.main import app
+from demo.ports import free_row_of_ports
 from service.trust.revocation import create_list
 
 MEMBERS = ("coordinator", "bank", "clinic", "shop")
@@ -35,7 +35,7 @@ def outcomes(rows):
 
 @pytest.fixture
 def federation(tmp_path):
-    acme, first = tmp_path / "acme", free_ports(4)
+    acme, first = tmp_path / "acme", free_row_of_ports(4)
     write_federation(acme, layout_of("acme", "bank,clinic,shop", "", first))
     return acme, first
 
@@ -73,7 +73,7 @@ def test_everybody_reaches_everybody_until_a_member_goes(federation, tmp_path):
 
 def test_faults_that_only_one_party_sees_are_found_and_named(tmp_path):
     parties = ("bank", "clinic", "shop", "dentist")
-    acme, first, closed = tmp_path / "acme", free_ports(5), free_ports(1)
+    acme, first, closed = tmp_path / "acme", free_row_of_ports(5), free_row_of_ports(1)
     write_federation(acme, layout_of("acme", ",".join(parties), "", first))
     change(acme / "clinic" / "party.toml", r'^shop = ".*"$', f'shop = "127.0.0.1:{closed}"')
     change(acme / "shop" / "party.toml", r'^dentist = ".*"\n', "")

@@ -5,11 +5,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from forked_services import free_ports
 from reader import Reader, blocks_of
 from typer.testing import CliRunner
 
 from cli.main import app
+from demo.ports import free_row_of_ports
 
 PARTIES = ("bank", "clinic", "shop")
 COORDINATOR = "coordinator"
@@ -29,7 +29,7 @@ def reader(tmp_path, monkeypatch):
 
 
 def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader):
-    first = free_ports(len(PARTIES) + 1)
+    first = free_row_of_ports(len(PARTIES) + 1)
     (make,) = MAKE
     reader.types(make, "--first-port", str(first))
     for line in START:
@@ -61,7 +61,7 @@ def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader)
 
 
 def test_members_that_make_their_own_keys_start_from_their_folders(reader):
-    first = free_ports(len(PARTIES) + 1)
+    first = free_row_of_ports(len(PARTIES) + 1)
     names = [*PARTIES, COORDINATOR]
     hosts = ",".join(f"{name}=127.0.0.1:{first + number}" for number, name in enumerate(names))
     (make,) = MAKE

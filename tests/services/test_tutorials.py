@@ -4,8 +4,9 @@ import json
 import time
 
 import pytest
-from forked_services import free_ports
 from reader import Reader, blocks_of
+
+from demo.ports import free_row_of_ports
 
 PAGE = "docs/tutorials/own-tables.md"
 PROGRAM, NEW, COPY, BANK, CLINIC, SHOP, START, ASK, BUDGET = blocks_of(PAGE)
@@ -28,7 +29,7 @@ def test_the_first_answer_about_own_tables_takes_few_commands(reader, tmp_path):
     assert len(typed) == 9 <= MAX_COMMANDS  # as the page says
     reader.runs(PROGRAM.text)
     began_s = time.monotonic()
-    first = free_ports(4)
+    first = free_row_of_ports(4)
     (new,), (ask,), (budget,) = NEW.lines, ASK.lines, BUDGET.lines
     reader.types(new, "--first-port", str(first))
     for line in COPY.lines:

@@ -76,21 +76,24 @@ async def test_a_product_takes_a_word_per_element_and_explicit_share(tmp_path, n
     values = np.arange(N_ELEMENTS) % 1000 - 500
 
     async with relayed_mesh(tmp_path, n_parties) as (configs, relays):
-        counted = []
+        counted, together = [], asyncio.Barrier(n_parties)
 
         async def member(config):
             async with join_mesh(config, program="bytes") as session:
                 c = await Computation.start(session, field, n_parties, t)
                 given = await c.inputs({1: values.shape, 2: values.shape}, values, bound=1000)
                 await c.open(given[1][:1], c.members)
+                await together.wait()  # all of this has been received by all
                 counted.append(sum(relay.n_bytes for relay in relays))
+                await together.wait()  # and nobody goes on before all have counted
                 product = await c.multiply(given[1], given[2])
                 opened = await c.open(product[:1], c.members)
                 assert opened.values.tolist() == [250_000]
+                await together.wait()
                 counted.append(sum(relay.n_bytes for relay in relays))
 
         await asyncio.gather(*map(member, configs))
-    before, after = max(counted[:n_parties]), min(counted[n_parties:])
+    before, after = counted[0], counted[-1]
     payload = 8 * field.n_words * (n_parties - 1 - t) * N_ELEMENTS * n_parties
     assert after - before == pytest.approx(payload, rel=0.03)
 
@@ -99,14 +102,17 @@ async def test_an_input_takes_one_share_less_than_parties_beyond_t(tmp_path):
     """A dealer that computes keeps its own share; t of the others derive theirs."""
     values = np.arange(N_ELEMENTS)
     async with relayed_mesh(tmp_path, 4) as (configs, relays):
-        counted = []
+        counted, together = [], asyncio.Barrier(4)
 
         async def member(config):
             async with join_mesh(config, program="bytes") as session:
                 c = await Computation.start(session, ResidueField(3), 3, 1)
+                await together.wait()
                 counted.append(sum(relay.n_bytes for relay in relays))
+                await together.wait()
                 given = await c.inputs({1: values.shape, 4: values.shape}, values, bound=N_ELEMENTS)
                 await c.open(given[1][:1], (1, 2, 3, 4))
+                await together.wait()
                 counted.append(sum(relay.n_bytes for relay in relays))
 
         await asyncio.gather(*map(member, configs))

@@ -4,12 +4,9 @@ Each imports for 3 to 4 processor seconds otherwise, and a file of tests starts 
 its process at its start is tested without (`test_service_process.py`, `test_memory_bounds.py`, the demos).
 """
 
-import contextlib
 import os
-import random
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,20 +19,9 @@ import coordinator.server
 import party.server
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalDeployment
-from demo.loopback import PORTS
 
 IMPORTED = (coordinator.server, party.server, *ANALYSES.values())
 """None of it may need polars, which starts threads when it is imported: who forks must have none."""
-
-
-def free_ports(n: int) -> int:
-    """Return the first of n ports in a row that were free a moment ago."""
-    while True:
-        first = random.SystemRandom().choice(range(PORTS.start, PORTS.stop - n))
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            for port in range(first, first + n):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
 
 
 class ForkedService:
