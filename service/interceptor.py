@@ -64,20 +64,19 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     def _guarded(self, method: str, handler: Any) -> Any:
         limit = self._counts.limit_of(method)
 
-        async def request_of(context: Any) -> Any:
-            if handler.request_streaming:
-                return _AllMessages(context, handler.request_deserializer, limit)
-            return await _only_message(context, handler.request_deserializer, limit)
+        async def request_of(context: Any, reads: asyncio.Semaphore) -> Any:
+            messages = _AllMessages(context, handler.request_deserializer, limit, reads)
+            return messages if handler.request_streaming else await _only(messages)
 
         async def answer_once(_: Any, context: Any) -> Any:
-            async with self._border(method, context):
+            async with self._border(method, context) as reads:
                 behavior = handler.unary_unary or handler.stream_unary
-                return await behavior(await request_of(context), context)
+                return await behavior(await request_of(context, reads), context)
 
         async def answer_many(_: Any, context: Any) -> AsyncIterator[Any]:
-            async with self._border(method, context):
+            async with self._border(method, context) as reads:
                 behavior = handler.unary_stream or handler.stream_stream
-                request = await request_of(context)
+                request = await request_of(context, reads)
                 if inspect.iscoroutinefunction(behavior):
                     await behavior(request, context)
                     return
@@ -89,7 +88,7 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return grpc.stream_unary_rpc_method_handler(answer_once, response_serializer=handler.response_serializer)
 
     @asynccontextmanager
-    async def _border(self, method: str, context: Any) -> AsyncIterator[None]:
+    async def _border(self, method: str, context: Any) -> AsyncIterator[asyncio.Semaphore]:
         try:
             shown = peer_certificate(context)
             caller, serial = shown.identity, shown.serial
@@ -97,9 +96,9 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
                 self._revoked.check(serial, caller)
             self._permissions.check(method, caller)
             self.seen.note(shown, context)
-            with self._counts.call(method, caller):
+            with self._counts.call(method, caller) as reads:
                 async with self._until_revoked(caller, serial):
-                    yield
+                    yield reads
         except grpc.aio.AbortError:
             raise
         except Exception as error:
@@ -123,30 +122,38 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             raise UnauthenticatedError(f"the certificate of {caller} is revoked") from error
 
 
-async def _only_message(context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:
-    async with request_arrives_in_time():
-        data = await context.read()
-    if data is grpc.aio.EOF:
-        raise InvalidRequestError("the call ended without a request")
-    return _decoded(data, decode, limit)
-
-
 class _AllMessages:
-    """The messages of a stream, decoded. Keeps none while it waits for the next, as a generator would."""
+    """The messages of a stream, decoded. Keeps none while it waits for the next, as a generator would.
 
-    def __init__(self, context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> None:
+    The library takes in a message from when it is asked for one. So a call asks only while it holds one of the reads of
+    its caller (`service.limits`); until then no more than a window of it is in memory.
+    """
+
+    def __init__(
+        self, context: Any, decode: Callable[[bytes], Any] | None, limit: MethodLimit, reads: asyncio.Semaphore
+    ) -> None:
         self._context = context
         self._decode = decode
         self._limit = limit
+        self._reads = reads
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        data = await self._context.read()
+        async with self._reads:
+            data = await self._context.read()
         if data is grpc.aio.EOF:
             raise StopAsyncIteration
         return _decoded(data, self._decode, self._limit)
+
+
+async def _only(messages: _AllMessages) -> Any:
+    async with request_arrives_in_time():
+        try:
+            return await anext(messages)
+        except StopAsyncIteration:
+            raise InvalidRequestError("the call ended without a request") from None
 
 
 def _decoded(data: bytes, decode: Callable[[bytes], Any] | None, limit: MethodLimit) -> Any:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from service.errors import TimedOutError, TooMuchError
 from service.identity import Identity
@@ -16,8 +17,11 @@ from service.identity import Identity
 _KIB = 1 << 10
 
 CHUNK_BYTES = 128 << 10
+"""Bytes of a request or an answer in one chunk."""
 MAX_CHUNK_BYTES = CHUNK_BYTES + 1024
-"""Largest size of a chunk on the wire, including its framing."""
+"""Largest size of such a chunk on the wire, including its framing."""
+ARRAY_CHUNK_BYTES = 448 << 10
+"""Bytes of an array in one chunk. Far away a stream moves one chunk in a round trip: see `service.server`."""
 MAX_REQUEST_BYTES = 4 << 20
 """Largest size of a request that is sent in chunks, such as a job with all its parameters."""
 REQUEST_S = 60.0
@@ -45,37 +49,44 @@ class MethodLimit:
     Attributes:
         message_bytes: of one message on the wire.
         calls_each: calls of one identity in flight.
+        reads_each: those of them that may wait for a message at the same time; 0 where they share `READS_EACH` with
+            the other methods.
     """
 
     message_bytes: int
     calls_each: int
+    reads_each: int = 0
 
 
 UNLISTED = MethodLimit(16 * _KIB, 16)
 """Limits of a method that is not in the table."""
 
-MAX_MESSAGE_BYTES = MAX_CHUNK_BYTES
+MAX_MESSAGE_BYTES = ARRAY_CHUNK_BYTES + 1024
 """Largest message of any method: the gRPC library accepts no longer one. Longer messages are sent in chunks."""
+
+READS_EACH = 8
+"""Calls of one identity that may wait for a message at the same time, over all methods without a number of their own.
+The library takes in a message of MAX_MESSAGE_BYTES wherever one is waited for, and nobody sees it before its end."""
 
 LIMITS: Mapping[str, MethodLimit] = {
     "/grpc.health.v1.Health/Check": MethodLimit(_KIB, 16),
     "/grpc.health.v1.Health/Watch": MethodLimit(_KIB, 4),
-    "/moiety.v1.Mailbox/Deliver": MethodLimit(MAX_MESSAGE_BYTES, 500),
-    "/moiety.v1.Party/Propose": MethodLimit(MAX_MESSAGE_BYTES, 16),
-    "/moiety.v1.Party/Reserve": MethodLimit(MAX_MESSAGE_BYTES, 16),
+    "/moiety.v1.Mailbox/Deliver": MethodLimit(MAX_MESSAGE_BYTES, 500, reads_each=144),
+    "/moiety.v1.Party/Propose": MethodLimit(MAX_CHUNK_BYTES, 16),
+    "/moiety.v1.Party/Reserve": MethodLimit(MAX_CHUNK_BYTES, 16),
     "/moiety.v1.Party/Run": MethodLimit(_KIB, 16),
     "/moiety.v1.Party/Cancel": MethodLimit(64 * _KIB, 16),
     "/moiety.v1.Party/Describe": MethodLimit(_KIB, 8),
     "/moiety.v1.Party/Reach": MethodLimit(_KIB, 2),
-    "/moiety.v1.Coordinator/Submit": MethodLimit(MAX_MESSAGE_BYTES, 8),
+    "/moiety.v1.Coordinator/Submit": MethodLimit(MAX_CHUNK_BYTES, 8),
     "/moiety.v1.Coordinator/Watch": MethodLimit(_KIB, 100),
     "/moiety.v1.Coordinator/List": MethodLimit(_KIB, 16),
     "/moiety.v1.Coordinator/Show": MethodLimit(_KIB, 16),
     "/moiety.v1.Coordinator/Cancel": MethodLimit(_KIB, 16),
     "/moiety.v1.Coordinator/Tables": MethodLimit(64, 4),
     "/moiety.v1.Aggregation/Fetch": MethodLimit(_KIB, 8),
-    "/moiety.v1.Aggregation/Answer": MethodLimit(MAX_MESSAGE_BYTES, 8),
-    "/moiety.v1.Aggregation/Sum": MethodLimit(MAX_MESSAGE_BYTES, 8),
+    "/moiety.v1.Aggregation/Answer": MethodLimit(MAX_CHUNK_BYTES, 8),
+    "/moiety.v1.Aggregation/Sum": MethodLimit(MAX_CHUNK_BYTES, 8),
     "/moiety.v1.Survey/Fetch": MethodLimit(_KIB, 4),
     "/moiety.v1.Survey/Answer": MethodLimit(64, 4),
     "/moiety.v1.Survey/Ask": MethodLimit(16 * _KIB, 16),
@@ -92,24 +103,33 @@ class CallCounts:
     def __init__(self, limits: Mapping[str, MethodLimit] = LIMITS) -> None:
         self._limits = limits
         self._n_calls: Counter[tuple[str, Identity]] = Counter()
+        self._reads: WeakValueDictionary[tuple[str, Identity], asyncio.Semaphore] = WeakValueDictionary()
 
     def limit_of(self, method: str) -> MethodLimit:
         """Return the limit of a method."""
         return self._limits.get(method, UNLISTED)
 
     @contextmanager
-    def call(self, method: str, caller: Identity) -> Iterator[None]:
+    def call(self, method: str, caller: Identity) -> Iterator[asyncio.Semaphore]:
         """Count a call from here to the end of the context.
+
+        Yields:
+            What the call must hold while it waits for a message of its caller.
 
         Raises:
             TooMuchError: the caller has as many calls of this method in flight as it may have.
         """
-        most = self.limit_of(method).calls_each
+        limit = self.limit_of(method)
+        most = limit.calls_each
         if self._n_calls[method, caller] >= most:
             raise TooMuchError(f"{caller.name} already has {most} calls of {method} in flight; try again in a moment")
         self._n_calls[method, caller] += 1
+        kind = method if limit.reads_each else ""
+        reads = self._reads.get((kind, caller))  # as long as a call has it
+        if reads is None:
+            reads = self._reads[kind, caller] = asyncio.Semaphore(limit.reads_each or READS_EACH)
         try:
-            yield
+            yield reads
         finally:
             self._n_calls[method, caller] -= 1
             if not self._n_calls[method, caller]:

@@ -23,7 +23,8 @@ MAX_CALLS = 500
 """Calls in flight per connection. `service.limits` says how many an identity may have over all of its connections."""
 
 STREAM_WINDOW_BYTES = 64 << 10
-"""Flow-control window of a call that is not read yet; larger messages are received when they are read."""
+"""Flow-control window of a call that is not read yet. What exceeds it of a message is let in once the message is read
+and its length is known: far away, each message takes a round trip of its own, however long it is."""
 
 _ONLY_IDENTITY = 1
 

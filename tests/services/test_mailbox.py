@@ -19,7 +19,7 @@ from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
 from service.tls import Credentials
 from transport.calls.final_status import FinalStatus
-from transport.messages.frames import CHUNK_BYTES, array_frames, end_frame, envelope_frame
+from transport.messages.frames import ARRAY_CHUNK_BYTES, array_frames, end_frame, envelope_frame
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)
@@ -73,7 +73,7 @@ VIOLATIONS = {
     ),
     "frame too long": ([header(), Frame(chunk=bytes(33))], "longer than its header announced"),
     "chunk above 1 MB": (
-        [header(shape=[1 << 18], n_bytes=1 << 21), Frame(chunk=bytes(CHUNK_BYTES + 1))],
+        [header(shape=[1 << 18], n_bytes=1 << 21), Frame(chunk=bytes(ARRAY_CHUNK_BYTES + 1))],
         "longer than",
     ),
     "cut short": ([header(), Frame(chunk=bytes(8)), end_frame()], "cut short by the end"),

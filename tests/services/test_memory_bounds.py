@@ -18,11 +18,16 @@ from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from process_memory import forget_peak, peak_mib
+from raw_http2 import RawConnection, message
 
 from service.identity import Identity, Role
+from service.limits import LIMITS, MAX_MESSAGE_BYTES, READS_EACH
+from service.server import STREAM_WINDOW_BYTES
 from service.tls import load_credentials
 from transport.calls.channel import open_channel
 from transport.messages.frames import array_frames, envelope_frame
+from transport.messages.mailbox import DELIVER
+from transport.messages.room import SENDER_BYTES
 
 PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
 MIB = 1 << 20
@@ -54,8 +59,8 @@ async def test_proposals_of_a_device_take_no_memory_of_a_party(tmp_path):
 
 
 @asynccontextmanager
-async def serving_mailbox(folder):
-    """A process with the mailbox of a job that never receives; its id, and channels of the one who may deliver."""
+async def serving_process(folder):
+    """A process with the mailbox of a job that never receives; its id, its port, its member and who may deliver."""
     async with running_federation(folder, 2) as federation:
         server, sender = federation.members[2], federation.members[1]
         process = await asyncio.create_subprocess_exec(
@@ -69,14 +74,20 @@ async def serving_mailbox(folder):
             env=child_environ(),
         )
         try:
-            port = int(await process.stdout.readline())
-            channels = [open_channel(f"127.0.0.1:{port}", server.identity, sender.credentials) for _ in range(3)]
-            yield process.pid, channels
-            for channel in channels:
-                await channel.close()
+            yield process.pid, int(await process.stdout.readline()), server, sender
         finally:
             process.terminate()
             await process.wait()
+
+
+@asynccontextmanager
+async def serving_mailbox(folder):
+    """The same, with channels of the one who may deliver."""
+    async with serving_process(folder) as (pid, port, server, sender):
+        channels = [open_channel(f"127.0.0.1:{port}", server.identity, sender.credentials) for _ in range(3)]
+        yield pid, channels
+        for channel in channels:
+            await channel.close()
 
 
 async def push(channel, messages, seconds):
@@ -96,7 +107,7 @@ async def flood(channels, messages_of, n_streams, seconds):
     return await asyncio.gather(*calls)
 
 
-STATED_MIB = 223
+STATED_MIB = 254
 
 
 async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
@@ -130,6 +141,76 @@ async def test_a_flood_of_long_messages_takes_no_memory(tmp_path):
         calls = await flood(channels, messages, 300, seconds=GENEROUS_S)
         assert peak_mib(pid) - before < 100 + SLACK_MIB
         del calls
+
+
+UNFINISHED = message(b"", more_bytes=MAX_MESSAGE_BYTES)
+"""The beginning of the longest message that a service takes in."""
+
+
+def messages_of_a_stage(i):
+    return message(envelope_frame(JOB, f"stage {i}").SerializeToString()) + UNFINISHED
+
+
+async def leave_messages_unfinished(folder, method, head_of, n_read):
+    """Call as often as one caller may, and send in each call all of a longest message but one byte, as far as it goes.
+
+    Waits until so many calls have sent all of that and the others what they can, and until one more call was refused.
+    Returns how much the memory of the service grew, how many calls sent everything, and the most that any other sent.
+    """
+    async with serving_process(folder) as (pid, port, server, sender):
+        connections = [await RawConnection.open(port, server.identity, sender.credentials) for _ in range(2)]
+        forget_peak(pid)
+        before = peak_mib(pid)
+        for i in range(LIMITS[method].calls_each):
+            connections[i % 2].call(method, head_of(i), MAX_MESSAGE_BYTES - 1)
+        calls = [call for connection in connections for call in connection.calls.values()]
+        flooding = [asyncio.create_task(connection.flood()) for connection in connections]
+
+        async def until(is_so):
+            async with asyncio.timeout(GENEROUS_S):
+                while not is_so():
+                    changes = [asyncio.create_task(connection.changed.wait()) for connection in connections]
+                    await asyncio.wait([*changes, *flooding], return_when=asyncio.FIRST_COMPLETED)
+                    for connection, change in zip(connections, changes, strict=True):
+                        change.cancel()
+                        connection.changed.clear()
+                    for task in flooding:
+                        if task.done():
+                            task.result()  # why its connection broke
+
+        await until(lambda: sum(call.has_sent_all for call in calls) >= n_read)
+        await until(lambda: all(call.n_sent >= STREAM_WINDOW_BYTES - 1 for call in calls))
+        connections[0].call(method, b"", 0)
+        await until(lambda: connections[0].n_answered)
+        grown = peak_mib(pid) - before
+        for connection, task in zip(connections, flooding, strict=True):
+            task.cancel()
+            connection.writer.transport.abort()
+    others = [call.n_sent for call in calls if not call.has_sent_all]
+    return grown, len(calls) - len(others), max(others, default=0)
+
+
+async def test_half_sent_messages_of_many_streams_stay_within_the_stated_bound(tmp_path):
+    """Streams whose turn it is to be read have a message each, all others two windows: with the arrays, what is stated.
+
+    Most of the others have one window. The library opens another to a stream of which it has read one message while the
+    next is arriving, so an attacker who times his bytes has two.
+    """
+    limit = LIMITS[DELIVER]
+    n_read = limit.reads_each
+    grown, n_whole, most_of_others = await leave_messages_unfinished(tmp_path, DELIVER, messages_of_a_stage, n_read)
+    assert n_whole == n_read
+    assert most_of_others <= 2 * STREAM_WINDOW_BYTES
+    of_grpc_mib = (n_read * MAX_MESSAGE_BYTES + limit.calls_each * 2 * STREAM_WINDOW_BYTES) / MIB
+    assert SENDER_BYTES / MIB + of_grpc_mib < STATED_MIB
+    assert n_read * MAX_MESSAGE_BYTES / MIB < grown < of_grpc_mib + SLACK_MIB
+
+
+async def test_half_sent_messages_of_other_methods_are_few(tmp_path):
+    method = "/grpc.health.v1.Health/Check"
+    _, n_whole, most_of_others = await leave_messages_unfinished(tmp_path, method, lambda i: UNFINISHED, READS_EACH)
+    assert n_whole == READS_EACH
+    assert most_of_others <= 2 * STREAM_WINDOW_BYTES
 
 
 @pytest.mark.parametrize("n_dimensions", [50_000])

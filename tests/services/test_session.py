@@ -13,10 +13,13 @@ import pytest
 from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
 
+import party.jobs
 import transport.messages.session
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.session import Session
 from service.errors import WrongStateError
+from service.limits import LIMITS
+from transport.messages.mailbox import DELIVER
 from transport.messages.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
@@ -128,10 +131,10 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
 
     class Counted(Outlet):
         @property
-        def is_open(self):
+        def is_busy(self):
             nonlocal looked_at
             looked_at += 1
-            return super().is_open
+            return super().is_busy
 
     monkeypatch.setattr("transport.messages.session.Outlet", Counted)
     n_stages = 600
@@ -142,6 +145,35 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
             assert np.array_equal(await two.receive(1, f"step {step}", (1,)), words(1, seed=step))
         assert looked_at < 3 * transport.messages.session.MAX_STAGES_PER_MEMBER * n_stages
         await one.finish()
+
+
+async def test_streams_that_jobs_keep_open_for_later_do_not_take_the_turns_of_others(tmp_path):
+    """As many jobs as a party holds, each of which has more streams at once than it keeps open.
+
+    Their service reads fewer streams of one sender at the same time than all of these. Where senders left them all
+    open, later ones would wait for ever.
+    """
+    n_stages = 24
+    reads_each = LIMITS[DELIVER].reads_each
+    assert party.jobs.MAX_JOBS * n_stages > reads_each
+    assert reads_each > party.jobs.MAX_JOBS * transport.messages.session.MAX_STAGES_PER_MEMBER
+    async with running_federation(tmp_path, 2) as federation:
+
+        async def run(job_id):
+            one, two = (federation.session_of(job_id, number) for number in (1, 2))
+            for again in range(2):
+                sending = asyncio.gather(*(one.send(2, f"s{i}", words(9, seed=i + again)) for i in range(n_stages)))
+                for i in range(n_stages):
+                    assert np.array_equal(await two.receive(1, f"s{i}", (9,)), words(9, seed=i + again))
+                await sending
+            await begun.wait()
+            await one.send(2, "last", words(9))
+            await two.receive(1, "last", (9,))
+            await one.finish()
+
+        begun = asyncio.Barrier(party.jobs.MAX_JOBS)
+        async with asyncio.timeout(GENEROUS_S):
+            await asyncio.gather(*(run(f"job-{n}0") for n in range(party.jobs.MAX_JOBS)))
 
 
 async def test_a_stage_that_has_ended_keeps_no_call(tmp_path):

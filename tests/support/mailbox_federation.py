@@ -75,14 +75,26 @@ class MailboxFederation:
         """Return a new session of a member, over its own channels unless others are given."""
         member = self.members[number]
         assert member.inbox is not None
+        return self._session(self.job_id, member.inbox, number, deadline_s, channels)
+
+    def session_of(self, job_id: str, number: int) -> GrpcSession:
+        """Open the mailbox of one more job at a member, beside the others; return a session of it."""
+        member = self.members[number]
+        inbox = member.mailboxes.open(job_id, {o.identity: n for n, o in self.members.items() if n != number})
+        return self._session(job_id, inbox, number, GENEROUS_S, None)
+
+    def _session(
+        self, job_id: str, inbox: Inbox, number: int, deadline_s: float, channels: Mapping[int, Any] | None
+    ) -> GrpcSession:
+        member = self.members[number]
         return GrpcSession(
-            job_id=self.job_id,
+            job_id=job_id,
             terms=b"",
             me=number,
             names=self.names,
             entropy=InsecureTestEntropy(str(number)),
             deadline_s=deadline_s,
-            inbox=member.inbox,
+            inbox=inbox,
             channels=member.channels if channels is None else channels,
             on_progress=lambda stage, done, total: member.progress.append((stage, done, total)),
         )

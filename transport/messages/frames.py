@@ -25,7 +25,7 @@ from moiety.v1.mailbox_pb2 import (
 )
 from numpy.typing import NDArray
 
-from service.limits import CHUNK_BYTES, MAX_CHUNK_BYTES
+from service.limits import ARRAY_CHUNK_BYTES, MAX_MESSAGE_BYTES
 
 SMALL_FRAME_BYTES = 2048
 """Largest size on the wire of a frame that is not a chunk: larger than an envelope with the longest names."""
@@ -67,7 +67,7 @@ def read_frame(data: bytes) -> Frame:
         FrameError: they are no frame, or a longer one than any member has reason to send.
     """
     is_chunk = data[:1] == _CHUNK_TAG
-    if len(data) > (MAX_CHUNK_BYTES if is_chunk else SMALL_FRAME_BYTES):
+    if len(data) > (MAX_MESSAGE_BYTES if is_chunk else SMALL_FRAME_BYTES):
         raise FrameError("a frame is longer than frames of its kind may be")
     try:
         frame: Frame = Frame.FromString(data)
@@ -109,8 +109,8 @@ def array_frames(array: Array, sequence: int) -> Iterator[Frame]:
         header=ArrayHeader(sequence=sequence, element_type=element_type, shape=array.shape, n_bytes=array.nbytes)
     )
     wire_bytes = np.ascontiguousarray(array, dtype=_DTYPE_OF[element_type]).reshape(-1).view(np.uint8)
-    for start in range(0, wire_bytes.size, CHUNK_BYTES):
-        yield Frame(chunk=wire_bytes[start : start + CHUNK_BYTES].tobytes())
+    for start in range(0, wire_bytes.size, ARRAY_CHUNK_BYTES):
+        yield Frame(chunk=wire_bytes[start : start + ARRAY_CHUNK_BYTES].tobytes())
 
 
 class StreamDecoder:
@@ -177,8 +177,8 @@ class StreamDecoder:
             raise FrameError("a chunk without a header before it")
         if self._array is None or self._bytes is None:
             raise RuntimeError("accept comes before the first chunk")
-        if not 0 < len(chunk) <= CHUNK_BYTES:
-            raise FrameError(f"a chunk is empty or longer than {CHUNK_BYTES} bytes")
+        if not 0 < len(chunk) <= ARRAY_CHUNK_BYTES:
+            raise FrameError(f"a chunk is empty or longer than {ARRAY_CHUNK_BYTES} bytes")
         end = self._filled_bytes + len(chunk)
         if end > self._announced.n_bytes:
             raise FrameError("an array is longer than its header announced")

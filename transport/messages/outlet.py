@@ -61,11 +61,6 @@ class Outlet:
         self._turn = asyncio.Lock()
 
     @property
-    def is_open(self) -> bool:
-        """Whether a call is open for more arrays."""
-        return self._accepts
-
-    @property
     def is_busy(self) -> bool:
         """Whether an array is being written."""
         return self._turn.locked()

@@ -4,10 +4,11 @@ What somebody waits for always has room, whatever else lies here: so a sender th
 and no job can stop another. How much that is, our own programs decide, not the sender.
 
 The bound. Of one sender there lie here at most SENDER_BYTES of arrays that nobody asked for yet. Besides, gRPC holds
-for each of its calls at most one message and one window of what follows, so with the limits of `service.limits` and
-`service.server` in all
+for each of its calls at most two windows that nobody has read, and one message where one is being read, so with the
+limits of `service.limits` and `service.server` in all
 
-    SENDER_BYTES + calls_each * (MAX_MESSAGE_BYTES + STREAM_WINDOW_BYTES)  =  128 MiB + 500 * 193 KiB  <  223 MiB.
+    SENDER_BYTES + reads_each * MAX_MESSAGE_BYTES + calls_each * 2 * STREAM_WINDOW_BYTES
+        =  128 MiB + 144 * 449 KiB + 500 * 128 KiB  <  254 MiB.
 
 Of all senders together, arrays take at most ALL_BYTES.
 """

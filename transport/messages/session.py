@@ -141,8 +141,8 @@ class GrpcSession:
             raise PeerLostError(to, stage, failure.what)
         try:
             await self._look_at(to, stage)
-            outlet = await self._outlet(to, stage)
-            await outlet.send(message)
+            await self._outlet(to, stage).send(message)
+            await self._end_some(to)
         except ValueError as error:
             raise LocalFaultError(f"stage {stage}: {error}") from error
         self.bytes_sent[stage] = self.bytes_sent.get(stage, 0) + message.nbytes
@@ -260,8 +260,8 @@ class GrpcSession:
         except UnauthenticatedError as error:
             raise PeerViolationError(to, stage, str(error)) from error
 
-    async def _outlet(self, to: int, stage: str) -> Outlet:
-        """Return the outlet for (to, stage), the least recently used one of this member ended if too many are open."""
+    def _outlet(self, to: int, stage: str) -> Outlet:
+        """Return the outlet for (to, stage), which is now the last one used."""
         outlet = self._outlets.get((to, stage)) or Outlet(
             self._channels[to],
             self._job_id,
@@ -276,13 +276,20 @@ class GrpcSession:
         in_use = self._in_use[to]
         in_use.pop(stage, None)
         in_use[stage] = outlet
-        if not outlet.is_open:
-            others = [(name, other) for name, other in in_use.items() if other is not outlet and other.is_open]
-            if len(others) >= self._stages_per_member:
-                idle = next((name for name, other in others if not other.is_busy), None)
-                if idle is not None:
-                    await in_use.pop(idle).end()  # removed before the wait: users of the outlet put it back
         return outlet
+
+    async def _end_some(self, to: int) -> None:
+        """End streams to a member that nothing is being written to, least recently used first, until few are open.
+
+        Its service reads so many of each job at the same time (`service.limits`), and those that wait for their turn
+        are not read: a stream that is open for later must not take the turn of one that is needed now.
+        """
+        in_use = self._in_use[to]
+        while len(in_use) > self._stages_per_member:
+            idle = [stage for stage, outlet in in_use.items() if not outlet.is_busy]
+            if len(idle) <= self._stages_per_member:
+                return
+            await in_use.pop(idle[0]).end()  # removed before the wait: users of the outlet put it back
 
     async def _finish_one(self, outlet: Outlet) -> None:
         await outlet.end()

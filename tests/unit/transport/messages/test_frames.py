@@ -3,7 +3,7 @@ import pytest
 from moiety.v1.mailbox_pb2 import ArrayHeader, Envelope, Frame
 
 from transport.messages.frames import (
-    CHUNK_BYTES,
+    ARRAY_CHUNK_BYTES,
     MAX_ARRAY_BYTES,
     Announcement,
     FrameError,
@@ -49,9 +49,9 @@ def decode(frames):
         np.array(2**64 - 1, dtype=np.uint64),
         np.zeros((0, 5), dtype=np.uint64),
         np.arange(256, dtype=np.uint8),
-        np.arange(CHUNK_BYTES // 8, dtype=np.uint64),
-        np.arange(CHUNK_BYTES // 8 + 1, dtype=np.uint64),
-        np.arange(3 * CHUNK_BYTES + 5, dtype=np.uint32).astype(np.uint8),
+        np.arange(ARRAY_CHUNK_BYTES // 8, dtype=np.uint64),
+        np.arange(ARRAY_CHUNK_BYTES // 8 + 1, dtype=np.uint64),
+        np.arange(3 * ARRAY_CHUNK_BYTES + 5, dtype=np.uint32).astype(np.uint8),
     ],
     ids=lambda array: f"{array.dtype}{array.shape}",
 )
@@ -64,8 +64,8 @@ def test_an_array_comes_back_as_it_was(array):
 
 
 def test_no_chunk_is_longer_than_a_megabyte():
-    frames = list(array_frames(np.zeros(CHUNK_BYTES // 8 * 2 + 1, dtype=np.uint64), 0))
-    assert [len(frame.chunk) for frame in frames[1:]] == [CHUNK_BYTES, CHUNK_BYTES, 8]
+    frames = list(array_frames(np.zeros(ARRAY_CHUNK_BYTES // 8 * 2 + 1, dtype=np.uint64), 0))
+    assert [len(frame.chunk) for frame in frames[1:]] == [ARRAY_CHUNK_BYTES, ARRAY_CHUNK_BYTES, 8]
     assert max(frame.ByteSize() for frame in frames) < 4 << 20
 
 
@@ -102,7 +102,7 @@ BROKEN = {
     "cut short by a header": ([header(), chunk(8), header(sequence=1)], "cut short by the header"),
     "cut short by the end": ([header(), chunk(8), end_frame()], "cut short by the end"),
     "empty chunk": ([header(), chunk(0)], "empty or longer"),
-    "chunk above the limit": ([header((1 << 18,)), chunk(CHUNK_BYTES + 1)], "empty or longer"),
+    "chunk above the limit": ([header((1 << 18,)), chunk(ARRAY_CHUNK_BYTES + 1)], "empty or longer"),
     "repeated array": ([header(), chunk(16), header()], "repeated"),
     "lost array": ([header(sequence=1)], "missing, or came out of order"),
     "no element type": ([header(element_type=0)], "element type 0 is unknown"),
@@ -140,7 +140,7 @@ def test_no_refusal_tells_a_length_a_shape_or_a_count(frames):
     with pytest.raises(FrameError) as caught:
         decode([*frames, end_frame()])
     numbers = "".join(c if c.isdigit() else " " for c in str(caught.value)).split()
-    assert set(numbers) <= {str(CHUNK_BYTES), str(MAX_ARRAY_BYTES), "8", "0", "77"}
+    assert set(numbers) <= {str(ARRAY_CHUNK_BYTES), str(MAX_ARRAY_BYTES), "8", "0", "77"}
 
 
 def test_nothing_is_reserved_before_the_announcement_is_accepted():
