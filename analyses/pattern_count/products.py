@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.rows import RowsOf
@@ -19,7 +18,7 @@ async def count_patterns(
     c: Computation,
     owners: Sequence[int],
     n_categories: Sequence[int],
-    categories: NDArray[np.int64] | None,
+    mine: RowsOf | None,
     n_rows: int,
     max_rows: int,
 ) -> SharedArray:
@@ -35,7 +34,7 @@ async def count_patterns(
         c: the computation of all members of the job. All other input is dealt: with the last row the cost is committed.
         owners: member numbers of the v parties, at least two.
         n_categories: M_j of each.
-        categories: mine, shape (n_rows,), 0 .. M_j - 1; None if I am no owner.
+        mine: indicators of my rows, shape (rows, M_j - 1) of a block; None if I am no owner.
         n_rows: known to all parties.
         max_rows: public bound of the counts.
 
@@ -52,7 +51,6 @@ async def count_patterns(
     height = max(1, MAX_PRODUCTS // width)
     total = c.public(np.zeros((prod(n_categories[:n_left]), prod(n_categories[n_left:])), dtype=np.int64))
     widths = {owner: (m - 1,) for owner, m in zip(owners, n_categories, strict=True)}
-    mine = None if categories is None else indicators_of(categories, widths[c.me][0])
     async for shared in c.rows_in_step(widths, n_rows, mine, height=height, bound=1):
         left = await _row_products(c, [shared[owner] for owner in owners[:n_left]])
         right = await _row_products(c, [shared[owner] for owner in owners[n_left:]])
@@ -63,11 +61,6 @@ async def count_patterns(
         last = first - _kept_sum(others, axis)
         counts = concatenate([others, last], axis)
     return replace(counts.reshape(-1), degree=2 * c.t, bound=max_rows)
-
-
-def indicators_of(categories: NDArray[np.int64], n_indicators: int) -> RowsOf:
-    """Return what makes rows of indicators, shape (rows, n_indicators); further categories and -1 have none."""
-    return lambda rows: (categories[rows, None] == np.arange(n_indicators)).astype(np.int64)
 
 
 async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> SharedArray:

@@ -39,7 +39,10 @@ from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
 from analyses.pattern_count.text import count_lines
 from analyses.pictures import pattern_count
+from analyses.rows.integer_column import IntegerColumn
+from analyses.rows.integer_rows import IndicatorRows
 from analyses.rows.joint_computation import JointComputation, joined
+from analyses.rows.own_rows import report_of
 from analyses.rows.slots import place_rows
 from analyses.rows.surplus import n_surplus
 from dp.cost.views import PERSON
@@ -73,23 +76,28 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
         UnequalValuesError: the tables do not hold the same rows in the same order.
         PeerError: a member is silent, drops out or violates the protocol.
     """
-    categories, n_mapped = None, 0
     async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting, table):
-        if table is not None:
-            column = plan.columns[plan.owners.index(session.me)]
-            categories, n_mapped = await session.compute(column.categories, table)
-        if categories is not None and counting is not None:
-            categories = np.where(counting, categories, NO_CATEGORY)
         if plan.params.method == "mpc":
-            await count_under_shares(c, plan, categories, n_rows, n_surplus(counting))
-        elif categories is not None:
-            await report(c.exchange, plan, categories)
-    names = () if table is None else tuple(c.name for c in table.schema.columns)
+            mine = None if table is None else IndicatorRows(my_column(session, plan), table, counting)
+            await count_under_shares(c, plan, mine, n_rows, n_surplus(counting))
+            return report_of(mine, n_rows)
+        if table is None:
+            return report_of(None, n_rows)
+        categories, n_mapped = await session.compute(my_column(session, plan).categories, table)
+        if counting is not None:
+            categories = np.where(counting, categories, NO_CATEGORY)
+        await report(c.exchange, plan, categories)
+    names = tuple(c.name for c in table.schema.columns)
     return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped), n_surplus(counting))
 
 
+def my_column(session: Session, plan: PatternCountPlan) -> IntegerColumn:
+    """Return the column that I bring."""
+    return plan.columns[plan.owners.index(session.me)]
+
+
 async def count_under_shares(
-    c: JointComputation, plan: PatternCountPlan, categories: NDArray[np.int64] | None, n_rows: int, surplus: int
+    c: JointComputation, plan: PatternCountPlan, rows: IndicatorRows | None, n_rows: int, surplus: int
 ) -> None:
     """Share noise and indicators, count, and open.
 
@@ -106,7 +114,7 @@ async def count_under_shares(
     empty = await c.empty_slots()
     if empty is not None:
         noise = noise - concatenate([c.public(np.zeros(n_cells - 1, dtype=np.int64)), empty])
-    counts = await count_patterns(c, plan.owners, plan.shape, categories, n_rows, plan.params.max_rows)
+    counts = await count_patterns(c, plan.owners, plan.shape, rows, n_rows, plan.params.max_rows)
     await c.release(replace(counts + noise, bound=plan.opened_bound))
 
 

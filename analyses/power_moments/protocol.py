@@ -38,7 +38,10 @@ from analyses.pictures import power_moments
 from analyses.power_moments.forecast import forecast, signal
 from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
 from analyses.power_moments.reference import reference
+from analyses.rows.integer_column import IntegerColumn
+from analyses.rows.integer_rows import CountRows
 from analyses.rows.joint_computation import JointComputation, joined
+from analyses.rows.own_rows import report_of
 from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus
 from mpc.protocol.exchange import ShareExchange
@@ -72,27 +75,34 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
         UnequalValuesError: the tables do not hold the same rows in the same order.
         PeerError: a member is silent, drops out or violates the protocol.
     """
-    values, n_clipped, n_rounded, n_lowered = None, 0, 0, 0
     async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting, table):
-        if table is not None:
-            mine = plan.owners.index(session.me)
-            values, n_clipped, n_rounded = await session.compute(plan.columns[mine].clipped, table, plan.largest[mine])
-        if values is not None and counting is not None:
-            values = np.where(counting, values, 0)
         if plan.params.method == "mpc":
-            await sum_of_powers(c, plan, values, n_rows)
-        elif values is not None:
-            session.progress(OPENING_STAGE, 0, 1)
-            n_lowered = await _RELEASES[plan.params.method](c.exchange, plan, values)
-            session.progress(OPENING_STAGE, 1, 1)
-    names = () if table is None else tuple(c.name for c in table.schema.columns)
+            rows = None if table is None else CountRows(*my_column(session, plan), table, counting)
+            await sum_of_powers(c, plan, rows, n_rows)
+            return report_of(rows, n_rows)
+        if table is None:
+            return report_of(None, n_rows)
+        column, largest = my_column(session, plan)
+        values, n_clipped, n_rounded = await session.compute(column.clipped, table, largest)
+        if counting is not None:
+            values = np.where(counting, values, 0)
+        session.progress(OPENING_STAGE, 0, 1)
+        n_lowered = await _RELEASES[plan.params.method](c.exchange, plan, values)
+        session.progress(OPENING_STAGE, 1, 1)
+    names = tuple(c.name for c in table.schema.columns)
     mapped = dict.fromkeys(names, n_rounded)
     return LocalReport(n_rows, dict.fromkeys(names, n_clipped), n_lowered, mapped, n_surplus(counting))
 
 
-async def sum_of_powers(c: JointComputation, plan: MomentsPlan, values: Integers | None, n_rows: int) -> None:
+def my_column(session: Session, plan: MomentsPlan) -> tuple[IntegerColumn, int]:
+    """Return the column that I bring, and the largest of its values that counts."""
+    place = plan.owners.index(session.me)
+    return plan.columns[place], plan.largest[place]
+
+
+async def sum_of_powers(c: JointComputation, plan: MomentsPlan, mine: CountRows | None, n_rows: int) -> None:
     """Sum noise and x^p block by block: x^a and x^b are reduced, a + b = p, and their inner product is only summed."""
-    p, mine = plan.params.order, None if values is None else values.__getitem__
+    p = plan.params.order
     total = await c.shared_noise_of(plan.shared_noise, (1,), bound=plan.noise_bound)
     scalars = dict.fromkeys(plan.owners, ())
     async for counts in c.rows_in_step(scalars, n_rows, mine, height=BLOCK_ROWS, bound=max(plan.largest)):

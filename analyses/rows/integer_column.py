@@ -62,10 +62,7 @@ class IntegerColumn:
             shape (rows,), 0 .. most; how many were clipped to that; how many were rounded, as they are no integers. All
             private.
         """
-        values = np.trunc(table.values[:, 0])
-        clipped = np.clip(values, 0, most)
-        n_rounded = int(np.count_nonzero(values != table.values[:, 0]))
-        return clipped.astype(np.int64), int(np.count_nonzero(clipped != values)), n_rounded
+        return clipped_counts(table.values[:, 0], most)
 
 
 def nearest_places(values: NDArray[np.float64], lower: int, upper: int) -> tuple[Integers, int]:
@@ -82,6 +79,14 @@ def nearest_places(values: NDArray[np.float64], lower: int, upper: int) -> tuple
     nearest = np.rint(np.clip(values, lower, upper))
     # Exact: both are multiples of the smaller one's last place, and their difference is below 2^53 of these.
     return (nearest - lower).astype(np.int64), int(np.count_nonzero(nearest != values))
+
+
+def clipped_counts(values: NDArray[np.float64], most: int) -> tuple[Integers, int, int]:
+    """Return counts by the rule of this module, how many were clipped and how many rounded; see `clipped`."""
+    whole = np.trunc(values)
+    clipped = np.clip(whole, 0, most)
+    n_rounded = int(np.count_nonzero(whole != values))
+    return clipped.astype(np.int64), int(np.count_nonzero(clipped != whole)), n_rounded
 
 
 def integer_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[IntegerColumn, ...]:

@@ -51,7 +51,7 @@ def write(path: Path, n_rows: int, n_columns: int, *, seed: int = 1, has_ids: bo
         if has_ids:
             numbers = np.arange(start, start + len(drawn)) * 7919 % 10**9  # in no order that sorting would find
             ids = pl.Series("id", numbers).cast(pl.String).str.zfill(10)
-            frame = frame.with_columns("R" + ids, code=pl.Series(rng.integers(0, 4, len(drawn))))
+            frame = frame.with_columns(id="R" + ids, code=pl.Series(rng.integers(0, 4, len(drawn))))
         frame.write_parquet(parts / f"{start:012}.parquet")
     rows = pl.scan_parquet(parts / "*.parquet")
     if path.suffix == ".parquet":

@@ -27,13 +27,15 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
-from analyses.pattern_count.products import count_patterns, indicators_of
+from analyses.pattern_count.products import count_patterns
+from analyses.rows.integer_rows import indicators
 from analyses.rows.joint_computation import JointComputation
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.operations.rows import RowsOf
 from mpc.protocol.shared import SharedArray, concatenate
 
 Cells = Literal["pairs", "joint"]
@@ -136,7 +138,8 @@ class MpcEstimator(MembershipEstimator):
         grid, c = self.grid, JointComputation(exchange, COMPUTATION)
         noise = await c.shared_noise_of(self.mechanism, (self.mechanism.length,), bound=self._noise_bound)
         if self.cells == "joint":
-            counts = await count_patterns(c, grid.owners, grid.shape, membership, n_rows, grid.max_rows)
+            mine = None if membership is None else indicators_of(membership, grid.k_local - 1)
+            counts = await count_patterns(c, grid.owners, grid.shape, mine, n_rows, grid.max_rows)
         else:
             counts = await count_pairs(c, grid, membership, n_rows)
         c.session.progress(OPENING_STAGE, 0, 1)
@@ -181,6 +184,11 @@ def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSe
         "coordinator": VectorSensitivity(squared_l2=touched * SCALE**2, l1=touched * SCALE),
         "coalition": VectorSensitivity(squared_l2=2 * touched * SCALE**2, l1=2 * touched * SCALE),
     }
+
+
+def indicators_of(membership: Memberships, n_indicators: int) -> RowsOf:
+    """Return what makes rows of indicators, shape (rows, n_indicators); further places have none."""
+    return lambda rows: indicators(membership[rows], n_indicators)
 
 
 async def count_pairs(
