@@ -20,7 +20,7 @@ PYTEST      := $(BIN)/pytest
 QUICK       := -n 3 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean
+.PHONY: help demo test test-slow test-shaken coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ test: $(VENV)/dev.stamp ## Run the quick tests
 
 test-slow: $(VENV)/dev.stamp ## Run the tests that take minutes (statistics of the noise, utility)
 	$(PYTEST) -n 3 --dist worksteal -m "slow and not compose"
+
+test-shaken: $(VENV)/dev.stamp ## Run the quick tests of services with tasks that are delayed at random, to find races
+	MOIETY_SHAKEN_TASKS=1 $(PYTEST) -n 6 --dist worksteal -m "not slow and not compose" tests/services tests/security
 
 coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branches none of them takes
 	mkdir -p .coverage

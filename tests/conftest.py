@@ -9,6 +9,7 @@ from pathlib import Path
 
 import own_processes
 import pytest
+import shaken_tasks  # noqa: F401 - which shakes where it is asked to
 import structlog
 from hypothesis import HealthCheck, settings
 from slow_cases import MISFITS, SLOW_CASES, TESTS, fits

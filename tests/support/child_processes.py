@@ -20,6 +20,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 
 PRELOADED = [
     "pytest",
+    "shaken_tasks",
     "child_processes",
     "ledger_children",
     "survey_children",
