@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from analyses.job.distance import Distance, distance_of
 from analyses.job.forecast import Forecast
 from analyses.job.job import Job
 from analyses.job.plan import check_roster
@@ -64,22 +65,25 @@ class JobPlan:
         columns: of the joint table, `party.column`.
         privacy: what the job would cost in privacy, in both views; None for an exact answer.
         forecast: the errors that are expected of the result, and whether the job is hopeless.
+        distance: flights, bytes and the seconds of the network, for members that are far apart; None where the analysis
+            does not say what it sends.
     """
 
     survival: Survival
     columns: tuple[str, ...]
     privacy: dict[str, Any] | None
     forecast: Forecast
+    distance: Distance | None = None
 
     def __repr__(self) -> str:
         forecast = [f"  {line}" for line in self.forecast.lines()]
-        return "\n".join([*self._cost(), "", "forecast", *forecast, "", self.survival.as_text()])
+        return "\n".join([*self._cost(), "", "forecast", *forecast, "", *self._network(), self.survival.as_text()])
 
     def _repr_html_(self) -> str:
         rows = [asdict(one) | {"half_width": one.half_width} for one in self.forecast.quantities]
         columns = {name: [row[name] for row in rows] for name in FORECAST_COLUMNS} if rows else {}
         said = replace(self.forecast, quantities=()).lines()
-        return page_of("Plan", columns, [*said, "", *self._cost(), "", self.survival.as_text()])
+        return page_of("Plan", columns, [*said, "", *self._cost(), "", *self._network(), self.survival.as_text()])
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the forecast as a table, a row per quantity of the result; see `analyses.job.forecast.Quantity`."""
@@ -96,7 +100,12 @@ class JobPlan:
             "columns": list(self.columns),
             "privacy": self.privacy,
             "forecast": self.forecast.as_dict(),
+            "distance": None if self.distance is None else self.distance.as_dict(),
         }
+
+    def _network(self) -> list[str]:
+        """Return what the network takes, and an empty line; nothing where that is not known."""
+        return [] if self.distance is None else ["network", *(f"  {line}" for line in self.distance.lines()), ""]
 
     def _cost(self) -> list[str]:
         from dp.cost.report import describe
@@ -360,7 +369,7 @@ def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
     analysis = analysis_of(job)
     plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
     privacy = None if plan.is_exact else plan.privacy_report()
-    return JobPlan(analysis.survival(job), plan.column_names, privacy, analysis.forecast(plan))
+    return JobPlan(analysis.survival(job), plan.column_names, privacy, analysis.forecast(plan), distance_of(plan))
 
 
 async def _closed(events: AsyncIterator[EventView]) -> None:

@@ -70,14 +70,15 @@ def plan_job(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job to look at; nothing is submitted.")],
     client: Annotated[
         Path | None,
-        typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml, for the cost and the forecast."),
+        typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml, for cost, forecast and network."),
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show, before anything runs, what a job would cost, how large its errors would be, and who may drop out.
 
-    Cost and forecast follow from the tables that the parties list, so the coordinator is asked for these. Without a
-    client.toml nobody is contacted, and only the table of dropouts is shown.
+    It says besides how many messages wait for one another, how many bytes the busiest party sends, and what that takes
+    over distances. All of this follows from the tables that the parties list, so the coordinator is asked for these.
+    Without a client.toml nobody is contacted, and only the table of dropouts is shown.
     """
     with exit_codes():
         from cli.survival import survival_of  # with kernels that no other of these commands needs
@@ -86,7 +87,7 @@ def plan_job(
         survival = survival_of(job)
         if client is None:
             print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
-            say("for its cost and the forecast of its errors, name your client.toml: --client")
+            say("for its cost, the forecast of its errors and what its network takes, name your client.toml: --client")
             return
         from analyst.catalogue import Catalogue
         from analyst.client import plan_of

@@ -40,6 +40,7 @@ SUB_ROOMS = {
         "local": {"arithmetic", "protocol"},
         "secagg": {"arithmetic", "protocol"},
         "matching": {"arithmetic", "protocol"},
+        "traffic": {"arithmetic", "protocol", "secagg", "matching"},
     },
     "dp": {
         "draw": set(),

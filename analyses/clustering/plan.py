@@ -22,6 +22,7 @@ from analyses.job.job import Finite, Job, JobError, PrivacyTarget
 from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
+from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
 from dp.cost.calibrate import last_enough, least_noise
 from dp.cost.composition import composed_epsilon
@@ -30,6 +31,8 @@ from dp.cost.views import VIEWS
 from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.traffic.shares import WORD_BYTES
+from mpc.traffic.walk import Traffic
 
 ESTIMATORS: dict[str, type[MembershipEstimator]] = {
     "fm-sketch": SketchEstimator,
@@ -109,6 +112,16 @@ class ClusteringPlan(Plan):
     def local_of(self, member: int) -> LocalClustering:
         """Return what an owner does."""
         return self.local[self.owners.index(member)]
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`: centres of the owners, then what the estimator sends."""
+        joint = JointTraffic(self, n_rows)
+        joint.meet()
+        joint.traffic.commit(self.owners)
+        sizes = {o: WORD_BYTES * one.k * len(one.block.columns) for o, one in zip(self.owners, self.local, strict=True)}
+        joint.to_coordinator(sizes)
+        self.counting.walk_through(joint)
+        return joint.ended()
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:

@@ -15,6 +15,7 @@ from analyses.job.job import Job, JobError, PrivacyTarget, explain
 from analyses.job.plan import Plan, check_roster
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
+from analyses.rows.traffic import traffic_of
 from analyses.sums import session_sum
 from analyses.sums.tree_counts import TreeCounts
 from dp.cost.accounting import CalibrationError
@@ -23,7 +24,10 @@ from dp.cost.report import privacy_report
 from dp.cost.views import ROW_UNIT, VIEWS
 from dp.local_mechanism.odds import Odds
 from mpc.errors import ProtocolError
+from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
+from mpc.traffic.sums import masked_sum
+from mpc.traffic.walk import Sent, Traffic, confirm, greet
 
 Integers = NDArray[np.int64]
 
@@ -70,6 +74,19 @@ class DistributionPlan(Plan):
         rows = self.schema_of(member).rows
         assert rows is not None
         return rows[1]
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`: a response for each row that an owner declares at most, or a masked sum; no rows are joined."""
+        traffic, parties = traffic_of(self), self.compute_members
+        if self.mechanism is None:
+            return masked_sum(traffic, self.n_parties, self.tree.config_of)
+        greet(traffic, parties, self.n_parties)
+        confirm(traffic, parties, self.n_parties)
+        traffic.pass_gate(parties)
+        n_bytes = self.inquiry.response_bytes
+        traffic.step(Sent(party, COORDINATOR, self.n_slots(party) * n_bytes) for party in parties)
+        traffic.end()
+        return traffic
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:

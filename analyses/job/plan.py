@@ -14,6 +14,7 @@ from dp.cost.events import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import PERSON, RECORD, Protected, View
 from mpc.protocol.session import COORDINATOR
+from mpc.traffic.walk import Traffic
 from mpc.transcript import encode_fields
 
 OPENING_STAGE = "opening"
@@ -106,6 +107,14 @@ class Plan(PublicModel):
     def is_exact(self) -> bool:
         """Whether the answer is opened without noise and has no finite cost. Owners must allow it explicitly."""
         return False
+
+    def traffic(self, n_rows: int) -> Traffic | None:
+        """Return what the members send, walked through without running it; None where an analysis does not say.
+
+        Args:
+            n_rows: of the joint table, at least 1; what else the data decide is at its largest.
+        """
+        return None
 
     @property
     def withstands(self) -> int:

@@ -21,6 +21,7 @@ from analyses.logistic_regression.parameters import LogisticRegressionParams
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.rows.quantise import check_scale
 from analyses.rows.reach import FURTHEST
+from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.sampled import SampledSkellam
@@ -28,7 +29,10 @@ from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.protocol.echo import ECHO_BYTES
 from mpc.protocol.session import COORDINATOR
+from mpc.traffic.shares import WORD_BYTES
+from mpc.traffic.walk import Sent, Traffic, agree_on_key, pairwise
 
 
 class GradientPlan(LabelledRowPlan):
@@ -85,6 +89,38 @@ class GradientPlan(LabelledRowPlan):
     def privacy_unit(self) -> str:
         """The privacy unit that the mechanism protects."""
         return self.protected.name
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan` and `analyses.logistic_regression.gradient_steps`. Batches are as large as one is in practice."""
+        joint, gradient, parties = JointTraffic(self, n_rows), self.gradient, self.compute_members
+        walk, n_opened = joint.traffic, gradient.n_columns * gradient.n_sums
+        n_batch = min(joint.n_rows, self.sampling.most_sampled(joint.n_rows, LOG2_WRAP_PROBABILITY))
+
+        def weights_come() -> None:
+            walk.step(Sent(COORDINATOR, party, WORD_BYTES * gradient.n_columns) for party in parties)
+            walk.step(pairwise(parties, ECHO_BYTES))
+
+        def opened() -> None:
+            if gradient.order == 3:
+                joint.reduce(n_batch)
+                joint.reduce(n_batch)
+                joint.check_products()
+            joint.open_noisy(n_opened)
+
+        def step() -> None:
+            walk.together(weights_come, lambda: joint.noise(n_opened))
+            opened()
+
+        joint.join()
+        joint.rows(self.widths, joint.n_rows, completes_input=False)
+        agree_on_key(walk, parties)
+        joint.noise(n_opened)
+        opened()
+        if self.params.iterations > 1:
+            joint.repeat(self.params.iterations - 1, step)
+        if gradient.order == 3 and self.sampling.rate < 1:
+            walk.not_known.append("the rows of a batch, which are drawn: as many are counted as there may be")
+        return joint.ended()
 
     @property
     def receivers(self) -> tuple[int, ...]:

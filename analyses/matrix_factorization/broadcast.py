@@ -28,6 +28,9 @@ VERDICT_STAGE = f"{RELEASED_STAGE} verdict"
 _NUMBER_BYTES = 8
 _MAX_UNITS = 1 << 20
 
+RECEIVED_ECHO_BYTES = (32, 1)
+"""Of what parties tell one another about what they have received: a digest, then whether all are alike."""
+
 
 @dataclass(frozen=True)
 class ModelFormat:

@@ -13,19 +13,22 @@ from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
+from analyses.pattern_count.products import walk_through_patterns
 from analyses.pattern_count.reports import PatternReports
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
+from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
-from dp.cost.views import VIEWS, Protected, View
+from dp.cost.views import PERSON, VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.shared_laplace import SharedLaplace, noise_fields, quietest_noise, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
+from mpc.traffic.walk import Traffic
 
 MAX_CELLS = 1 << 15
 """Largest number of patterns of one job; their counts are a list in the result."""
@@ -83,6 +86,24 @@ class PatternCountPlan(Plan):
     party_mu: int = 0
     mean_units: int = 0
     bias_units: int = 0
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`, `analyses.pattern_count.protocol.count_under_shares` and `report`."""
+        joint, n_cells = JointTraffic(self, n_rows), prod(self.shape)
+        joint.join()
+        if self.params.method == "mpc":
+            joint.shared_noise(n_cells)
+            if self.protected.name == PERSON:
+                joint.inputs({self.owners[0]: 1})
+            walk_through_patterns(joint, self.owners, self.shape)
+            joint.open(n_cells, 2 * self.job.t)
+            return joint.ended()
+        joint.owners_key()
+        blocks = list(self.reports.blocks())
+        joint.to_coordinator(
+            {o: sum(self.reports.message_bytes(j, block) for block in blocks) for j, o in enumerate(self.owners)}
+        )
+        return joint.ended()
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from analyses.rows.traffic import JointTraffic
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.rows import RowsOf
 from mpc.protocol.shared import SharedArray, concatenate
@@ -46,9 +47,8 @@ async def count_patterns(
 
     Cost: per row about the product of the M_j - 1 of each group, reduced.
     """
-    n_left = min(range(1, len(owners)), key=lambda n: prod(n_categories[:n]) + prod(n_categories[n:]))
-    width = prod(n_categories[:n_left]) + prod(n_categories[n_left:])
-    height = max(1, MAX_PRODUCTS // width)
+    n_left = _n_left_of(n_categories)
+    height = _height_of(n_categories, n_left)
     total = c.public(np.zeros((prod(n_categories[:n_left]), prod(n_categories[n_left:])), dtype=np.int64))
     widths = {owner: (m - 1,) for owner, m in zip(owners, n_categories, strict=True)}
     async for shared in c.rows_in_step(widths, n_rows, mine, height=height, bound=1):
@@ -61,6 +61,36 @@ async def count_patterns(
         last = first - _kept_sum(others, axis)
         counts = concatenate([others, last], axis)
     return replace(counts.reshape(-1), degree=2 * c.t, bound=max_rows)
+
+
+def walk_through_patterns(joint: JointTraffic, owners: Sequence[int], n_categories: Sequence[int]) -> None:
+    """Walk through `count_patterns` (`mpc.traffic`); arguments alike."""
+    n_left = _n_left_of(n_categories)
+    height = _height_of(n_categories, n_left)
+
+    def row_products(widths: Sequence[int], n_block: int) -> None:
+        known = 1 + widths[0]
+        for new in widths[1:]:
+            joint.reduce((known - 1) * new * n_block)
+            known *= 1 + new
+
+    def multiplied(n_block: int) -> None:
+        widths = [m - 1 for m in n_categories]
+        row_products(widths[:n_left], n_block)
+        row_products(widths[n_left:], n_block)
+
+    joint.rows_in_step(
+        {owner: m - 1 for owner, m in zip(owners, n_categories, strict=True)}, joint.n_rows, height, multiplied
+    )
+
+
+def _n_left_of(n_categories: Sequence[int]) -> int:
+    """Return how many parties are in the first of the two groups."""
+    return min(range(1, len(n_categories)), key=lambda n: prod(n_categories[:n]) + prod(n_categories[n:]))
+
+
+def _height_of(n_categories: Sequence[int], n_left: int) -> int:
+    return max(1, MAX_PRODUCTS // (prod(n_categories[:n_left]) + prod(n_categories[n_left:])))
 
 
 async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> SharedArray:

@@ -18,6 +18,7 @@ from analyses.power_moments.reports import DRAWS_OF_REPORTS, MomentReports
 from analyses.power_moments.sketch import MomentSketch
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
+from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
@@ -31,6 +32,8 @@ from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
 from mpc.protocol.session import COORDINATOR
+from mpc.traffic.shares import WORD_BYTES
+from mpc.traffic.walk import Sent, Traffic
 
 MAX_ORDER = 6
 
@@ -42,6 +45,9 @@ SCALE_UNIT = Fraction(1, 1 << 16)
 """Scales of discrete Laplace noise are multiples of this unit."""
 
 Method = Literal["mpc", "laplace", "sketch", "threshold"]
+
+BLOCK_ROWS = 1 << 16
+"""Rows that method `mpc` multiplies at once."""
 
 
 class MomentsParams(JointRowsParams):
@@ -89,6 +95,38 @@ class MomentsPlan(Plan):
     params: MomentsParams
     noise: int
     mean_units: int = 0
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan` and `analyses.power_moments.protocol`."""
+        joint, p = JointTraffic(self, n_rows), self.params.order
+        joint.join()
+        match self.params.method:
+            case "mpc":
+                joint.shared_noise(1)
+                n_layers = max(0, p - p // 2 - 1)
+                joint.rows_in_step(
+                    dict.fromkeys(self.owners, 1), joint.n_rows, BLOCK_ROWS, lambda n: joint.reduce_in_turn(n, n_layers)
+                )
+                joint.open(1, self.opened_degree)
+            case "laplace":
+                joint.to_coordinator(dict.fromkeys(self.owners, WORD_BYTES))
+            case "sketch":
+                joint.owners_key()
+                joint.to_coordinator(dict.fromkeys(self.owners, WORD_BYTES * self.params.sketch_rows))
+            case _:
+                self._walk_through_reports(joint)
+        return joint.ended()
+
+    def _walk_through_reports(self, joint: JointTraffic) -> None:
+        """All slots are large here, or none is, whichever takes more bytes."""
+        n_slots = self.params.max_rows
+        joint.owners_key()
+        joint.to_coordinator(dict.fromkeys(self.owners, WORD_BYTES * n_slots))
+        joint.traffic.step(Sent(COORDINATOR, owner, -(-n_slots // 8)) for owner in self.owners)
+        in_bits = [self.reports.report_bytes(j, n_slots) for j in range(len(self.owners))]
+        second = [max(WORD_BYTES * n_slots, n_bytes) for n_bytes in in_bits]
+        joint.to_coordinator(dict(zip(self.owners, second, strict=True)))
+        joint.traffic.not_known.append("how many values are large: they are counted as if all or none were")
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:

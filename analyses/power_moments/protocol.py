@@ -36,7 +36,7 @@ from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.pictures import power_moments
 from analyses.power_moments.forecast import forecast, signal
-from analyses.power_moments.plan import MomentsParams, MomentsPlan, plan
+from analyses.power_moments.plan import BLOCK_ROWS, MomentsParams, MomentsPlan, plan
 from analyses.power_moments.reference import reference
 from analyses.rows.integer_column import IntegerColumn
 from analyses.rows.integer_rows import CountRows
@@ -53,7 +53,6 @@ __all__ = ["ANALYSIS", "coordinator", "party", "plan", "reference"]
 
 COMPUTATION = "moment"
 LARGE_STAGE = "large slots"
-BLOCK_ROWS = 1 << 16
 
 Integers = NDArray[np.int64]
 

@@ -17,6 +17,7 @@ from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.joint_computation import JointComputation
 from analyses.rows.row_plan import RowBounds, RowPlan
+from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -24,6 +25,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.protocol.session import Session
+from mpc.traffic.walk import Traffic
 
 
 class GramPlan(RowPlan):
@@ -60,6 +62,15 @@ class GramPlan(RowPlan):
     def privacy_unit(self) -> str:
         """The privacy unit that the mechanism protects."""
         return self.protected.name
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`. Noise, rows, and the opening of what was counted; see `analyses.pca.protocol.party`."""
+        joint = JointTraffic(self, n_rows)
+        joint.join()
+        joint.noise(self.mechanism.n_entries)
+        joint.rows(self.widths, joint.n_rows)
+        joint.open_noisy(self.mechanism.n_entries)
+        return joint.ended()
 
 
 def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, max_rows: int) -> tuple[NoisyGram, int]:

@@ -27,6 +27,7 @@ from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
 from analyses.rows.row_plan import QuantisedRows, RowBounds, RowParams, RowPlan
 from analyses.rows.surplus import rows_that_count
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.sketch_matrix import Entries, SketchMatrix
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.projection import NoisySketch
@@ -34,6 +35,8 @@ from entropy import KeyStream
 from mpc.errors import PeerViolationError
 from mpc.protocol.hashkey import HashKeys
 from mpc.protocol.session import COORDINATOR, Session
+from mpc.traffic.shares import WORD_BYTES
+from mpc.traffic.walk import Traffic, agree_on_key
 
 KEY_NAME = "sketch matrix"
 MAX_SKETCH_ROWS = 4096
@@ -112,6 +115,15 @@ class SketchPlan(RowPlan):
     def privacy_unit(self) -> str:
         """The privacy unit that the mechanism protects."""
         return self.protected.name
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan` and `release_sketch`."""
+        joint = JointTraffic(self, n_rows)
+        joint.meet(all_pairs=True)
+        joint.count_rows_of_persons()
+        agree_on_key(joint.traffic, self.owners)
+        joint.to_coordinator({o: WORD_BYTES * (1 + self.sketch_rows * self.width_of(o)) for o in self.owners})
+        return joint.ended()
 
 
 def calibrate_sketch(

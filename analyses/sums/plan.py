@@ -30,26 +30,11 @@ from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.quantise import MAX_ANSWER_PER_UNIT
 from analyses.rows.reach import most_nonzero
+from analyses.rows.traffic import traffic_of
 from analyses.sums import session_sum
 from analyses.sums.noise import SumNoise, SumSensitivity
-from analyses.sums.round import (
-    HISTOGRAM,
-    MEAN,
-    SUM,
-    SumFields,
-    calibrated,
-    configure,
-    levels_of,
-    ring_for,
-)
-from analyses.sums.row_vectors import (
-    MAX_ENTRY,
-    BinnedRows,
-    RowVectors,
-    ScaledRows,
-    WeightedRows,
-    scales_of,
-)
+from analyses.sums.round import HISTOGRAM, MEAN, SUM, SumFields, calibrated, configure, levels_of, ring_for
+from analyses.sums.row_vectors import MAX_ENTRY, BinnedRows, RowVectors, ScaledRows, WeightedRows, scales_of
 from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, PERSON_AT_PARTY_UNIT, ROW_UNIT, TABLE_UNIT, UNIT, VIEWS, View
@@ -58,6 +43,8 @@ from mpc.protocol.session import Session
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
+from mpc.traffic.sums import masked_sum
+from mpc.traffic.walk import Traffic
 from mpc.transcript import RoundId
 
 PERSON_AT_PARTY = "person-at-party"
@@ -209,6 +196,10 @@ class TableSumPlan(Plan):
                 mechanism=f"{job.analysis}: an exact masked sum", n_parties=self.n_parties, colluding=job.t
             )
         return noise.report(job.analysis, job.privacy.delta)
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`; rows stay with their owners."""
+        return masked_sum(traffic_of(self), self.n_parties, self.config_of)
 
     def config_of(self, session: Session, attempt: int, identities: Mapping[int, bytes]) -> RoundConfig:
         """Return the configuration of an attempt, the same for all participants."""

@@ -43,6 +43,9 @@ ANNOUNCEMENT_STAGE = "next round"
 
 _HEADER = np.dtype([("goes_on", "u1"), ("number", "<u4"), ("attempt", "<u4"), ("n_bytes", "<u4")])
 
+ANNOUNCEMENT_BYTES = _HEADER.itemsize
+"""Of an announcement, besides its public input."""
+
 
 @dataclass(frozen=True)
 class SessionSeries:

@@ -6,7 +6,8 @@
 Three parties and a coordinator are separate processes with mutual TLS; a relay stands between each two of them
 (`bench.jobs.delaying_relay`). The analyst is beside the coordinator. The first job opens the connections and reads the
 tables; it is shown apart. Seconds run from the answer to the submission until the result is there, links are those of
-the longest chain of messages, one-way, all with the coordinator included. The relays limit no bandwidth.
+the longest chain of messages, one-way, all with the coordinator included. The relays limit no bandwidth. Beside them
+stands what `moiety job plan` predicts (`analyses.job.distance`), which leaves out computing.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from analyses.job.distance import distance_of
 from analyst.connection import ClientConfig, connect
 from bench.datasets.tables import synthetic_tables
 from bench.jobs.delaying_relay import DelayingRelays
@@ -30,6 +32,7 @@ from demo.local_deployment import LocalDeployment
 
 N_PARTIES = 3
 EPSILON = 4.0
+NO_LIMIT_MBIT = 1e9
 
 
 @dataclass
@@ -49,7 +52,9 @@ async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: in
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
         (run := Path(folder, "run")).mkdir()
         made = synthetic_tables(Path(folder), rows=n_rows, columns=n_columns, parties=N_PARTIES)
-        job = Blocks.of(made, epsilon=EPSILON).plan.job
+        plan = Blocks.of(made, epsilon=EPSILON).plan
+        job, distance = plan.job, distance_of(plan)
+        assert distance is not None
         tables = {table.schema.party: [file] for file, table in made}
         seconds, links = [], []
         with (
@@ -70,17 +75,22 @@ async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: in
         "first_links": links[0],
         "seconds": round(median(seconds[1:]), 2),
         "links": round(median(links[1:])),
+        "predicted_s": round(distance.seconds(round_trip_ms, NO_LIMIT_MBIT), 2),
+        "predicted_links": distance.flights + distance.coordinator_flights,
     }
 
 
 def as_table(reports: Sequence[dict[str, Any]]) -> str:
     """Return the reports as a table of Markdown."""
-    lines = ["| rows x columns | round trip | first job s | later jobs s | links of a later job |"]
-    lines += ["| --- | ---: | ---: | ---: | ---: |"]
+    lines = [
+        "| rows x columns | round trip | first job s | later jobs s | predicted s | links of a later job | predicted |"
+    ]
+    lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for r in reports:
         shape = f"{r['rows']} x {r['columns']}"
         lines.append(
-            f"| {shape} | {r['round_trip_ms']:g} ms | {r['first_s']:.2f} | {r['seconds']:.2f} | {r['links']} |"
+            f"| {shape} | {r['round_trip_ms']:g} ms | {r['first_s']:.2f} | {r['seconds']:.2f} | {r['predicted_s']:.2f} "
+            f"| {r['links']} | {r['predicted_links']} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -7,14 +7,19 @@ and nothing else takes any, so the time at which the job ends is the longest cha
 import asyncio
 import selectors
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from analyses.job.job import Job
-from analyses.job.schema import Table
-from analyses.run_locally import run_locally
+from analyses.job.plan import Plan
+from analyses.job.schema import BlockSchema, Table
+from analyses.registry import analysis_of
+from analyses.run_locally import Part, local_network, run_plan
 from mpc.local.network import Message
-from mpc.protocol.session import COORDINATOR
+from mpc.protocol.session import COORDINATOR, Session
+from party.gate import GatedSession
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
@@ -27,6 +32,12 @@ class CountingLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return how far the clock has jumped."""
         return self._waiting.now
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        """Run the work here and now: threads would take time."""
+        done = self.create_future()
+        done.set_result(func(*args))
+        return done
 
 
 class _Jumping(selectors.DefaultSelector):
@@ -44,21 +55,30 @@ class _Jumping(selectors.DefaultSelector):
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Counted:
     """What a job took.
 
     Attributes:
-        flights: the longest chain of messages, one-way; those with which a service proposes a job and commits its cost
-            are not among them.
-        party_bytes: what the party sent that sent the most: payload, without frames and TLS.
+        flights: the longest chain of messages, one-way; those with which a service proposes a job are not among them.
+        links: bytes by sender and receiver: payload, without frames and TLS.
         processor_s: of all members together, in one thread, without sockets and TLS.
         n_members: of the job, the coordinator included.
+        plan: of the job.
     """
 
     flights: int
-    party_bytes: int
+    links: Mapping[tuple[int, int], int]
     processor_s: float
     n_members: int
+    plan: Plan
+
+    @property
+    def party_bytes(self) -> int:
+        """What the party sent that sent the most."""
+        sent = Counter[int]()
+        for (sender, _), n_bytes in self.links.items():
+            sent[sender] += n_bytes
+        return max(n_bytes for member, n_bytes in sent.items() if member != COORDINATOR)
 
 
 def _delay(message: Message) -> float:
@@ -66,23 +86,37 @@ def _delay(message: Message) -> float:
     return 1.0 + 1e-9 * message.sequence
 
 
-def count(job: Job, tables: Mapping[str, Table]) -> Traffic:
-    """Run a job and count.
+def count(job: Job, tables: Mapping[str, Table]) -> Counted:
+    """Run a job and count. Parties send through their gates, as in a service.
 
     Raises:
         JobError: it cannot be planned.
         ProtocolError: it failed.
     """
+    schemas = [tables[name].schema if name in tables else BlockSchema(party=name) for name in job.members]
+    plan = analysis_of(job).plan(job, schemas)
 
-    async def counted() -> Traffic:
+    def part_of(name: str) -> Part:
+        async def part(session: Session) -> Any:
+            gated = GatedSession.of_plan(session, plan, commit=lambda: None)
+            report = await analysis_of(job).party(gated, plan, tables.get(name))
+            await gated.open()
+            return report
+
+        return part
+
+    async def counted() -> Counted:
         loop = asyncio.get_running_loop()
         started, started_s = loop.time(), time.process_time()
-        run = await run_locally(job, tables, fault=lambda message: (message.delayed(_delay(message)),))
+        network = local_network(plan, fault=lambda message: (message.delayed(_delay(message)),))
+        parts = {number: part_of(name) for number, name in enumerate(job.members, start=1)}
+        run = await run_plan(plan, tables, network, parts=parts)
         taken_s, flights = time.process_time() - started_s, round(loop.time() - started)
         run.result  # noqa: B018 -- raises the first error of a job that failed
-        sent = run.network.sent_bytes
-        most = max(n_bytes for member, n_bytes in sent.items() if member != COORDINATOR)
-        return Traffic(flights, most, taken_s, len(sent))
+        links = Counter[tuple[int, int]]()
+        for message in network.transcript:
+            links[message.sender, message.receiver] += message.array.nbytes
+        return Counted(flights, dict(links), taken_s, len(network.names), plan)
 
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
         return runner.run(counted())

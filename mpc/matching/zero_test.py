@@ -12,7 +12,7 @@ Modulo each prime p of the field by itself:
 The bit is 1 - x^(p - 1). With primes of 21 bits it takes k + 29 products per bit, in 27 + log2(k) rounds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -53,6 +53,18 @@ async def all_zero(c: Computation, values: SharedArray) -> SharedArray:
     if not parts:
         return c.public([])
     return replace(concatenate(parts), bound=1)
+
+
+def products_of_rounds(primes: Sequence[int], n_values: int) -> list[int]:
+    """Return of each round of `all_zero` how many products it takes per row, with so many values in a row."""
+    rounds = []
+    while n_values > 1:
+        rounds.append(n_values // 2)
+        n_values -= n_values // 2
+    rounds += [1, 2, 3]
+    for chosen in _digits([p - 1 for p in primes])[1:]:
+        rounds += [1] * (DIGIT_BITS + any(chosen))
+    return rounds
 
 
 async def _zero_only_if_all_are(c: Computation, values: SharedArray) -> SharedArray:

@@ -11,6 +11,9 @@ from mpc.errors import PeerViolationError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import Session
 
+ECHO_BYTES = 32
+"""Of the digest that each receiver sends to each other one."""
+
 
 async def receive_alike(
     session: Session, sender: int, stage: str, shape: tuple[int, ...], receivers: Sequence[int]

@@ -129,7 +129,9 @@ def test_a_plan_says_what_a_job_of_every_analysis_will_cost_and_who_may_drop_out
     assert plan.survival.n_parties == 3
     assert len(plan.to_polars()) == len(plan.to_dict()["forecast"]["quantities"])
     assert plan.forecast.quantities or plan.forecast.not_forecast
+    assert plan.to_dict()["distance"]["flights"] == plan.distance.flights > 0
     assert "Plan" in plan._repr_html_()
+    assert "bytes" in plan._repr_html_()
     assert "3 compute parties" in repr(plan)
     assert "epsilon" in repr(plan)
 

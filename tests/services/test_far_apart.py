@@ -10,6 +10,7 @@ import pytest
 from federation import Analyst, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
 
+from analyses.job.distance import COORDINATOR_FLIGHTS
 from bench.jobs.delaying_relay import DelayingRelays
 from demo.local_deployment import COORDINATOR_NAME
 
@@ -19,9 +20,6 @@ DELAY_S = 0.05
 
 FLIGHTS = 7
 """Among the members of the job, the gate included (`tests/protocols/test_flights.py`)."""
-
-WITH_COORDINATOR = 8
-"""Columns, the plan, the start and the end of a job: each is a call and its answer."""
 
 
 @dataclass
@@ -53,7 +51,7 @@ def test_a_small_job_of_services_far_apart_is_done_and_its_chain_of_messages_is_
     before, started_s = chain.depth, time.monotonic()
     result_of(analyst.run(pca_job(PARTIES)))
     seconds, links = time.monotonic() - started_s, chain.depth - before
-    assert FLIGHTS <= links <= 5 * (FLIGHTS + WITH_COORDINATOR)
+    assert FLIGHTS <= links <= 5 * (FLIGHTS + COORDINATOR_FLIGHTS)
     # Each link takes a delay at least, but for the first, which may have been on its way when the job began.
     assert seconds >= (links - 1) * DELAY_S
 

@@ -163,6 +163,18 @@ def test_a_plan_tells_cost_and_errors_from_the_tables_that_parties_list(moiety, 
     assert "3 compute parties" in text
 
 
+def test_a_plan_tells_flights_bytes_and_seconds(moiety, job_file):
+    distance = json.loads(moiety("plan", job_file, "--format", "json").stdout)["distance"]
+    text = moiety("plan", job_file).stdout
+    assert "7 messages wait for one another, and 8 with the coordinator" in text
+    assert f"the busiest party sends {distance['party_bytes']:,} bytes with {distance['rows']:,} rows" in text
+    networks = [(one["round_trip_ms"], one["bandwidth_mbit"]) for one in distance["network_seconds"]]
+    assert networks == [(ms, mbit) for ms in (1, 20, 100) for mbit in (1000, 100)]
+    at_worst = distance["network_seconds"][-1]["seconds"]
+    assert at_worst >= 15 * 0.05
+    assert f"{at_worst:.2f} s" in text
+
+
 def test_a_hopeless_job_is_refused_before_it_costs_and_runs_if_it_is_wanted_anyway(moiety, deployment, tmp_path):
     def spent():
         return budget_of(deployment, "bank")["spent_epsilon"]

@@ -45,6 +45,7 @@ from analyses.clustering.estimators.sketch_estimate import (
 from analyses.job.job import JobError, PrivacyTarget, PublicModel, explain
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
 from dp.cost.views import UNIT_AGAINST_COORDINATOR, VIEWS
@@ -53,6 +54,7 @@ from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.hashkey import HashKey, HashKeys
 from mpc.protocol.session import COORDINATOR
+from mpc.traffic.walk import agree_on_key, greet
 
 MAX_ROWS = 1 << 26
 """Largest number of rows. With more, sketches would reach the highest level too often."""
@@ -226,6 +228,16 @@ class SketchEstimator(MembershipEstimator):
             streams = key.stream("rows"), key.stream("phantoms")
             published = await session.compute(self.sketch.publish, membership, group.index(me), *streams, own)
             await session.send(COORDINATOR, OPENING_STAGE, published)
+
+    def walk_through(self, joint: JointTraffic) -> None:
+        """See `MembershipEstimator.walk_through`: keys of all groups side by side, then a sketch for each."""
+        owners, groups = self.grid.owners, self.groups
+        if max(owners) > joint.n_parties:
+            greet(joint.traffic, owners, max(owners))
+        of_groups = [[owners[place] for place in group] for group in groups]
+        joint.traffic.together(*(lambda of=of: agree_on_key(joint.traffic, of) for of in of_groups))
+        n_bytes = self.options.sketches * self.grid.k_local
+        joint.to_coordinator({o: n_bytes * sum(o in group for group in of_groups) for o in owners})
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`. The weights are valid."""

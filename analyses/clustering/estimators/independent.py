@@ -26,6 +26,7 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.accounting import Adjacency
 from dp.cost.calibrate import Ladder, least_noise
@@ -38,6 +39,7 @@ from entropy import Entropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
+from mpc.traffic.shares import WORD_BYTES
 
 _MAX_SIZE = 1 << 60  # no row count with noise comes near it, and sums of sizes fit
 
@@ -126,6 +128,10 @@ class IndependentEstimator(MembershipEstimator):
         noise = await session.draw(NoisySizes(self.grid.k_local, self.scale))
         noisy_sizes = np.bincount(membership, minlength=self.grid.k_local) + noise
         await session.send(COORDINATOR, OPENING_STAGE, noisy_sizes.view(np.uint64))
+
+    def walk_through(self, joint: JointTraffic) -> None:
+        """See `MembershipEstimator.walk_through`."""
+        joint.to_coordinator(dict.fromkeys(self.grid.owners, WORD_BYTES * self.grid.k_local))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`. The weights are valid."""

@@ -36,6 +36,7 @@ from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.rows.slots import MAX_SLOTS, place_rows
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
@@ -153,6 +154,11 @@ class LdpEstimator(MembershipEstimator):
             noise = await session.draw(self.response, len(choices))
             reports = await session.compute(oracle.reports, choices, noise)
             await session.send(COORDINATOR, OPENING_STAGE, reports.astype(np.uint8))
+
+    def walk_through(self, joint: JointTraffic) -> None:
+        """See `MembershipEstimator.walk_through`: a byte for each slot."""
+        joint.owners_key()
+        joint.to_coordinator(dict.fromkeys(self.grid.owners, self.grid.max_rows))
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`. The weights are valid; the reports yield the number of rows."""

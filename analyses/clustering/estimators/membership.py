@@ -17,6 +17,7 @@ from pydantic import Field
 
 from analyses.job.job import PrivacyTarget, PublicModel
 from analyses.job.releases import PlannedRelease
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.events import PrivacyEvent
 from dp.cost.views import UNIT, View
@@ -166,6 +167,10 @@ class MembershipEstimator(PublicModel, ABC):
         Raises:
             PeerError: a member is silent, drops out or violates the protocol.
         """
+
+    @abstractmethod
+    def walk_through(self, joint: JointTraffic) -> None:
+        """Walk through what `party` sends, at all parties (`mpc.traffic`)."""
 
     @abstractmethod
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:

@@ -27,9 +27,10 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
-from analyses.pattern_count.products import count_patterns
+from analyses.pattern_count.products import count_patterns, walk_through_patterns
 from analyses.rows.integer_rows import indicators
 from analyses.rows.joint_computation import JointComputation
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -144,6 +145,17 @@ class MpcEstimator(MembershipEstimator):
             counts = await count_pairs(c, grid, membership, n_rows)
         c.session.progress(OPENING_STAGE, 0, 1)
         await c.open(counts * SCALE + noise)
+
+    def walk_through(self, joint: JointTraffic) -> None:
+        """See `MembershipEstimator.walk_through`."""
+        grid = self.grid
+        joint.shared_noise(self.mechanism.length)
+        if self.cells == "joint":
+            walk_through_patterns(joint, grid.owners, grid.shape)
+        else:
+            widths = dict.fromkeys(grid.owners, grid.k_local)
+            joint.rows_in_step(widths, joint.n_rows, ROWS_PER_BLOCK, lambda n_block: None, completes_input=False)
+        joint.open(self.mechanism.length, 2 * grid.colluding)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`."""

@@ -34,6 +34,7 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
+from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.composition import composed_epsilon
 from dp.cost.losses.sampled_bits import MAX_BITS
@@ -175,6 +176,14 @@ class PatternEstimator(MembershipEstimator):
             flips = await session.draw(reports, mine, len(block))
             message = await session.compute(reports.packed, mine, in_slots, flips)
             await session.send(COORDINATOR, OPENING_STAGE, message)
+
+    def walk_through(self, joint: JointTraffic) -> None:
+        """See `MembershipEstimator.walk_through`."""
+        joint.owners_key()
+        blocks = list(self.reports.blocks())
+        joint.to_coordinator(
+            {o: sum(self.reports.message_bytes(j, block) for block in blocks) for j, o in enumerate(self.grid.owners)}
+        )
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`. Raw counts with `all`, else valid weights that fit all pairs."""

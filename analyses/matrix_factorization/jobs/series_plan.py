@@ -1,21 +1,26 @@
 """The plan of a matrix factorization as a job, as far as both forms agree: a series of masked sums, and a model."""
 
 from collections.abc import Mapping
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.plan import Plan
 from analyses.job.ratings import RatingsSchema
-from analyses.matrix_factorization.broadcast import ModelFormat
+from analyses.matrix_factorization.broadcast import RECEIVED_ECHO_BYTES, ModelFormat
 from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, ratings_of, topology_of
+from analyses.rows.traffic import traffic_of
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import configure
-from analyses.sums.session_series import SessionSeries
-from mpc.protocol.session import Session
+from analyses.sums.session_series import ANNOUNCEMENT_BYTES, SessionSeries
+from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
+from mpc.traffic.shares import WORD_BYTES
+from mpc.traffic.sums import ATTEMPTS_ARE_NOT_KNOWN, attempt, exchange_identities, planned_identities
+from mpc.traffic.walk import Sent, Traffic, pairwise
 from mpc.transcript import RoundId
 
 Integers = NDArray[np.int64]
@@ -86,6 +91,37 @@ class SeriesPlan(Plan):
         encoding, noise, ring = self.round_sum(round_id.number)
         members = [(names[i], identities[i]) for i in range(1, self.n_parties + 1)]
         return configure(round_id, members, topology_of(self.job), ring, self.job.analysis, encoding, noise)
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """See `Plan`: all rounds, each opened at the first attempt, and the model; ratings are never joined."""
+        traffic, parties = traffic_of(self), self.compute_members
+        identities = planned_identities(self.n_parties)
+        names = {party: f"party {party}" for party in parties}
+
+        def announced(n_bytes: int) -> None:
+            traffic.step(Sent(COORDINATOR, party, n_bytes) for party in parties)
+
+        exchange_identities(traffic, self.n_parties)
+
+        def round_of(number: int) -> None:
+            announced(ANNOUNCEMENT_BYTES + (self.broadcast.n_bytes if number else 0))
+            attempt(traffic, self.config_of(names, RoundId("planned", number, 0), identities))
+
+        round_of(0)
+        for _, alike in groupby(range(1, self.n_sums), key=self._sizes_of_round):
+            numbers = list(alike)
+            traffic.repeat(len(numbers), lambda number=numbers[0]: round_of(number))  # type: ignore[misc]
+        n_released = WORD_BYTES * (1 + self.n_parties + self.released_lengths[-1]) + self.broadcast.n_bytes
+        announced(ANNOUNCEMENT_BYTES + n_released)
+        for n_bytes in RECEIVED_ECHO_BYTES:
+            traffic.step(pairwise(parties, n_bytes))
+        traffic.end()
+        traffic.not_known.append(ATTEMPTS_ARE_NOT_KNOWN)
+        return traffic
+
+    def _sizes_of_round(self, number: int) -> tuple[int, int]:
+        encoding, _, ring = self.round_sum(number)
+        return encoding.n_elements, ring.bits
 
     def series(self, session: Session) -> SessionSeries:
         """Return what all participants agree on before the first round."""

@@ -1,0 +1,1 @@
+"""What protocols send, walked through without running them: flights, and bytes of each pair of members."""

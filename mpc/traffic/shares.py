@@ -1,0 +1,229 @@
+"""What operations on shares send: those of `mpc.protocol.exchange` and `mpc.protocol.operations`, walked through."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.shamir import ShamirScheme
+from mpc.protocol.double_sharing import N_COMBINATIONS as N_MASK_CHECKS
+from mpc.protocol.double_sharing import double_sharings_win
+from mpc.protocol.equality import N_ELEMENTS
+from mpc.protocol.hashkey import DIGEST_BYTES
+from mpc.protocol.product_check import N_COMBINATIONS as N_PRODUCT_CHECKS
+from mpc.protocol.reduction import SEGMENT
+from mpc.protocol.session import COORDINATOR
+from mpc.traffic.walk import Sent, Traffic, pairwise
+
+WORD_BYTES = 8
+
+SEGMENTS_AHEAD = 3
+"""Segments of an operation that are dealt before the first is taken: two wait in a queue, and one to get into it."""
+
+BLOCKS_AHEAD = 4
+"""Blocks of rows that are dealt before the first has come: one is taken beforehand besides."""
+
+
+class ShareTraffic:
+    """What operations on shares send.
+
+    Args:
+        traffic: of the job; it is extended.
+        n_primes: of the field.
+        n_parties: N, those that hold shares: members 1 .. N.
+        t: degree of inputs.
+    """
+
+    def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
+        self.traffic, self.n_primes, self.n_parties, self.t = traffic, n_primes, n_parties, t
+        self._field = ResidueField(n_primes)
+        self.parties = range(1, n_parties + 1)
+        self.element_bytes = WORD_BYTES * self._field.n_words
+        self._n_unchecked = 0
+        self._coordinator_knows = False
+
+    @property
+    def n_words(self) -> int:
+        """Words of an element."""
+        return self._field.n_words
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether N > 2t + 1: parties agree on who has dealt (`mpc.protocol.agreement`)."""
+        return self.n_parties > 2 * self.t + 1
+
+    def receivers_of(self, dealer: int, degree: int) -> list[int]:
+        """Return to whom a dealer sends shares: the others derive theirs."""
+        scheme = ShamirScheme(self._field, self.n_parties, degree)
+        return [receiver for receiver in scheme.explicit_receivers(dealer) if receiver != dealer]
+
+    def dealt(self, dealer: int, n_elements: int, degree: int | None = None) -> list[Sent]:
+        """Return the messages of `ShareExchange.deal`, degree t by default."""
+        receivers = self.receivers_of(dealer, self.t if degree is None else degree)
+        return [Sent(dealer, receiver, n_elements * self.element_bytes) for receiver in receivers]
+
+    def dealt_by_all(self, n_elements: int, degree: int | None = None) -> list[Sent]:
+        """Return the messages of `ShareExchange.deal_and_sum`."""
+        return [message for dealer in self.parties for message in self.dealt(dealer, n_elements, degree)]
+
+    def repeat(self, times: int, part: Callable[[], None]) -> None:
+        """Walk through something so often, as `Traffic.repeat`; each time adds as much that is to be checked."""
+        before = [self._n_unchecked]
+
+        def counted() -> None:
+            part()
+            before.append(self._n_unchecked)
+
+        self.traffic.repeat(times, counted)
+        self._n_unchecked += (times - len(before) + 1) * (before[-1] - before[-2])
+
+    def inputs(self, sizes: Mapping[int, int]) -> None:
+        """Walk through `Computation.inputs`: dealer to its number of elements."""
+        self.traffic.step(message for dealer, size in sizes.items() for message in self.dealt(dealer, size))
+
+    def noise(self, n_elements: int) -> None:
+        """Walk through `Computation.noise`, of degree 2t."""
+        self.traffic.step(self.dealt_by_all(n_elements, 2 * self.t))
+
+    def shared_noise(self, n_elements: int) -> None:
+        """Walk through `Computation.shared_noise`."""
+        self.inputs(dict.fromkeys(self.parties, n_elements))
+
+    def check_equal(self, members: Sequence[int], compared: Sequence[int]) -> None:
+        """Walk through `check_equal`."""
+        n_others = len(compared) - 1
+        if not n_others:
+            return
+        digests = [message for owner in compared for message in self.dealt(owner, N_ELEMENTS)]
+        masks = [*self.dealt_by_all(n_others * N_ELEMENTS), *self.dealt_by_all(n_others * N_ELEMENTS, 2 * self.t)]
+        self.traffic.step([*digests, *masks])
+        size = n_others * N_ELEMENTS * self.element_bytes
+        self.traffic.step(Sent(p, m, size) for p in self.parties for m in members if m != p)
+
+    def rows(self, widths: Mapping[int, int], n_rows: int, height: int, *, completes_input: bool = True) -> None:
+        """Walk through `Computation.rows`: a few blocks are dealt ahead of those that have come."""
+        heights = [min(height, n_rows - start) for start in range(0, n_rows, height)]
+        receivers = {owner: self.receivers_of(owner, self.t) for owner in widths}
+        done = {member: [self.traffic.clock_of(member)] for member in {*widths, *self.parties}}
+        left: dict[int, list[int]] = {owner: [] for owner in widths}
+        for number, n_block in enumerate(heights):
+            for owner, width in widths.items():
+                # An owner without shares takes nothing, so nothing holds it up.
+                waits = number >= BLOCKS_AHEAD and owner <= self.n_parties
+                left[owner].append(done[owner][number - BLOCKS_AHEAD + 1] if waits else done[owner][0])
+                for receiver in receivers[owner]:
+                    self.traffic.sent[owner, receiver] += n_block * width * self.element_bytes
+            for party in self.parties:
+                came = [left[o][number] + 1 for o, width in widths.items() if width and party in receivers[o]]
+                done[party].append(max([done[party][-1], *came]))
+        if completes_input and self.has_surplus:
+            for owner in widths:
+                self.traffic.commit([owner], at=left[owner][-1] if heights else None)
+        for party in self.parties:
+            self.traffic.wait_until(party, done[party][-1])
+
+    def rows_in_step(
+        self,
+        widths: Mapping[int, int],
+        n_rows: int,
+        height: int,
+        each: Callable[[int], None],
+        *,
+        completes_input: bool = True,
+    ) -> None:
+        """Walk through `Computation.rows_in_step`; `each` walks through what is done with so many rows."""
+        starts = range(0, n_rows, height)
+
+        def block(n_block: int, *, is_last: bool) -> None:
+            self.inputs({owner: n_block * width for owner, width in widths.items()})
+            if is_last and completes_input and self.has_surplus:
+                self.traffic.commit(widths)
+            each(n_block)
+
+        if len(starts) > 1:
+            self.repeat(len(starts) - 1, lambda: block(height, is_last=False))
+        if starts:
+            block(n_rows - starts[-1], is_last=True)
+
+    def reduce(self, n_elements: int, degree: int | None = None) -> None:
+        """Walk through `Computation.reduce`, of products of degree 2t by default."""
+        if not n_elements:
+            return
+        n_segments = -(-n_elements // SEGMENT)
+        if double_sharings_win(self.n_parties, self.t, n_elements, self.n_words):
+            self._double_sharings(n_elements, n_segments)
+            return
+        degree = 2 * self.t if degree is None else degree
+        self._combine_dealt(n_elements, self.t)
+        if self.has_surplus:
+            self._n_unchecked += n_segments * (self.n_parties - degree - 1) * N_PRODUCT_CHECKS
+
+    def reduce_in_turn(self, n_elements: int, times: int) -> None:
+        """Reduce so many elements so often, one time after the other."""
+        for _ in range(times):
+            self.reduce(n_elements)
+
+    def zeros(self, n_elements: int, degree: int) -> None:
+        """Walk through `zero_sharing`."""
+        self._combine_dealt(n_elements, degree)
+
+    def check_products(self) -> None:
+        """Walk through `ProductCheck.verify`."""
+        if not self._n_unchecked:
+            return
+        self._tell_view(self.parties)
+        self.traffic.step(pairwise(self.parties, self._n_unchecked * self.element_bytes))
+        self._n_unchecked = 0
+
+    def open(self, n_elements: int, degree: int) -> None:
+        """Walk through `Computation.open`, to the coordinator."""
+        self.check_products()
+        if degree > self.t:
+            self.zeros(n_elements, degree)
+        self.traffic.pass_gate(self.parties)
+        messages = [Sent(p, COORDINATOR, n_elements * self.element_bytes) for p in self.parties]
+        if self.has_surplus:
+            messages += [Sent(p, COORDINATOR, WORD_BYTES) for p in self.parties]
+        if not self._coordinator_knows:
+            messages += [Sent(p, COORDINATOR, DIGEST_BYTES) for p in self.parties]
+            self._coordinator_knows = True
+        self.traffic.step(messages)
+
+    def open_noisy(self, n_elements: int) -> None:
+        """Walk through `Computation.open_noisy`, to the coordinator."""
+        self.traffic.pass_gate(self.parties)
+        self.traffic.step(Sent(p, COORDINATOR, n_elements * self.element_bytes) for p in self.parties)
+
+    def _tell_view(self, receivers: Iterable[int]) -> None:
+        if self.has_surplus:
+            self.traffic.step(Sent(p, r, WORD_BYTES) for r in receivers for p in self.parties if p != r)
+
+    def _combine_dealt(self, n_elements: int, degree: int) -> None:
+        """Walk through one sum over dealers; where there is surplus, each segment has a round of agreement."""
+        n_segments = -(-n_elements // SEGMENT)
+        self.traffic.step(self.dealt_by_all(n_elements, degree))
+        if not self.has_surplus:
+            if self.receivers_of(1, degree):
+                self.traffic.wait(self.parties, -(-n_segments // SEGMENTS_AHEAD) - 1)
+            return
+        self.traffic.step(pairwise(self.parties, n_segments * self.n_parties))
+        self.traffic.wait(self.parties, n_segments - 1)
+
+    def _double_sharings(self, n_elements: int, n_segments: int) -> None:
+        """Walk through `reduce_with_double_sharings`: masks, to the kings, from the kings, the check.
+
+        Kings open one segment after the other.
+        """
+        sizes = [min(SEGMENT, n_elements - start) for start in range(0, n_elements, SEGMENT)]
+        n_masks = sum(-(-size // (self.n_parties - self.t)) for size in sizes)
+        parts = dict.fromkeys(self.parties, 0)
+        for size in sizes:
+            part = -(-size // self.n_parties)
+            for king in self.parties:
+                parts[king] += max(0, min(king * part, size) - (king - 1) * part)
+        b = self.element_bytes
+        self.traffic.step([*self.dealt_by_all(n_masks), *self.dealt_by_all(n_masks, 2 * self.t)])
+        self.traffic.step(Sent(p, king, parts[king] * b) for king in self.parties for p in self.parties if p != king)
+        self.traffic.step(
+            Sent(king, r, parts[king] * b) for king in self.parties for r in self.receivers_of(king, self.t)
+        )
+        self.traffic.wait(self.parties, n_segments - 1)
+        self.traffic.step(pairwise(self.parties, n_segments * N_MASK_CHECKS * b))

@@ -1,0 +1,253 @@
+"""What plans say that their jobs send, beside what the real code of all members sends: each pair's bytes, and flights.
+
+Parties send through their gates, as in services. Where the data decide something, plans state the most.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import person_tables
+import pytest
+from overlapping_tables import COUNTS, REALS, overlapping_tables, secret_job
+from registry_jobs import HELPERS, N_ROWS, OWNERS, VARIANTS
+
+from analyses.job.distance import distance_of
+from analyses.job.job import Job
+from analyses.job.matching import MatchingSchema
+from analyses.job.row_ids import digests_of_ids
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.registry import ANALYSES
+from bench.protocols.flights import count
+from mpc.traffic.walk import Sent, Traffic
+
+COMMON = {"anyway": True, "deadline_s": 80_000.0}
+FOUR, SEVEN = (*HELPERS, "four"), (*HELPERS, *OWNERS, "four")
+ROSTERS = {
+    "owners": (OWNERS, 1),
+    "helpers": (HELPERS, 1),
+    "one more than needed": (("one", *OWNERS), 1),
+    "one more than needed, no owners": (FOUR, 1),
+    "two may collude": ((*HELPERS, *OWNERS[:2]), 2),
+    "two may collude, one more": (SEVEN, 2),
+}
+AT_MOST = {"moments, threshold"}
+"""Variants of which the data decide how much they send."""
+
+
+def helped_or_not(variants):
+    """Return name and whether parties without tables compute, for each way that an analysis admits."""
+    return [(name, helped) for name, v in variants.items() for helped in (False, True) if v.has_helpers or not helped]
+
+
+def compare(job, tables, n_rows, *, at_most=False):
+    """Run a job and hold its plan to what was sent."""
+    counted = count(job, tables)
+    said = counted.plan.traffic(n_rows)
+    assert said is not None
+    assert said.flights == counted.flights
+    if not at_most:
+        assert dict(said.sent) == counted.links
+        return
+    assert said.not_known
+    assert said.sent.keys() >= counted.links.keys()
+    assert all(said.sent[pair] >= n_bytes for pair, n_bytes in counted.links.items())
+
+
+def test_every_analysis_says_what_it_sends():
+    assert {variant.analysis for variant in VARIANTS.values()} == ANALYSES.keys()
+
+
+@pytest.mark.parametrize(("name", "helped"), helped_or_not(VARIANTS))
+def test_a_plan_states_the_messages_of_its_job(name, helped):
+    variant = VARIANTS[name]
+    job = variant.job(compute=HELPERS if helped else (), **COMMON)
+    compare(job, variant.tables(), N_ROWS, at_most=name in AT_MOST)
+
+
+@pytest.mark.parametrize("roster", ROSTERS)
+@pytest.mark.parametrize("name", ["pca", "clustering", "pattern-count", "moments", "low-rank by sketch", "gradients"])
+def test_it_does_so_whoever_computes(name, roster):
+    variant = VARIANTS["logistic-regression by gradients" if name == "gradients" else name]
+    compute, colluding = ROSTERS[roster]
+    compare(variant.job(compute=compute, colluding=colluding, **COMMON), variant.tables(), N_ROWS)
+
+
+@pytest.mark.parametrize("roster", ROSTERS)
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_it_does_so_for_gradients_of_the_third_order(rate, roster):
+    variant = VARIANTS["logistic-regression by gradients"]
+    third = {"order": 3, "weight_norm": 2.0, "iterations": 5, "sampling_rate": rate}
+    compute, colluding = ROSTERS[roster]
+    job = variant.job(compute=compute, colluding=colluding, parameters={**variant.parameters, **third}, **COMMON)
+    compare(job, variant.tables(), N_ROWS, at_most=rate < 1)
+
+
+OTHERS = {
+    "moments of order 1": ("moments", {"order": 1}, {}),
+    "moments of order 4": ("moments", {"order": 4}, {}),
+    "clustering by patterns": ("clustering", {"counting": "pattern"}, {}),
+    "clustering by sizes": ("clustering", {"counting": "independent"}, {}),
+    "clustering by joint counts": ("clustering", {"counting_options": {"cells": "joint"}}, {}),
+    "patterns of a sample": ("pattern-count by reports", {"method": "subsampled", "share": 0.5}, {}),
+    "rounds of a factorization": ("matrix-factorization", {"rounds": 4}, {}),
+    "steps of a descent": ("matrix-factorization, sgd", {"steps": 7}, {}),
+    **{
+        f"clustering by sketches, {how}": (
+            "clustering",
+            {
+                "counting": "fm-sketch",
+                "counting_options": {
+                    "accept_no_protection_against_parties": True,
+                    "sketches": 64,
+                    "estimator": how,
+                },
+            },
+            {"view": "coordinator"},
+        )
+        for how in ("likelihood", "basic")
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "helped"), helped_or_not({name: VARIANTS[of[0]] for name, of in OTHERS.items()}))
+def test_it_does_so_for_other_methods(name, helped):
+    of, parameters, privacy = OTHERS[name]
+    variant = replace(VARIANTS[of], privacy={**VARIANTS[of].privacy, **privacy})
+    job = variant.job(compute=HELPERS if helped else (), parameters={**variant.parameters, **parameters}, **COMMON)
+    compare(job, variant.tables(), N_ROWS)
+
+
+N_COMMON = 100
+MATCHED = {
+    "pca": ({"components": 1}, REALS),
+    "moments": ({"order": 3}, COUNTS),
+    "pattern-count": ({}, COUNTS),
+    "logistic-regression": (
+        {"label": "bank.y", "method": "gradient", "iterations": 3, "weight_norm": 4.0},
+        REALS,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "roster"),
+    [
+        ("revealed", "owners"),
+        ("revealed", "helpers"),
+        ("revealed", "one more than needed"),
+        ("secret", "owners"),
+        ("secret", "one more than needed"),
+    ],
+)
+@pytest.mark.parametrize("name", MATCHED)
+def test_it_does_so_where_rows_are_matched(name, kind, roster):
+    """In secret the number of slots takes the place of that of rows, so it does not matter how many are stated."""
+    compute, colluding = ROSTERS[roster]
+    parameters, columns = MATCHED[name]
+    job = secret_job(name, parameters, matching={"kind": kind}, compute=compute, colluding=colluding, **COMMON)
+    compare(job, overlapping_tables(N_COMMON, columns), N_COMMON)
+
+
+@pytest.mark.parametrize(("name", "helped"), helped_or_not(person_tables.JOBS))
+def test_it_does_so_where_persons_are_protected(name, helped):
+    variant = person_tables.JOBS[name]
+    parameters = {**variant.parameters, "unit": "person"}
+    job = variant.job(
+        compute=HELPERS if helped else (),
+        privacy={"epsilon": person_tables.EPSILON, "delta": 1e-6},
+        parameters=parameters,
+        **COMMON,
+    )
+    compare(job, person_tables.tables_of_persons(variant), len(person_tables.ORDER))
+
+
+def large(n_rows, most, *, owners=OWNERS, matched=False):
+    """Tables of one column of whole numbers 0 .. most."""
+    rng, tables = np.random.default_rng(1), {}
+    for owner in owners:
+        how = MatchingSchema(recipe=(("trim",),), reveal=True) if matched else None
+        columns = (ColumnSchema(name="x", lower=0, upper=most),)
+        schema = BlockSchema(party=owner, columns=columns, rows=(1, n_rows), matching=how)
+        ids = digests_of_ids([list(map(str, range(n_rows)))]) if matched else None
+        tables[owner] = Table(schema, rng.integers(0, most + 1, (n_rows, 1)).astype(np.float64), ids=ids)
+    return tables
+
+
+def job_on(tables, analysis, parameters, compute=(), **changes):
+    inputs = [{"party": owner, "table": "t"} for owner in tables]
+    privacy = {"epsilon": 100.0, "delta": 1e-6}
+    fields = {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "compute": compute}
+    return Job.model_validate({**fields, **COMMON, **changes})
+
+
+LARGE = {
+    "13 blocks of rows": ("pca", {"components": 1}, 50_000, 3, ()),
+    "13 blocks of rows of others": ("pca", {"components": 1}, 50_000, 3, HELPERS),
+    "13 blocks of rows of some": ("pca", {"components": 1}, 50_000, 3, ("one", *OWNERS[:2])),
+    "13 blocks of rows, one more than needed": ("pca", {"components": 1}, 50_000, 3, ("one", *OWNERS)),
+    "5 blocks of powers": ("moments", {"order": 3}, 300_000, 3, ()),
+    "5 blocks of powers, one more than needed": ("moments", {"order": 3}, 300_000, 3, ("one", *OWNERS)),
+    "segments of products": ("pattern-count", {}, 30_000, 6, ()),
+    "segments of products, one more than needed": ("pattern-count", {}, 30_000, 6, ("one", *OWNERS)),
+    "blocks of segments": ("pattern-count", {}, 100_000, 6, ()),
+    "blocks of segments, one more than needed": ("pattern-count", {}, 100_000, 6, ("one", *OWNERS)),
+    "double sharings": ("pattern-count", {}, 30_000, 6, tuple(f"p{i}" for i in range(7))),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_it_does_so_for_tables_of_many_blocks(name):
+    analysis, parameters, n_rows, most, compute = LARGE[name]
+    tables = large(n_rows, most)
+    compare(job_on(tables, analysis, parameters, compute), tables, n_rows)
+
+
+@pytest.mark.parametrize("kind", ["revealed", "secret"])
+def test_it_does_so_for_many_rows_that_are_matched(kind):
+    tables = large(20_000, 3, matched=True)
+    compare(job_on(tables, "pca", {"components": 1}, matching={"kind": kind}), tables, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("owners", "compute"),
+    [(OWNERS[:2], ("bank", "one", "telco")), (OWNERS[:1], ("bank", "one", "two")), (OWNERS[:1], HELPERS)],
+)
+def test_it_does_so_for_one_owner_and_for_two(owners, compute):
+    tables = large(100, 3, owners=owners)
+    compare(job_on(tables, "pca", {"components": 1}, compute), tables, 100)
+
+
+def test_seconds_are_waits_and_the_larger_of_line_and_window():
+    variant = VARIANTS["pca"]
+    distance = distance_of(count(variant.job(compute=(), **COMMON), variant.tables()).plan)
+    assert distance is not None
+    thin = replace(distance, flights=7, coordinator_flights=8, party_bytes=12_500_000, link_bytes=0)
+    assert thin.seconds(100, 100) == pytest.approx(15 * 0.05 + 1.0)
+    far = replace(thin, party_bytes=1_200_000, link_bytes=1_200_000)
+    assert far.seconds(100, 1000) == pytest.approx(15 * 0.05 + 10 * 0.1)
+
+
+def test_a_distance_states_rows_only_where_bytes_depend_on_them():
+    plan = count(VARIANTS["pca"].job(compute=(), **COMMON), VARIANTS["pca"].tables()).plan
+    rows = distance_of(plan)
+    assert rows.rows == 400
+    assert rows.party_bytes == max(plan.traffic(400).bytes_of(member) for member in (1, 2, 3))
+    assert rows.party_bytes_at_fewest_rows == max(plan.traffic(100).bytes_of(member) for member in (1, 2, 3))
+    sums = VARIANTS["secure-sum"]
+    alike = distance_of(count(sums.job(**COMMON), sums.tables()).plan)
+    assert alike.rows is None
+    assert alike.party_bytes_at_fewest_rows is None
+    assert "at the first attempt" in "\n".join(alike.lines())
+
+
+def test_what_is_repeated_is_walked_through_as_if_it_were_written_out():
+    def around(walk):
+        walk.step([Sent(1, 2, 5)])
+        walk.step([Sent(2, 1, 3), Sent(2, 3, 1)])
+
+    once, many = Traffic((1, 2, 3)), Traffic((1, 2, 3))
+    for _ in range(9):
+        around(once)
+    many.repeat(9, lambda: around(many))
+    assert many.flights == once.flights == 18
+    assert many.sent == once.sent
