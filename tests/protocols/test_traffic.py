@@ -19,6 +19,7 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import ANALYSES
 from bench.protocols.flights import count
 from mpc.traffic.walk import Sent, Traffic
+from service.limits import ARRAY_CHUNK_BYTES
 
 COMMON = {"anyway": True, "deadline_s": 80_000.0}
 FOUR, SEVEN = (*HELPERS, "four"), (*HELPERS, *OWNERS, "four")
@@ -223,7 +224,7 @@ def test_seconds_are_waits_and_the_larger_of_line_and_window():
     assert distance is not None
     thin = replace(distance, flights=7, coordinator_flights=8, party_bytes=12_500_000, link_bytes=0)
     assert thin.seconds(100, 100) == pytest.approx(15 * 0.05 + 1.0)
-    far = replace(thin, party_bytes=1_200_000, link_bytes=1_200_000)
+    far = replace(thin, party_bytes=10 * ARRAY_CHUNK_BYTES, link_bytes=10 * ARRAY_CHUNK_BYTES)
     assert far.seconds(100, 1000) == pytest.approx(15 * 0.05 + 10 * 0.1)
 
 
