@@ -39,11 +39,26 @@ def digests_of_ids(fields: Sequence[Sequence[str]]) -> RowIds:
 
 def digest_of_ids(ids: Iterable[str]) -> bytes:
     """Return a SHA-256 over the ids in row order, each with its length before it, so that no two lists collide."""
-    digest = hashlib.sha256()
-    for one in ids:
-        text = one.encode()
-        digest.update(len(text).to_bytes(4, "big") + text)
+    digest = IdsDigest()
+    digest.add(ids)
     return digest.digest()
+
+
+class IdsDigest:
+    """`digest_of_ids` of ids that come one part after the other."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Take the next ids."""
+        for one in ids:
+            text = one.encode()
+            self._digest.update(len(text).to_bytes(4, "big") + text)
+
+    def digest(self) -> bytes:
+        """Return the digest of all ids so far."""
+        return self._digest.digest()
 
 
 @dataclass(frozen=True)

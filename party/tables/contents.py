@@ -12,6 +12,7 @@ from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import BlockSchema, Table
 from party.tables.config import TableConfig, TableOwner
 from party.tables.filters import Mask
+from party.tables.id_column import IdColumn, has_empty, is_text
 from party.tables.identify import Identified, check_identified, fields_of, identify, one_row_each
 from party.tables.kept_values import KeptValues
 from party.tables.ratings import read_ratings
@@ -40,14 +41,22 @@ def read_contents(table: TableConfig, schema: BlockSchema, where: str | None, ow
     kept = KeptValues(len(schema.columns), owner.table_memory_mib << 20, owner.data_dir)
     most = schema.rows[1] if schema.rows is not None and table.matching is None else None
     conditions = {} if where is None else table.filters[where]
-    read = read_rows(table, schema.columns, table.key_columns, kept, most, conditions)
+    in_memory, ids = table.key_columns, None
+    if table.id_column is not None and table.matching is None:  # ids that only say which order the rows have
+        in_memory = (table.person_column,) if table.person_column is not None else ()
+        ids = IdColumn(table.id_column, table.make_source())
+    read = read_rows(table, schema.columns, in_memory, kept, most, conditions, ids)
     keys = {name: _as_text(table, one) if name in table.text_columns else one for name, one in read.keys.items()}
     of_rows, found = _of_what_passes(table, keys, read.passes)
+    if ids is not None:
+        ids.check()
     values = read.values
     if table.matching is not None and found is not None:
         values = one_row_each(table.matching, found, values, schema.columns)
     left_out = 0 if found is None else kept.n_rows - len(found.rows)
-    digest = b"" if table.id_column is None else digest_of_ids(of_rows[table.id_column])
+    digest = b""
+    if table.id_column is not None:
+        digest = ids.digest() if ids is not None else digest_of_ids(of_rows[table.id_column])
     persons = None if table.person_column is None else Persons.of(of_rows[table.person_column])
     values.setflags(write=False)
     return Table(
@@ -91,8 +100,9 @@ def _of_what_passes(
         of_rows, n_rows = _of_one_row_each(table, found, keys), len(found.ids)
     if table.rows is not None and not table.rows[0] <= n_rows <= table.rows[1]:
         raise SourceError(OUT_OF_RANGE)
-    for name in table.text_columns:
-        _check_key(table, of_rows[name])
+    for name in of_rows:
+        if name in table.text_columns:
+            _check_key(table, of_rows[name])
     if passes.all():
         return of_rows, found
     passing = np.flatnonzero(passes)
@@ -117,7 +127,7 @@ def _of_one_row_each(table: TableConfig, found: Identified, keys: Mapping[str, p
 
 
 def _as_text(table: TableConfig, column: pl.Series) -> pl.Series:
-    if not (column.dtype.is_integer() or column.dtype == pl.String):
+    if not is_text(column):
         role = _role(table, column.name)
         raise SourceError(f"{role} column {column.name!r} holds neither text nor whole numbers")
     return column.cast(pl.String)
@@ -128,7 +138,7 @@ def _role(table: TableConfig, name: str) -> str:
 
 
 def _check_key(table: TableConfig, key: pl.Series) -> None:
-    if key.has_nulls() or (key == "").any():
+    if has_empty(key):
         raise SourceError(f"{_role(table, key.name)} column {key.name!r} has an empty value")
     if key.name == table.id_column and key.n_unique() != len(key):
         raise SourceError(f"id column {key.name!r} names a row twice")

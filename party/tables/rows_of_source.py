@@ -13,6 +13,7 @@ from analyses.job.schema import ColumnSchema
 from party.tables.config import TableConfig
 from party.tables.encoding import LARGEST, Encoding, encode
 from party.tables.filters import Condition, Mask
+from party.tables.id_column import IdColumn
 from party.tables.kept_values import KeptValues
 from party.tables.sources.source import NO_ROWS, SourceError, TableSource
 
@@ -45,6 +46,7 @@ def read_rows(
     kept: KeptValues,
     most: int | None,
     conditions: Mapping[str, Condition] = _EVERY_ROW,
+    ids: IdColumn | None = None,
 ) -> RowsOfSource:
     """Read the rows of a table.
 
@@ -57,6 +59,7 @@ def read_rows(
         kept: what keeps the values, empty.
         most: rows beyond this number are not read; None for no limit.
         conditions: column of the table to what it must be in the rows that are kept.
+        ids: gets the ids of all rows; None where nobody asks for them.
 
     Raises:
         SourceError: the source raises it, a column is not what its place asks for, there are no rows or more than most.
@@ -69,8 +72,9 @@ def read_rows(
     masks: list[Mask] = []
     gaps, others = Counter[str](), Counter[str]()
     n_read = 0
-    for batch in source.batches(numbers, (*encoded, *(name for name in keys if name not in encoded))):
-        _check_batch(batch, (*numbers, *encoded, *keys))
+    texts = list(dict.fromkeys((*encoded, *keys, *(() if ids is None else (ids.name,)))))
+    for batch in source.batches(numbers, texts):
+        _check_batch(batch, (*numbers, *texts))
         if batch.is_empty():
             continue
         n_read += batch.height
@@ -91,6 +95,8 @@ def read_rows(
         if passes:
             masks.append(np.logical_and.reduce(passes))
             block = block[masks[-1]]
+        if ids is not None:
+            ids.add(batch[ids.name], masks[-1] if passes else None)
         kept.append(block)
         parts.append(batch.select(keys))
     if not n_read:

@@ -141,8 +141,8 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
     Values outside the public bounds are no error: analyses clip and count them. So is an infinite one, which is read
     as the largest float64 of its sign.
 
-    Memory: the ids and the persons, a few batches of the source, and the float64 values up to `table_memory_mib` of the
-    owner; more values are kept in a file.
+    Memory: 8 bytes of each id that is only compared, what rows are matched by, the persons, a few batches of the
+    source, and the float64 values up to `table_memory_mib` of the owner; more values are kept in a file.
 
     Args:
         owner: the party's configuration.
