@@ -1,31 +1,29 @@
-"""Ports of this machine for services that will listen on them later: no two processes of a user get the same one."""
+"""Ports of this machine for services that will listen on them later: no two processes get the same one."""
 
-import fcntl
-import os
 import random
 import socket
-import tempfile
+import sys
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import ExitStack
 
 PORTS = range(20_000, 32_768)
 """Below those that systems give to outgoing connections: one of these could take a port before a service listens."""
 
-KEPT = 1_000
+KEPT = 200
 """A process keeps the ports that it drew last, and no more: the others' services are over."""
 
 _DRAWS = 1_000
 
-_kept: deque[int] = deque()
-_register: int | None = None
+_kept: "deque[tuple[int, socket.socket | None]]" = deque()
 
 
 def free_ports(n: int) -> list[int]:
     """Return different ports, drawn at random, that nobody listens on and that no other caller was given.
 
     Configurations name the ports of their services before these listen, and a service that is started again needs the
-    same one. Each port is therefore locked, as a byte of a file, until this process ends or has drawn `KEPT` others.
+    same one. On Linux a socket with the port in its name therefore stands for each, until this process ends or has
+    drawn `KEPT` others; its name is in no folder.
 
     Raises:
         OSError: hardly any port is free.
@@ -47,29 +45,33 @@ def _drawn(n: int) -> int:
 
 
 def _take(ports: Sequence[int]) -> bool:
-    """Lock the ports, if all of them are free."""
-    register, locked = _opened(), []
-    try:
-        for port in ports:
-            if port in _kept:
-                raise OSError
-            fcntl.lockf(register, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-            locked.append(port)
-            with socket.socket() as one:
-                one.bind(("127.0.0.1", port))
-    except OSError:
-        for port in locked:
-            fcntl.lockf(register, fcntl.LOCK_UN, 1, port)
-        return False
-    _kept.extend(ports)
+    """Keep the ports, if all of them are free."""
+    with ExitStack() as stack:
+        try:
+            found = [(port, _held(port, stack)) for port in ports]
+        except OSError:
+            return False
+        stack.pop_all()
+    _kept.extend(found)
     while len(_kept) > KEPT:
-        fcntl.lockf(register, fcntl.LOCK_UN, 1, _kept.popleft())
+        _, holder = _kept.popleft()
+        if holder is not None:
+            holder.close()
     return True
 
 
-def _opened() -> int:
-    global _register
-    if _register is None:
-        path = Path(tempfile.gettempdir(), f"moiety-ports-{os.getuid()}")
-        _register = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    return _register
+def _held(port: int, stack: ExitStack) -> socket.socket | None:
+    """Return what stands for a port.
+
+    Raises:
+        OSError: it is taken.
+    """
+    if any(port == other for other, _ in _kept):
+        raise OSError
+    holder = None
+    if sys.platform == "linux":
+        holder = stack.enter_context(socket.socket(socket.AF_UNIX))
+        holder.bind(f"\0moiety port {port}")
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", port))
+    return holder

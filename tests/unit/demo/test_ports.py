@@ -1,12 +1,12 @@
 """Ports that no two callers are given, whether or not anything listens on them yet."""
 
+import os
 import socket
 import subprocess
 import sys
 
 import pytest
 
-import demo.ports
 from demo.ports import KEPT, PORTS, free_ports, free_row_of_ports
 
 HOLDER = """
@@ -17,15 +17,8 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def register(tmp_path, monkeypatch):
-    """A register of this test's own, here and in processes that it starts."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(demo.ports, "_register", None)
-    monkeypatch.setattr(demo.ports, "_kept", type(demo.ports._kept)())
-    yield
-    monkeypatch.undo()
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
 
 
 def drawing(monkeypatch, *ports):
@@ -33,7 +26,7 @@ def drawing(monkeypatch, *ports):
     monkeypatch.setattr("random.SystemRandom.choices", lambda self, population, k: list(ports))
 
 
-def test_a_port_is_given_once_by_a_process(register, monkeypatch):
+def test_a_port_is_given_once_by_a_process(monkeypatch):
     (first,) = free_ports(1)
     drawing(monkeypatch, first)
     with pytest.raises(OSError, match="were all taken"):
@@ -42,7 +35,7 @@ def test_a_port_is_given_once_by_a_process(register, monkeypatch):
         free_row_of_ports(1)
 
 
-def test_what_another_process_was_given_is_given_to_nobody_before_that_has_ended(register, monkeypatch):
+def test_what_another_process_was_given_is_given_to_nobody_before_that_has_ended(monkeypatch):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         theirs = [int(port) for port in holder.stdout.readline().split()]
@@ -58,7 +51,7 @@ def test_what_another_process_was_given_is_given_to_nobody_before_that_has_ended
     assert free_ports(1) == theirs[:1]
 
 
-def test_a_port_on_which_somebody_listens_is_not_given(register, monkeypatch):
+def test_a_port_on_which_somebody_listens_is_not_given(monkeypatch):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         drawing(monkeypatch, listener.getsockname()[1])
@@ -66,7 +59,7 @@ def test_a_port_on_which_somebody_listens_is_not_given(register, monkeypatch):
             free_ports(1)
 
 
-def test_a_row_is_free_as_a_whole_and_within_the_range(register):
+def test_a_row_is_free_as_a_whole_and_within_the_range():
     first = free_row_of_ports(7)
     assert PORTS.start <= first <= PORTS.stop - 7
     drawn = free_ports(50)
@@ -74,8 +67,20 @@ def test_a_row_is_free_as_a_whole_and_within_the_range(register):
     assert len(set(drawn)) == 50
 
 
-def test_a_process_keeps_so_many_and_gives_back_the_oldest(register, monkeypatch):
+def test_a_process_keeps_so_many_and_gives_back_the_oldest(monkeypatch):
     oldest = free_ports(1)
     free_ports(KEPT)
+    before = open_files()
+    free_ports(KEPT)
+    assert open_files() == before
     drawing(monkeypatch, *oldest)
     assert free_ports(1) == oldest
+
+
+def test_a_row_that_is_partly_taken_is_given_back(monkeypatch):
+    (taken,) = free_ports(1)
+    before = open_files()
+    drawing(monkeypatch, taken - 2)
+    with pytest.raises(OSError, match="were all taken"):
+        free_row_of_ports(3)
+    assert open_files() == before
