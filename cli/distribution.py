@@ -9,8 +9,12 @@ import typer
 
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.plot import Plot, check_plot
+from cli.terminal.plot import plot as draw
 
 if TYPE_CHECKING:
+    from analyses.distribution.cohorts import MaskedQuestion
+    from analyses.distribution.survey import SurveyQuestion
     from analyst.connection import ClientConfig
 
 distribution_app = typer.Typer(name="distribution", no_args_is_help=True)
@@ -25,32 +29,53 @@ def _distribution() -> None:
 def ask(
     question: Annotated[Path, typer.Argument(help="TOML file: record, range, epsilon, ...; see examples/survey.toml.")],
     client: Client = DEFAULT_CLIENT,
+    plot: Plot = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Open a survey and wait for its end. It goes on without you; `moiety distribution show` has its result."""
     with exit_codes():
-        from analyses.distribution.questions import question_from_toml
-        from analyses.job.job import JobError
         from analyst.connection import ClientConfig
-        from service.files.text_file import TextFileError, read_text
 
-        try:
-            asked = question_from_toml(read_text(question))
-        except TextFileError as error:
-            fail(error, ExitCode.USAGE)
-        except JobError as error:
-            fail(
-                "\n".join(f"{question}: {line}" for line in str(error).splitlines()),
-                ExitCode.USAGE,
-                code=error.code,
-            )
-        _show(asyncio.run(run_survey(ClientConfig.load(client), question_json=asked.canonical_json())), output)
+        check_plot(plot)
+        asked = _question_of(question)
+        result = asyncio.run(run_survey(ClientConfig.load(client), question_json=asked.canonical_json()))
+        _show(result, output, plot)
+
+
+@distribution_app.command()
+def plan(
+    question: Annotated[Path, typer.Argument(help="TOML file: record, range, epsilon, ...; see examples/survey.toml.")],
+    members: Annotated[
+        int | None, typer.Option(min=1, help="How many devices answer, where the question does not say.")
+    ] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Show the errors to expect of a survey's result, and what it would cost a device. Asks nobody."""
+    with exit_codes():
+        from cli.sum import show_plan
+
+        show_plan(_question_of(question), members, output)
+
+
+def _question_of(path: Path) -> "SurveyQuestion | MaskedQuestion":
+    """Read a question's file; a mistake in it ends the command."""
+    from analyses.distribution.questions import question_from_toml
+    from analyses.job.job import JobError
+    from service.files.text_file import TextFileError, read_text
+
+    try:
+        return question_from_toml(read_text(path))
+    except TextFileError as error:
+        fail(error, ExitCode.USAGE)
+    except JobError as error:
+        fail("\n".join(f"{path}: {line}" for line in str(error).splitlines()), ExitCode.USAGE, code=error.code)
 
 
 @distribution_app.command()
 def show(
     survey: Annotated[str, typer.Argument(metavar="SURVEY", help="The identifier that `ask` has printed.")],
     client: Client = DEFAULT_CLIENT,
+    plot: Plot = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Wait for the end of a survey that you have asked for, and print its result."""
@@ -61,7 +86,8 @@ def show(
             question_id = bytes.fromhex(survey)
         except ValueError:
             fail(f"{survey!r} is no identifier of a survey: 32 hexadecimal digits", ExitCode.USAGE)
-        _show(asyncio.run(run_survey(ClientConfig.load(client), question_id=question_id)), output)
+        check_plot(plot)
+        _show(asyncio.run(run_survey(ClientConfig.load(client), question_id=question_id)), output, plot)
 
 
 async def run_survey(config: "ClientConfig", question_json: str = "", question_id: bytes = b"") -> dict[str, Any]:
@@ -97,11 +123,13 @@ async def run_survey(config: "ClientConfig", question_json: str = "", question_i
     raise RemoteFailureError(f"{config.coordinator.name} ended the call without a result")
 
 
-def _show(result: dict[str, Any], output: Format) -> None:
+def _show(result: dict[str, Any], output: Format, path: Path | None) -> None:
     if output is Format.JSON:
         print_json(result)
     else:
         print_text(text_of(result))
+    if path is not None:
+        draw(result, path, result["record"])
 
 
 def text_of(result: dict[str, Any]) -> str:

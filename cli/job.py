@@ -16,17 +16,14 @@ from analyst.connection import ClientConfig, connect
 from analyst.question import job_of, job_wanted
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.plot import Plot, check_plot
+from cli.terminal.plot import plot as plot_result
 from cli.terminal.result import summary_of
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
 
 job_app = typer.Typer(name="job", help="Submit jobs, watch them, read their results.", no_args_is_help=True)
-
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also draw the result into this .svg file, or .png with matplotlib."),
-]
 
 JobId = Annotated[str, typer.Argument(help="Identifier of the job.")]
 
@@ -50,7 +47,7 @@ def submit(
         job = job_wanted(job_file, anyway=anyway)
         if plot is not None and not watch:
             fail("--plot draws the result, so it needs --watch; later: moiety job show JOB --plot FILE", ExitCode.USAGE)
-        _check_plot(plot)
+        check_plot(plot)
         config = ClientConfig.load(client)
         idempotency_key = uuid.uuid4().hex if key is None else key
         try:
@@ -101,7 +98,7 @@ def plan_job(
 def watch_job(job_id: JobId, client: Client, plot: Plot = None, output: OutputFormat = Format.TEXT) -> None:
     """Follow a job to its end and print its result."""
     with exit_codes():
-        _check_plot(plot)
+        check_plot(plot)
         _watch_to_end(ClientConfig.load(client), job_id, output, plot=plot)
 
 
@@ -135,39 +132,17 @@ def show(
 ) -> None:
     """Show one job: its state, its result and what it cost in privacy."""
     with exit_codes():
-        _check_plot(plot)
+        check_plot(plot)
         view = _call(ClientConfig.load(client), lambda coordinator: coordinator.show(job_id))
         _print_view(view, output)
         if plot is not None:
             _plot(view, plot)
 
 
-def _check_plot(path: Path | None) -> None:
-    """Say before anything is asked of anybody that no picture can be written there."""
-    if path is not None:
-        from analyses.drawing.chart import PictureError
-        from analyses.drawing.file import check
-
-        try:
-            check(path)
-        except PictureError as error:
-            fail(error, ExitCode.USAGE)
-
-
 def _plot(view: JobView, path: Path) -> None:
-    from analyses.drawing.chart import PictureError
-    from analyses.drawing.file import write
-    from analyses.registry import picture_of
-
     if not view.result_json:
         fail(f"there is nothing to draw: the job is {view.state}", ExitCode.FAILED)
-    try:
-        write(picture_of(json.loads(view.result_json), Job.from_json(view.job_json).title), path)
-    except PictureError as error:
-        fail(error, ExitCode.FAILED)
-    except OSError as error:
-        fail(f"{path}: cannot be written: {error.strerror}", ExitCode.USAGE)
-    say(f"plot: {path}")
+    plot_result(json.loads(view.result_json), path, Job.from_json(view.job_json).title)
 
 
 @job_app.command()

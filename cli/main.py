@@ -2,12 +2,15 @@
 
 import importlib
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cli.terminal.output import EXIT_CODES
+from service.codes.coded_text import coded
 
 
 class _Subcommand(NamedTuple):
@@ -44,8 +47,31 @@ _MARKUP: Literal["rich"] | None = "rich" if _WIDTH >= MIN_WIDTH_OF_TABLES else N
 _CONTEXT = {} if _MARKUP else {"terminal_width": _WIDTH - 1}
 
 
+_UsageError: Any = typer.BadParameter.__base__
+"""The errors with which typer refuses options and arguments, before any command has begun."""
+
+
+@contextmanager
+def _coded_usage() -> Iterator[None]:
+    """Let errors of usage that typer finds end with the code that those of our own commands have."""
+    try:
+        yield
+    except _UsageError as error:
+        told = error.format_message
+        error.format_message = lambda: coded(told(), code="usage-wrong")
+        raise
+
+
 class _LazyGroup(TyperGroup):
     """Shows all subcommands of the table and imports the one that is called."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _coded_usage():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _coded_usage():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(SUBCOMMANDS)

@@ -11,20 +11,35 @@ import typer
 
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.plot import Plot, check_plot
+from cli.terminal.plot import plot as draw
 
 if TYPE_CHECKING:
+    from analyses.device_forecast import AnyQuestion
     from analyses.device_questions import DeviceQuestion
     from analyst.connection import ClientConfig
     from transport.sum_codec import StageReport
+
+Members = Annotated[
+    int | None, typer.Option(min=1, help="For --plan: how many members answer, where the question does not say.")
+]
 
 
 def ask(
     question: Annotated[Path, typer.Argument(help="TOML file: analysis, record, largest, ...; see examples/sum.toml.")],
     client: Client = DEFAULT_CLIENT,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the errors to expect and the cost for a member; asks nobody.")
+    ] = False,
+    members: Members = None,
+    plot: Plot = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Ask for a secure-sum, secure-mean, secure-histogram or matrix-factorization over many members, and hide each."""
     with exit_codes():
+        if members is not None and not plan:
+            fail("--members says how many answer where a question is planned, so it needs --plan", ExitCode.USAGE)
+        check_plot(plot)
         from analyses.device_questions import question_from_toml
         from analyses.job.job import JobError
         from analyst.connection import ClientConfig
@@ -43,11 +58,33 @@ def ask(
                 ExitCode.USAGE,
                 code=error.code,
             )
+        if plan:
+            show_plan(params, members, output)
+            return
         answer = asyncio.run(run_sum(ClientConfig.load(client), params))
         if output is Format.JSON:
             print_json(answer)
         else:
             print_text(text_of(answer))
+        if plot is not None:
+            draw(answer, plot)
+
+
+def show_plan(question: "AnyQuestion", members: int | None, output: Format) -> None:
+    """Print the errors that are expected of an answer and what it would cost a member; nobody is asked."""
+    from analyses.device_forecast import plan_of
+    from analyses.job.job import JobError
+    from dp.cost.report import describe
+
+    try:
+        found = plan_of(question, members)
+    except JobError as error:
+        fail(error, ExitCode.USAGE, code=error.code)
+    if output is Format.JSON:
+        print_json(found.as_dict())
+        return
+    forecast = [f"  {line}" for line in found.forecast.lines()]
+    print_text("\n".join([f"forecast for {found.members} members", *forecast, *describe(found.privacy, "members")]))
 
 
 async def run_sum(

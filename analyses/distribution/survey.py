@@ -139,11 +139,12 @@ class SurveyQuestion(DistributionParams):
         places, n_clipped = self.inquiry.inputs_of(values)
         return Input(int(places[0]), n_clipped > 0)
 
-    def privacy_report(self, n_responses: int = 0) -> dict[str, Any]:
+    def privacy_report(self, n_responses: int = 0, *, with_analyst: bool = True) -> dict[str, Any]:
         """Return the cost of a response in both views, which are equal: its noise is the device's alone.
 
         Args:
             n_responses: so many devices have answered; 0 where that is not known yet. Then there is no third view.
+            with_analyst: whether the third view is stated, which takes seconds.
         """
         inquiry = self.inquiry
         report = privacy_report(
@@ -157,7 +158,8 @@ class SurveyQuestion(DistributionParams):
             parameters={"favoured": inquiry.favoured, "other": inquiry.odds.other, "buckets": self.buckets},
             unit=RECORDS_UNIT,
         )
-        third = analyst_view(inquiry.mechanism, n_responses - 1, self.delta) if n_responses else None
+        is_stated = n_responses > 0 and with_analyst
+        third = analyst_view(inquiry.mechanism, n_responses - 1, self.delta) if is_stated else None
         return report | ({} if third is None else {"analyst": third})
 
     @cached_property

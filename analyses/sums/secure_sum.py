@@ -235,12 +235,7 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
     names = tuple(members)
     check_delta(params.privacy, len(names))
     try:
-        encoding = params.encoding
-        topology = (
-            Topology.complete(len(names), params.colluding)
-            if len(names) <= MAX_COMPLETE_GRAPH_MEMBERS
-            else Topology.ring(len(names), params.colluding, params.vanishing)
-        )
+        encoding, topology = params.encoding, topology_of(params, len(names))
         noise = params.noise(topology)
         ring = ring_for(len(names), encoding, noise)
         return configure(
@@ -248,6 +243,17 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
         )
     except ProtocolError as error:
         raise JobError(f"members, colluding, largest, units: {error}") from error
+
+
+def topology_of(params: SumParams, n_members: int) -> Topology:
+    """Return who shares with whom where so many members are asked.
+
+    Raises:
+        TooFewPartiesError: there are too few for so many that may collude or drop out.
+    """
+    if n_members <= MAX_COMPLETE_GRAPH_MEMBERS:
+        return Topology.complete(n_members, params.colluding)
+    return Topology.ring(n_members, params.colluding, params.vanishing)
 
 
 def check_delta(target: PrivacyTarget | None, n_members: int) -> None:

@@ -12,6 +12,7 @@ from surveys import FAR, kept
 from analyses.distribution.cohorts import MaskedQuestion
 from analyses.distribution.estimates import estimate
 from analyses.distribution.survey import SurveyQuestion
+from cli.terminal.plot import plot
 from coordinator.server import CoordinatorProcess
 from device.response_store import ResponseStore
 from device.survey import SurveyDevice
@@ -65,6 +66,8 @@ async def test_cohorts_of_devices_answer_as_responses_do_and_both_are_charged_to
         assert by_sums["survivors"] == list(hub.names)
         assert (by_sums["cohorts"], by_sums["responses"], by_sums["vanished"]) == ([4, 4], 8, {})
         assert by_sums["question"] == question_id.hex()
+        plot(by_sums, tmp_path / "survey.svg", by_sums["record"])
+        assert "wage" in (tmp_path / "survey.svg").read_text()
         assert by_sums["privacy"]["views"]["coalition"]["epsilon"] <= 4.0
         assert result_of(await heard(hub, question_id=question_id)) == by_sums
 

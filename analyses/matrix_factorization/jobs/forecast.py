@@ -5,6 +5,7 @@ from math import sqrt
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
+from analyses.matrix_factorization.plan import FactorPlan
 from analyses.matrix_factorization.posterior import Prior
 
 _LEAST_COUNT = 3.0
@@ -41,7 +42,22 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
     if plan.is_vertical:
         why = "Errors of users' offsets depend on what the owners' own items, noisy too, have taken off them."
         return Forecast(not_forecast=(why, _VECTORS))
-    params, prior, sigma = plan.factors.params, prior or Prior(), plan.factors.deviation(0)
+    declared = "There are as many users as are declared at most, and each rates as many items as is declared."
+    return forecast_of_offsets(plan.factors, plan.bounds, declared, prior)
+
+
+def forecast_of_offsets(
+    factors: FactorPlan, bounds: tuple[float, float], assumption: str, prior: Prior | None = None
+) -> Forecast:
+    """Return the error of an item's offset where units hold all ratings of their users; see `forecast`.
+
+    Args:
+        factors: the plan of the rounds.
+        bounds: of a rating.
+        assumption: about users and ratings, in a sentence.
+        prior: of the offsets.
+    """
+    params, prior, sigma = factors.params, prior or Prior(), factors.deviation(0)
     count = params.n_users * sqrt(params.ratings_per_user) / params.n_items
     if count < _LEAST_COUNT * sigma:
         why = (
@@ -51,7 +67,7 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
         return Forecast(not_forecast=(why, _VECTORS))
     of_chance = count * prior.residual_variance / sqrt(params.ratings_per_user)
     gain = count * prior.offset_variance / (sigma**2 + of_chance + count**2 * prior.offset_variance)
-    lower, upper = plan.bounds
+    lower, upper = bounds
     offset = Quantity(
         "offset of an item that is rated as often as the others",
         "units of a rating",
@@ -59,5 +75,4 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
         least=lower - upper,
         largest=upper - lower,
     )
-    declared = "There are as many users as are declared at most, and each rates as many items as is declared."
-    return Forecast((offset,), (declared,), (_VECTORS,) if plan.rank else ())
+    return Forecast((offset,), (assumption,), (_VECTORS,) if factors.rank else ())

@@ -33,6 +33,17 @@ def test_an_unknown_subcommand_is_a_usage_error() -> None:
     assert "No such command 'jobs'" in shown.output
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["jobs"], ["--nope"], ["job", "shows"], ["job", "show"], ["job", "list", "--limit", "x"], ["sum", "a", "--nope"]],
+)
+def test_errors_of_usage_end_with_a_code_that_can_be_explained(arguments: list[str]) -> None:
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 2
+    assert shown.output.count("[usage-wrong]") == 1
+    assert CliRunner().invoke(app, ["explain", "usage-wrong"]).exit_code == 0
+
+
 def run_python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=child_environ(), check=True)
     return done.stdout

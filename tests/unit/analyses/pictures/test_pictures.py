@@ -247,3 +247,23 @@ def test_an_analysis_without_a_picture_says_so(monkeypatch):
     monkeypatch.setitem(ANALYSES, "moments", replace(ANALYSES["moments"], picture=None))
     with pytest.raises(PictureError, match="results of moments have no picture"):
         picture_of(result_of("moments"))
+
+
+DEVICES = {"analysis": "secure-sum", "record": "steps", "survivors": [f"d{i}" for i in range(200)]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"sum": [3.0], "standard_errors": [1.0]}, ["Sum of steps over all members", "200 members"]),
+        ({"mean": [3.0, 4.0], "standard_errors": [1.0, 1.0], "analysis": "secure-mean"}, ["entry 1", "entry 2"]),
+        (
+            {"counts": [3, 4], "edges": [0, 1, 2], "standard_errors": [1.0, 1.0], "analysis": "secure-histogram"},
+            ["Numbers of steps in each bin", "200 members"],
+        ),
+    ],
+)
+def test_answers_of_devices_are_drawn_with_their_record_and_the_number_of_members(answer, words, tmp_path):
+    write(picture_of(DEVICES | answer), tmp_path / "plot.svg")
+    texts = " ".join(ElementTree.parse(tmp_path / "plot.svg").getroot().itertext())
+    assert [one for one in words if one not in texts] == []
