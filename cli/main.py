@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.terminal.output import EXIT_CODES
-from service.codes.coded_text import coded
+from cli.terminal.output import EXIT_CODES, ExitCode, coded_anyhow
 
 
 class _Subcommand(NamedTuple):
@@ -58,7 +57,7 @@ def _coded_usage() -> Iterator[None]:
         yield
     except _UsageError as error:
         told = error.format_message
-        error.format_message = lambda: coded(told(), code="usage-wrong")
+        error.format_message = lambda: coded_anyhow(told(), ExitCode.USAGE)
         raise
 
 

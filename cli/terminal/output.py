@@ -78,11 +78,12 @@ def fail(what: str | Exception, exit_code: ExitCode, *, code: str = "") -> NoRet
         code: of the text; without, what can be said by the exit code alone.
     """
     text = told(what) if isinstance(what, Exception) else coded(what, code=code) if code else what
-    say(f"error: {_coded_anyhow(text, exit_code)}")
+    say(f"error: {coded_anyhow(text, exit_code)}")
     raise typer.Exit(exit_code)
 
 
-def _coded_anyhow(text: str, exit_code: ExitCode) -> str:
+def coded_anyhow(text: str, exit_code: ExitCode) -> str:
+    """Return a text with a code at its end: its own, or what can be said by the exit code alone."""
     match exit_code:
         case ExitCode.USAGE:
             return coded(text, code="usage-wrong")
