@@ -1,6 +1,7 @@
 """Attribution of failures: what the coordinator received from every party, and which party it holds responsible."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 from service.codes.coded_text import coded
@@ -148,6 +149,14 @@ class Evidence:
         accuser = next((name for name, party in self._parties.items() if party.blamed is not None), None)
         return None if accuser is None else self._last_accusation(accuser)
 
+    def overtime(self, max_job_s: float) -> Verdict:
+        """Attribute the failure of a job that ran too long, to the party that others wait for or that has not ended."""
+        running = self.running
+        culprit = self.slow_party() or (running[0] if len(running) == 1 else "")
+        what = f"the job ran longer than this coordinator allows ({max_job_s:g} s, max_job_s)"
+        whole = f"{what}; the others waited for party {culprit}" if culprit else what
+        return Verdict(coded(whole, code="job-overtime"), culprit)
+
     def slow_party(self) -> str:
         """Return a party that another one waits for and that itself waits for nobody; empty if there is none."""
         waiting = next((name for name, party in self._parties.items() if party.waits_for), None)
@@ -179,6 +188,22 @@ class Evidence:
             accuser = verdict.culprit
         assert verdict is not None, "the first accuser accuses somebody"
         return verdict
+
+
+async def fallen_silent(evidence: Evidence, deadline_s: float) -> AsyncIterator[str | None]:
+    """Yield parties that give no sign of life for the job's deadline; never ends.
+
+    A party repeats its progress while it works, so a long computation is no silence. Where all have finished and the
+    result still waits for a message, that message will not come: yields None.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(min(1.0, deadline_s / 8))
+        for name in evidence.silent_since(loop.time() - deadline_s):
+            evidence.fell_silent(name, deadline_s)
+            yield name
+        if evidence.all_ended_before(loop.time() - deadline_s):
+            yield None
 
 
 def _in(stage: str) -> str:

@@ -13,9 +13,11 @@ from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, Plan
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
-from coordinator.evidence import NO_FAULT, Evidence, Verdict
+from coordinator.evidence import NO_FAULT, Evidence, Verdict, fallen_silent
+from coordinator.farewell import report_end
 from coordinator.journal import Journal
 from coordinator.proposal import JobFailedError, Proposal, RosterParty
+from coordinator.resumption import GOES_ON, LeftBehind
 from coordinator.said import Allowance, Pace
 from coordinator.state import State
 from coordinator.store import StoreWriteError
@@ -31,9 +33,6 @@ from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes
 from transport.messages.session import GrpcSession
 
-CANCEL_S = 3.0
-"""Seconds to try to notify a party that a job has ended."""
-
 FINISH_S = 10.0
 """Seconds that parties have to finish once the result is complete."""
 
@@ -46,8 +45,7 @@ MAX_WRITE_PAUSE_S = 30.0
 
 MAX_JOB_S = 14_400.0
 
-_NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch_silence
-
+_NEVER_S = 1e9  # the coordinator waits for the opening as long as parties show signs of life: see _watch
 _BUG = coded("internal error of the coordinator; its log has the details", code=INTERNAL_CODE)
 
 _log = structlog.get_logger(__name__)
@@ -61,10 +59,10 @@ class _Ending:
 
 
 class JobRunner:
-    """Runs one stored job, once.
+    """Runs one stored job, once; or goes on with one that an earlier process left behind.
 
     Args:
-        job_id: the job, in state SUBMITTED.
+        job_id: the job, in state SUBMITTED unless it was left behind.
         job: what was asked for.
         analyst: who asked; the parties are told.
         identity: the coordinator's.
@@ -74,6 +72,7 @@ class JobRunner:
         entropy: the coordinator's randomness; the protocols give it little to do.
         max_job_s: a job that runs for longer is broken off.
         meter: of the service.
+        left: how an earlier process left the job behind, in state RUNNING or OPENING; None for a new job.
     """
 
     def __init__(
@@ -89,6 +88,7 @@ class JobRunner:
         entropy: Entropy,
         max_job_s: float = MAX_JOB_S,
         meter: Meter | None = None,
+        left: LeftBehind | None = None,
     ) -> None:
         self.job_id = job_id
         self._job = job
@@ -110,7 +110,9 @@ class JobRunner:
         self._max_job_s = max_job_s
         self._running_since_s: float | None = None
         self._slow = ("", float("-inf"))  # a party that is slow, and when this was last reported
-        self._state = State.SUBMITTED
+        self._left = left
+        self._state = State.SUBMITTED if left is None else left.state
+        self._answered = {number: asyncio.Event() for number in parties}  # set where a party says how its run goes
         self._stopped: asyncio.Future[_Ending] = asyncio.get_running_loop().create_future()
         self._session: GrpcSession | None = None
         self._followers: list[asyncio.Task[None]] = []
@@ -169,16 +171,22 @@ class JobRunner:
 
     async def _work(self) -> _Ending:
         try:
-            self._step(State.PROPOSED)
-            plan = await self._plan(await self._proposal.propose())
-            await self._proposal.reserve(plan)
-            result_json = await self._compute(plan)
+            result_json = await self._compute(await self._agreed_plan())
         except JobFailedError as error:
-            return _Ending(State.FAILED, error.verdict)
+            return _Ending(State.FAILED, error.verdict if self._left is None else self._left.verdict(error.verdict))
         except Exception as error:
             self._log.exception("job failed by a bug", error=type(error).__name__)
             return _Ending(State.FAILED, Verdict(_BUG))
         return _Ending(State.DONE, NO_FAULT, result_json)
+
+    async def _agreed_plan(self) -> Plan:
+        """Return the plan that all parties have agreed to, in this process or before."""
+        if self._left is not None:
+            return await self._left.agreed_plan()
+        self._step(State.PROPOSED)
+        plan = await self._plan(await self._proposal.propose())
+        await self._proposal.reserve(plan)
+        return plan
 
     async def _plan(self, schemas: Sequence[BlockSchema]) -> Plan:
         try:
@@ -192,28 +200,25 @@ class JobRunner:
 
     async def _compute(self, plan: Plan) -> str:
         """Run all parties and the coordinator's part; return the result as JSON."""
-        survival = analysis_of(self._job).survival(self._job)
-        self._step(
-            State.RUNNING,
-            plan_json=plan.canonical_json(),
-            text=f"{plan.n_parties} compute parties, of which {self._job.t} may collude; {survival.in_words}",
-        )
+        self._begin_run(plan)
         inbox = self._mailboxes.open(self.job_id, {p.identity: number for number, p in self._parties.items()})
         session = self._session = self._open_session(inbox, plan.terms(self._analyst))
         self._running_since_s = self._now_s()
         evidence = Evidence(tuple(self._names[number] for number in self._parties), self._now_s())
         self._followers = [asyncio.create_task(self._follow(number, session, evidence)) for number in self._parties]
-        watching = asyncio.create_task(self._watch_silence(session, evidence))
+        watching = asyncio.create_task(self._watch(session, evidence))
         for task in (*self._followers, watching):
             task.add_done_callback(self._stop_if_broken)
         limit = asyncio.timeout(self._max_job_s)
         try:
             async with limit:
+                if self._left is not None:
+                    await self._left.until_answered(self._answered.values())
                 result = await analysis_of(self._job).coordinator(session, plan)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise JobFailedError(self._overtime(evidence)) from error
+            raise JobFailedError(evidence.overtime(self._max_job_s)) from error
         except (JobError, ProtocolError, ServiceError) as error:
             await self._settle(evidence)
             raise JobFailedError(evidence.verdict() or self._verdict_of(error)) from error
@@ -222,13 +227,17 @@ class JobRunner:
         self._name_liars(result.get("wrong_shares_from", ()))
         return json.dumps(result, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
-    def _overtime(self, evidence: Evidence) -> Verdict:
-        """Attribute the failure of a job that ran too long, to the party that others wait for or that has not ended."""
-        running = evidence.running
-        culprit = evidence.slow_party() or (running[0] if len(running) == 1 else "")
-        what = f"the job ran longer than this coordinator allows ({self._max_job_s:g} s, max_job_s)"
-        whole = f"{what}; the others waited for party {culprit}" if culprit else what
-        return Verdict(coded(whole, code="job-overtime"), culprit)
+    def _begin_run(self, plan: Plan) -> None:
+        survival = analysis_of(self._job).survival(self._job)
+        if self._left is not None:
+            self._meter.job_began(self.job_id)
+            self._record_progress(self._names[COORDINATOR], "", text=GOES_ON)
+            return
+        self._step(
+            State.RUNNING,
+            plan_json=plan.canonical_json(),
+            text=f"{plan.n_parties} compute parties, of which {self._job.t} may collude; {survival.in_words}",
+        )
 
     def _name_liars(self, names: Sequence[str]) -> None:
         """Record whose shares were corrected: the job continues, but its participants should know."""
@@ -257,6 +266,7 @@ class JobRunner:
         name, pace = self._names[number], Pace(self._now_s())
         try:
             async for event in self._parties[number].client.run(self.job_id):
+                self._answered[number].set()
                 self._receive_event(name, event, evidence)
                 if pause_s := pace.pause_s(self._now_s()):
                     await asyncio.sleep(pause_s)
@@ -267,6 +277,8 @@ class JobRunner:
             self._record_progress(name, "", text=f"party {name} went away: {told(error)}")
             self._log.warning("party went away", party=name, cause=str(error))
             self._lose(name, told(error), session, evidence)
+        finally:
+            self._answered[number].set()
 
     def _lose(self, name: str, reason: str, session: GrpcSession, evidence: Evidence) -> None:
         """Continue without a party. End the run once t or fewer parties are left, because they cannot open anything."""
@@ -294,23 +306,16 @@ class JobRunner:
                 self._record_progress(name, stage, text=f"party {name} failed: {reason}")
                 self._log.warning("party failed", party=name, stage=stage, reason=reason, culprit=culprit)
 
-    async def _watch_silence(self, session: GrpcSession, evidence: Evidence) -> None:
-        """Treat parties as failed if they show no sign of life for the job's deadline.
-
-        A party repeats its progress while it works, so a long computation is no silence. Where all have finished and
-        the result still waits for a message, that message will not come.
-        """
-        deadline_s = self._job.deadline_s
-        while True:
-            await asyncio.sleep(min(1.0, deadline_s / 8))
-            for name in evidence.silent_since(self._now_s() - deadline_s):
-                evidence.fell_silent(name, deadline_s)
-                self._log.warning("party stalled", party=name, deadline_s=deadline_s)
-                self._lose(name, f"no sign of life for {deadline_s:g} s", session, evidence)
-                self._record_progress(name, "", text=f"party {name} gave no sign of life for {deadline_s:g} s")
-            if evidence.all_ended_before(self._now_s() - deadline_s):
+    async def _watch(self, session: GrpcSession, evidence: Evidence) -> None:
+        async for name in fallen_silent(evidence, self._job.deadline_s):
+            if name is None:
                 for number in self._parties:
                     session.mark_lost(number, "it has finished, but what it had to send did not arrive")
+                continue
+            what = f"no sign of life for {self._job.deadline_s:g} s"
+            self._log.warning("party stalled", party=name, what=what)
+            self._lose(name, what, session, evidence)
+            self._record_progress(name, "", text=f"party {name} gave {what}")
 
     def _stop_if_broken(self, task: "asyncio.Task[None]") -> None:
         """A pending message that can no longer arrive, so that the job would wait for ever."""
@@ -339,7 +344,7 @@ class JobRunner:
         else:
             if self._session is not None:
                 await self._session.abort(reason)
-            await asyncio.gather(*(self._report_end(party, reason) for party in self._parties.values()))
+            await report_end(self.job_id, self._parties.values(), reason)
         self._mailboxes.close(self.job_id, reason or None)
         for follower in self._followers:
             follower.cancel()
@@ -350,11 +355,12 @@ class JobRunner:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_WRITE_PAUSE_S)
             is_written = self._write_end(ending)
+        if ending.state is State.DONE:
+            await report_end(self.job_id, self._parties.values(), "")
 
     def _write_end(self, ending: _Ending) -> bool:
         """Record how the job ended; return whether the store could be written."""
-        verdict = ending.verdict
-        what = {"reason": verdict.reason, "culprit": verdict.culprit, "stage": verdict.stage}
+        what = {"reason": ending.verdict.reason, "culprit": ending.verdict.culprit, "stage": ending.verdict.stage}
         try:
             if ending.state is State.DONE:
                 self._open()
@@ -372,12 +378,6 @@ class JobRunner:
                 await asyncio.wait(self._followers)
         except (TimeoutError, ProtocolError) as error:
             self._log.warning("not all parties finished with the job", cause=str(error))
-
-    async def _report_end(self, party: RosterParty, reason: str) -> None:
-        try:
-            await party.client.cancel(self.job_id, reason, timeout_s=CANCEL_S)
-        except ServiceError as error:
-            self._log.warning("party did not hear of the end", party=party.identity.name, cause=str(error))
 
     def _open(self) -> None:
         if self._state is State.RUNNING:

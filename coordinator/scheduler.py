@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.plan import check_roster
 from analyses.registry import analysis_of
 from coordinator.journal import Journal
+from coordinator.resumption import LeftBehind
 from coordinator.runner import JobRunner
 from coordinator.state import State
 from coordinator.store import JobRecord, StoreWriteError, stopped
@@ -64,7 +65,7 @@ class Scheduler:
 
     Args:
         journal: of all jobs.
-        make_runner: makes the runner of a stored job.
+        make_runner: makes the runner of a stored job, which an earlier process may have left behind.
         roster: names of the parties that jobs may name.
         most_running: so many run at a time. Jobs that wait for owners of data do not count; a moment after they were
             approved there may be more.
@@ -75,7 +76,7 @@ class Scheduler:
         self,
         journal: Journal,
         *,
-        make_runner: Callable[[str, Job], JobRunner],
+        make_runner: Callable[[str, Job, LeftBehind | None], JobRunner],
         roster: frozenset[str],
         most_running: int,
         turn_s: float = 300.0,
@@ -126,6 +127,15 @@ class Scheduler:
             self._waiting.append(_Waiting(job_id, job, analyst))
             self._start_waiting()
         return job_id
+
+    def take_up(self, jobs: Sequence[LeftBehind]) -> None:
+        """Go on with jobs that an earlier process left behind: those that ran at once, the others in their turn."""
+        for left in jobs:
+            if left.state is State.SUBMITTED:
+                self._waiting.append(_Waiting(left.job_id, left.job, left.analyst))
+            else:
+                self._start(_Waiting(left.job_id, left.job, left.analyst), left)
+        self._start_waiting()
 
     def _checked(self, job_json: str) -> Job:
         try:
@@ -214,17 +224,20 @@ class Scheduler:
             self._waiting.remove(waiting)
             self._n_started += 1
             self._served[waiting.analyst] = self._n_started
-            runner = self._make_runner(waiting.job_id, waiting.job)
-            runner.on_waiting = self._start_waiting
-            task = asyncio.create_task(runner.run())
-            self._running[waiting.job_id] = (runner, task)
-            self._analysts[waiting.job_id] = waiting.analyst
-            task.add_done_callback(partial(self._has_ended, waiting.job_id))
+            self._start(waiting)
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
         if self._waiting and not self._stopping:
             self._tick = asyncio.get_running_loop().call_later(min(TICK_S, self._turn_s), self._start_waiting)
+
+    def _start(self, one: _Waiting, left: LeftBehind | None = None) -> None:
+        runner = self._make_runner(one.job_id, one.job, left)
+        runner.on_waiting = self._start_waiting
+        task = asyncio.create_task(runner.run())
+        self._running[one.job_id] = (runner, task)
+        self._analysts[one.job_id] = one.analyst
+        task.add_done_callback(partial(self._has_ended, one.job_id))
 
     def _next(self) -> "_Waiting | None":
         """Return the job that may start now; None if none may."""

@@ -25,6 +25,7 @@ from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.proposal import RosterParty
+from coordinator.resumption import LeftBehind, left_behind
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
 from coordinator.sqlite_store import SqliteJobStore
@@ -238,18 +239,24 @@ class CoordinatorProcess:
         self._expiry: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """Mark what an earlier process left behind, listen, and return the bound address.
+        """Listen, go on with the jobs that an earlier process left behind, and return the bound address.
 
         Raises:
             ListenError: the address cannot be had.
+            StoreWriteError: the store of jobs cannot be written.
         """
-        for job_id in self._store.fail_unended():
-            _log.warning("job is FAILED", job=job_id, reason="the coordinator restarted")
         await self._surveys.start()
         self._expiry = asyncio.create_task(warn_every_day(lambda: self.server.credentials, self.config.name))
         host, _, _ = self.config.listen.rpartition(":")
         try:
-            return f"{host}:{await self.server.start(self.config.listen)}"
+            jobs = left_behind(self._store, self.config.roster)
+            for left in jobs:
+                _log.warning(
+                    "job was left behind by an earlier process, and goes on", job=left.job_id, state=left.state
+                )
+            address = f"{host}:{await self.server.start(self.config.listen)}"
+            self.scheduler.take_up(jobs)
+            return address
         except BaseException:
             await self._surveys.stop()
             raise
@@ -309,7 +316,7 @@ class CoordinatorProcess:
         identity = Identity(self.config.federation, Role.PARTY, name)
         return RosterParty(identity, address, open_channel(address, identity, self._credentials))
 
-    def _make_runner(self, job_id: str, job: Job) -> JobRunner:
+    def _make_runner(self, job_id: str, job: Job, left: LeftBehind | None) -> JobRunner:
         return JobRunner(
             job_id,
             job,
@@ -321,6 +328,7 @@ class CoordinatorProcess:
             entropy=SystemEntropy(),
             max_job_s=self.config.max_job_s,
             meter=self.meter,
+            left=left,
         )
 
 

@@ -26,7 +26,6 @@ from coordinator.store import (
     Note,
     StoreError,
     StoreWriteError,
-    stopped,
 )
 from mpc.public_text import shortened
 
@@ -207,13 +206,10 @@ class SqliteJobStore:
                     text=note.text,
                 )
 
-    def fail_unended(self) -> list[str]:
+    def unended(self) -> list[str]:
         """See `JobStore`."""
-        rows = self._db.execute("SELECT job_id, state FROM jobs ORDER BY number").fetchall()
-        unended = [(str(job_id), State(state)) for job_id, state in rows if not State(state).has_ended]
-        for job_id, state in unended:
-            self.advance(job_id, State.FAILED, reason=stopped(f"the coordinator restarted while the job was {state}"))
-        return [job_id for job_id, _ in unended]
+        rows = self._db.execute("SELECT job_id, state FROM jobs ORDER BY number")
+        return [str(job_id) for job_id, state in rows if not State(state).has_ended]
 
     def record(self, job_id: str, *, analyst: str | None = None) -> JobRecord:
         """See `JobStore`."""

@@ -1,7 +1,7 @@
 """The seam for places where jobs and their events lie: `JobStore`. The one that we have is `coordinator.sqlite_store`.
 
 A store is the truth about jobs: each state change is durable when the call returns, and only one process uses a store
-at a time. After a restart no job is left running: see `JobStore.fail_unended`.
+at a time. What becomes of jobs after a restart: see `coordinator.resumption`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -156,12 +156,8 @@ class JobStore(Protocol):
             StoreWriteError: nothing was recorded.
         """
 
-    def fail_unended(self) -> list[str]:
-        """Mark every job that has not ended as FAILED, because the process that ran it is gone. Call once at start.
-
-        Returns:
-            The identifiers of those jobs, oldest first.
-        """
+    def unended(self) -> list[str]:
+        """Return the identifiers of all jobs that have not ended, oldest first."""
 
     def record(self, job_id: str, *, analyst: str | None = None) -> JobRecord:
         """Return one job.

@@ -27,7 +27,6 @@ from coordinator.store import (
     Note,
     StoreError,
     StoreWriteError,
-    stopped,
 )
 from mpc.public_text import shortened
 
@@ -104,13 +103,9 @@ class LineJobStore:
         told = [asdict(note) | {"text": shortened(note.text, MAX_CHARACTERS), "is_note": True} for note in notes]
         self._append([note | {"state": state} for note, state in zip(told, states, strict=True)])
 
-    def fail_unended(self) -> list[str]:
+    def unended(self) -> list[str]:
         """See `JobStore`."""
-        unended = [job_id for job_id, stored in self._jobs.items() if not stored.record.state.has_ended]
-        for job_id in unended:
-            what = stopped(f"the coordinator restarted while the job was {self._jobs[job_id].record.state}")
-            self.advance(job_id, State.FAILED, reason=what)
-        return unended
+        return [job_id for job_id, stored in self._jobs.items() if not stored.record.state.has_ended]
 
     def record(self, job_id: str, *, analyst: str | None = None) -> JobRecord:
         """See `JobStore`."""

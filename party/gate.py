@@ -14,6 +14,8 @@ Before the first message to the coordinator, or to any member at the opening, th
     wait;
 3. then the message is sent.
 
+Nobody commits while the coordinator is away that would take the result (`until_wanted`): it may be gone for good.
+
 Step 2 is what lets a party release a reservation that it never committed. The shares of others could open a result
 without it; but each compute party waits for every owner, so nothing of this party's table was opened, whatever became
 of the job. What an owner without shares sends is of its own table, and its own commit pays for that: it may be out, as
@@ -29,7 +31,7 @@ on the party may drop out, but its commitment stays.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -64,6 +66,7 @@ class GatedSession:
         receivers: member numbers that the plan allows to receive the result.
         releases: that the plan states.
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
+        until_wanted: waits before the commit while nobody is there who would take what it pays for.
     """
 
     def __init__(
@@ -76,8 +79,11 @@ class GatedSession:
         receivers: Sequence[int],
         releases: Sequence[PlannedRelease],
         must_greet: Collection[int],
+        until_wanted: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         async def commit_and_report() -> None:
+            if until_wanted is not None:
+                await until_wanted()
             await asyncio.to_thread(commit)
             if session.me in owners:
                 others = [member for member in openers if member != session.me]
@@ -101,7 +107,14 @@ class GatedSession:
         self._passing = asyncio.Lock()
 
     @classmethod
-    def of_plan(cls, session: Session, plan: Plan, *, commit: Callable[[], None]) -> Self:
+    def of_plan(
+        cls,
+        session: Session,
+        plan: Plan,
+        *,
+        commit: Callable[[], None],
+        until_wanted: Callable[[], Awaitable[object]] | None = None,
+    ) -> Self:
         """Return the session that a party gives to the analysis of a plan; arguments as of the class."""
         return cls(
             session,
@@ -111,6 +124,7 @@ class GatedSession:
             receivers=plan.receivers,
             releases=plan.releases,
             must_greet=plan.peers_of(session.me),
+            until_wanted=until_wanted,
         )
 
     @property

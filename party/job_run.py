@@ -33,6 +33,10 @@ LEFT_EARLY = coded(
     code="coordinator-left",
 )
 
+KEPT_S = 86_400.0
+"""Seconds that a party which has done its part keeps what it sent to a coordinator that has gone away: by then its
+result is paid for, and nobody else can give it again."""
+
 log = structlog.get_logger()
 
 
@@ -57,6 +61,12 @@ class JobSession(Session, Protocol):
     async def abort(self, reason: str) -> None:
         """Stop at once."""
 
+    def hold(self, member: int) -> None:
+        """Send nothing to a member that has gone away, until it begins again."""
+
+    async def begin_again(self, member: int) -> None:
+        """Send a member that has restarted everything again, and expect to hear everything again."""
+
 
 SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
 """Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
@@ -78,9 +88,11 @@ class JobRun:
         plan: the plan that budget is reserved for.
         roster: member number to name, with the coordinator.
         on_stage: told each stage, at its first report and later ones.
+        on_left: called when the coordinator went away and did not return in time.
 
     Attributes:
         failure: the public text of why it failed; None as long as it has not.
+        is_done: whether our part is done; what we sent is kept until the coordinator has stored its result.
     """
 
     def __init__(
@@ -95,8 +107,10 @@ class JobRun:
         plan: Plan,
         roster: Mapping[int, str],
         on_stage: Callable[[str], None] = lambda stage: None,
+        on_left: Callable[[], None] = lambda: None,
     ) -> None:
         self.failure: str | None = None
+        self.is_done = False
         self._config = config
         self._admission = admission
         self._tables = tables
@@ -107,42 +121,114 @@ class JobRun:
         self._roster = roster
         self._on_stage = on_stage
         self._number = applicant.job.members.index(config.name) + 1
-        self._events: asyncio.Queue[JobEvent] = asyncio.Queue()
+        self._on_left = on_left
+        self._latest = ProgressEvent("start", 0)
+        self._last: JobEvent | None = None  # how it ended
+        self._listener: asyncio.Queue[JobEvent | None] | None = None
+        self._has_listened = False
+        self._present = asyncio.Event()
+        self._absence: asyncio.TimerHandle | None = None
+        self._again: asyncio.Task[None] | None = None
         self._session: JobSession | None = None
         self._stage, self._reported = "start", ("", -25)
         self._log = log.bind(job=applicant.job_id)
         self._task = asyncio.create_task(self._work())
 
     async def events(self) -> AsyncGenerator[JobEvent, None]:
-        """Yield the job's progress and at last how it ended. Who leaves early cancels the job."""
+        """Yield the job's progress and at last how it ended, to a coordinator that begins or returns.
+
+        Who leaves early may return, until the job's deadline has passed; where we have done our part, for KEPT_S. Who
+        comes while another call listens takes its place: it is the same coordinator, whose connection broke unnoticed.
+        """
         deadline_s = self._applicant.job.deadline_s
-        has_ended = False
+        mine = self._listener = self._begin_listening()
         try:
-            latest = ProgressEvent("start", 0)
             while True:
                 try:
                     async with asyncio.timeout(deadline_s / HEARTBEATS_PER_DEADLINE):
-                        event = await self._events.get()
+                        event = await mine.get()
                 except TimeoutError:
-                    event = latest  # a long computation is no silence
+                    event = self._latest  # a long computation is no silence
+                if event is None:
+                    return
                 if not isinstance(event, ProgressEvent):
-                    has_ended = True
                     yield event
                     return
                 yield replace(event, waits_for=self._whom_it_waits_for(deadline_s / 2))
-                latest = event
         finally:  # also when the coordinator went away in the middle
-            if not has_ended and not self._task.done():
-                self.failure = LEFT_EARLY
-                self._log.warning("job failed", stage=self._stage, reason=LEFT_EARLY)
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            if self._listener is mine:
+                self._begin_absence()
+            if isinstance(self._last, FailedEvent):
+                await asyncio.gather(self._task, return_exceptions=True)
+
+    def _begin_listening(self) -> "asyncio.Queue[JobEvent | None]":
+        events: asyncio.Queue[JobEvent | None] = asyncio.Queue()
+        if self._listener is not None:
+            self._listener.put_nowait(None)
+        if self._absence is not None:
+            self._absence.cancel()
+            self._absence = None
+        if self._has_listened:
+            events.put_nowait(self._latest)
+            self._again = asyncio.create_task(self._begin_again())
+        if self._last is not None:
+            events.put_nowait(self._last)
+        self._has_listened = True
+        self._present.set()
+        return events
+
+    def _begin_absence(self) -> None:
+        """Wait for the coordinator to come back: it has gone away, or needs no more."""
+        self._listener = None
+        if isinstance(self._last, FailedEvent):
+            return
+        if self._absence is not None:
+            self._absence.cancel()
+        self._present.clear()
+        if self._session is not None:
+            self._session.hold(COORDINATOR)
+        wait_s = KEPT_S if self.is_done else self._applicant.job.deadline_s
+        self._absence = asyncio.get_running_loop().call_later(wait_s, self._give_up)
+
+    def _give_up(self) -> None:
+        if not self.is_done:
+            self.failure = LEFT_EARLY
+            self._log.warning("job failed", stage=self._stage, reason=LEFT_EARLY)
+        self._on_left()
+
+    async def _begin_again(self) -> None:
+        """Send the coordinator all again, which has restarted, or lost its connection to us."""
+        if self._session is None:
+            return
+        self._log.info("the coordinator is back, and is sent all again", stage=self._stage)
+        try:
+            await self._session.begin_again(COORDINATOR)
+        except ProtocolError as error:
+            self.failure = told(error)
+            self.cancel(self.failure)
+
+    def _tell(self, event: JobEvent) -> None:
+        if isinstance(event, ProgressEvent):
+            self._latest = event
+        elif self._last is None:
+            self._last = event
+        if self._listener is not None:
+            self._listener.put_nowait(event)
 
     def cancel(self, reason: str) -> None:
         """Stop it, unless it has ended by itself; the reason is public."""
+        for waiting in (self._absence, self._again):
+            if waiting is not None:
+                waiting.cancel()
         if not self._task.done():
-            self._events.put_nowait(FailedEvent("", reason))
+            self._tell(FailedEvent("", reason))
             self._task.cancel()
+
+    def _begin_to_keep(self) -> None:
+        """Our part is done: from now on it counts what the coordinator needs, and no more what we still do."""
+        self.is_done = True
+        if self._absence is not None:
+            self._begin_absence()
 
     def _whom_it_waits_for(self, least_s: float) -> str:
         """Return the member for whom we have waited for so long; empty where there is none."""
@@ -156,7 +242,7 @@ class JobRun:
         before = self._reported[1] if self._reported[0] == stage else -25
         for quarter in range(before + 25, percent + 1, 25):  # none is left out, however few blocks the rows fill
             self._reported = (stage, quarter)
-            self._events.put_nowait(ProgressEvent(stage, quarter))
+            self._tell(ProgressEvent(stage, quarter))
 
     async def _work(self) -> None:
         started_s = time.monotonic()
@@ -166,14 +252,15 @@ class JobRun:
             session = self._open_session(job_id, terms, self._number, self._roster, job.deadline_s, self._on_progress)
         except Exception as error:  # readers of the events wait for the last one
             self.failure = self._public_text(error)
-            self._events.put_nowait(FailedEvent(self._stage, self.failure))
+            self._tell(FailedEvent(self._stage, self.failure))
             return
         self._session = session
         try:
             async with self._within_limit(session):
                 report = await self._compute(session)
                 await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
-                await self._finish(session)
+            self._begin_to_keep()
+            await self._finish(session)
         except asyncio.CancelledError:
             await session.abort("the job was cancelled")
             raise
@@ -187,12 +274,17 @@ class JobRun:
             await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
         else:
             self._log.info("job finished", stage=self._stage)
-            self._events.put_nowait(FinishedEvent())
+            self._tell(FinishedEvent())
 
     async def _compute(self, session: JobSession) -> LocalReport:
         """Read our table, run our part of the analysis behind the gate, and let the others open."""
         plan, brought = self._plan, self._applicant.brought
-        gated = GatedSession.of_plan(session, plan, commit=lambda: self._admission.commit(self._applicant))
+        gated = GatedSession.of_plan(
+            session,
+            plan,
+            commit=lambda: self._admission.commit(self._applicant),
+            until_wanted=self._present.wait,
+        )
         table = None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
@@ -213,7 +305,7 @@ class JobRun:
     async def _abort(self, session: JobSession, event: FailedEvent) -> None:
         self.failure = event.reason
         await session.abort(event.reason)
-        self._events.put_nowait(event)
+        self._tell(event)
 
     @asynccontextmanager
     async def _within_limit(self, session: JobSession) -> AsyncIterator[None]:

@@ -59,7 +59,7 @@ class JobSessions:
             Identity(self._config.federation, Role.PARTY if number != COORDINATOR else Role.COORDINATOR, name): number
             for number, name in names.items()
         }
-        self._inboxes[job_id] = self._mailboxes.open(job_id, roster)
+        self._inboxes[job_id] = self._mailboxes.open(job_id, roster, returning=(COORDINATOR,))
 
     def open(
         self,
@@ -81,6 +81,7 @@ class JobSessions:
             inbox=self._inboxes[job_id],
             channels={number: self._channels[name] for number, name in names.items() if number != me},
             on_progress=on_progress,
+            returning=(COORDINATOR,),
         )
         return self._sessions[job_id]
 

@@ -16,8 +16,8 @@ from analyses.registry import analysis_of
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant, RefusalError
 from party.config import PartyConfig
-from party.events import JobEvent
-from party.job_run import JobRun, ReportWriter, SessionOpener
+from party.events import FailedEvent, JobEvent
+from party.job_run import LEFT_EARLY, JobRun, ReportWriter, SessionOpener
 from party.reading import TableReading
 from party.tables.table import TableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
@@ -26,6 +26,10 @@ from service.watch.meter import Meter
 
 MAX_JOBS = 8
 """Jobs that may be proposed or running at once; further proposals are refused."""
+
+MAX_KEPT = 2 * MAX_JOBS
+"""Jobs whose part is done and that are kept until the coordinator has stored their results; the oldest of more are
+forgotten."""
 
 log = structlog.get_logger()
 
@@ -62,6 +66,10 @@ class _AcceptedJob:
     @property
     def job(self) -> Job:
         return self.applicant.job
+
+    @property
+    def is_done(self) -> bool:
+        return self.run is not None and self.run.is_done
 
 
 class PartyJobs:
@@ -131,7 +139,7 @@ class PartyJobs:
         """
         if job_id in self._jobs:
             raise RefusalError(f"job {job_id} was proposed before")
-        if len(self._jobs) >= MAX_JOBS:
+        if sum(not accepted.is_done for accepted in self._jobs.values()) >= MAX_JOBS:
             raise BusyError(f"{self._config.name} already holds {MAX_JOBS} jobs; try again later")
         try:
             job = Job.from_json(job_json)
@@ -228,33 +236,54 @@ class PartyJobs:
     async def run(self, job_id: str) -> AsyncIterator[JobEvent]:
         """Run a reserved job; yields its progress and finally how it ended.
 
+        A coordinator that went away and comes back calls it again: the job has gone on, see `JobRun.events`. Where it
+        has ended well it is kept until `settle`.
+
         Raises:
-            RefusalError: unknown job, not reserved, or already running.
+            RefusalError: unknown job, or not reserved.
         """
         accepted = self._known(job_id)
         if accepted.plan is None:
             raise RefusalError(f"job {job_id} holds no privacy budget here yet")
-        if accepted.run is not None:
-            raise RefusalError(f"job {job_id} is already running")
         accepted.expiry.cancel()
         accepted.left.set()
-        running = accepted.run = JobRun(
+        running = accepted.run = accepted.run or self._begin(accepted, accepted.plan)
+        last: JobEvent | None = None
+        try:
+            async with aclosing(running.events()) as events:
+                async for last in events:
+                    yield last
+        finally:
+            if isinstance(last, FailedEvent):
+                self.end(job_id, running.failure)
+            self._forget_oldest()
+
+    def _begin(self, accepted: _AcceptedJob, plan: Plan) -> JobRun:
+        job_id = accepted.applicant.job_id
+        return JobRun(
             self._config,
             self._admission,
             self._tables,
             open_session=self._open_session,
             write_report=self._write_report,
             applicant=accepted.applicant,
-            plan=accepted.plan,
+            plan=plan,
             roster=accepted.roster,
             on_stage=partial(self._meter.stage, job_id, self._config.name),
+            on_left=lambda: self.settle(job_id),
         )
-        try:
-            async with aclosing(running.events()) as events:
-                async for event in events:
-                    yield event
-        finally:
-            self.end(job_id, running.failure)
+
+    def settle(self, job_id: str) -> None:
+        """Forget a job: the coordinator has stored its result, or is gone for good. One that still runs has failed."""
+        accepted = self._jobs.get(job_id)
+        if accepted is not None:
+            self.end(job_id, None if accepted.is_done else LEFT_EARLY)
+
+    def _forget_oldest(self) -> None:
+        kept = [job_id for job_id, accepted in self._jobs.items() if accepted.is_done]
+        for job_id in kept[:-MAX_KEPT]:
+            log.warning("a job is forgotten though the coordinator has not stored its result", job=job_id)
+            self.settle(job_id)
 
     def _known(self, job_id: str) -> _AcceptedJob:
         accepted = self._jobs.get(job_id)

@@ -155,8 +155,12 @@ class PartyService(PartyServicer):
             yield chunk
 
     async def Cancel(self, request: CancelRequest, context: Any) -> CancelReply:  # noqa: N802 - gRPC's name
-        """Stop a job."""
-        self._jobs.end(check_job_id(request.job_id), public(request.reason))
+        """Stop a job; without a reason, its result is stored and nothing of it is needed any more."""
+        job_id = check_job_id(request.job_id)
+        if request.reason:
+            self._jobs.end(job_id, public(request.reason))
+        else:
+            self._jobs.settle(job_id)
         return CancelReply()
 
     async def Reach(self, request: ReachRequest, context: Any) -> ReachReply:  # noqa: N802 - gRPC's name

@@ -234,17 +234,6 @@ def test_no_log_holds_a_count_of_rows_or_a_key(deployment, analyst):
     assert not re.search(r"\b(399|400)\b", text)
 
 
-def test_a_coordinator_that_restarts_marks_unfinished_jobs_failed_and_serves_on(analyst, deployment):
-    job_id = analyst.submit(big_job())
-    deployment.send_signal(COORDINATOR_NAME, signal.SIGKILL)
-    deployment.start(COORDINATOR_NAME)
-    deployment.wait_until_ready(COORDINATOR_NAME)
-    view = analyst.show(job_id)
-    assert view.state == "FAILED"
-    assert "restarted" in view.reason
-    result_of(analyst.run(pca_job(PARTIES)))
-
-
 def test_services_stop_gracefully_on_sigterm(deployment, analyst):
     deployment.send_signal("telco", signal.SIGTERM)
     assert deployment.processes["telco"].wait(timeout=120) == 0

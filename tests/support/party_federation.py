@@ -40,6 +40,12 @@ class EndableSession(LocalSession):
     async def abort(self, reason):
         self.ended = reason
 
+    def hold(self, member):
+        """The in-process network loses no connection."""
+
+    async def begin_again(self, member):
+        """Likewise: nothing was lost."""
+
 
 class Federation:
     """Parties with budgets of epsilon 100.

@@ -7,15 +7,14 @@ nobody reads yet cannot block the one that is needed.
 
 import asyncio
 import math
-from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Collection, Mapping
 
 import numpy as np
 from moiety.v1.mailbox_pb2 import Frame
 
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError, PeerViolationError
 from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
+from transport.messages.arrivals import Sender, Stage
 from transport.messages.frames import Announcement, Array, FrameError, StreamDecoder
 from transport.messages.room import Room, Share
 from transport.messages.waits import MIN_BYTES_PER_S, Waits
@@ -29,62 +28,11 @@ MAX_UNASKED_STAGES = 1000
 yet."""
 
 
-class _Stage:
-    """Arrays of one (sender, stage) that wait to be received.
-
-    Attributes:
-        waiting_bytes: of the arrays, and of the one that is being read.
-        transfer: when the one that is being read was let in, on the event loop's clock, and its bytes.
-        awaited_at_s: since when somebody has waited for the next array, however often.
-        n_arrived, n_received: arrays since the beginning of the job.
-        is_open: whether a stream of it is being read.
-        is_asked_for: whether anybody here has ever received from it.
-        given_up: why nobody listens to it any more.
-        expected: type and shape of the array that somebody waits for.
-        received_at_s: when its last byte came, on the event loop's clock.
-        changed: set when a receiver should look again.
-        turn: receivers of the same stage are served one by one.
-    """
-
-    def __init__(self) -> None:
-        self.arrays: deque[Array] = deque()
-        self.waiting_bytes = 0
-        self.transfer: tuple[float, int] | None = None
-        self.awaited_at_s: float | None = None
-        self.n_arrived = 0
-        self.n_received = 0
-        self.is_open = False
-        self.is_asked_for = False
-        self.given_up: PeerSilentError | None = None
-        self.expected: tuple[np.dtype[Any], tuple[int, ...]] | None = None
-        self.received_at_s = 0.0
-        self.changed = asyncio.Event()
-        self.turn = asyncio.Lock()
-
-
-class _Sender:
-    """A member that may send to this inbox.
-
-    Attributes:
-        n_unasked: stages that it began and that nobody here has received from yet.
-        waiting_bytes: in all its stages of this job.
-        share: of the memory, for all its jobs.
-        failure: why nothing more is taken from it.
-    """
-
-    def __init__(self, share: Share) -> None:
-        self.stages: dict[str, _Stage] = {}
-        self.n_unasked = 0
-        self.waiting_bytes = 0
-        self.share = share
-        self.failure: PeerError | None = None
-
-
 def _charge(n_bytes: int) -> int:
     return max(n_bytes, MIN_CHARGE_BYTES)
 
 
-def _due_at_s(queue: _Stage, transfer_s: float) -> float:
+def _due_at_s(queue: Stage, transfer_s: float) -> float:
     """Return when the array that is being read must be there; a time when nobody waited for it does not count."""
     if queue.transfer is None:
         return math.inf
@@ -105,6 +53,7 @@ class Inbox:
         names: member number to name, for error texts. Exactly these members may send.
         stage_bytes: what may wait in one stage, if it is more than one array.
         shares: member number to its share of the memory; by default members share that of a room of their own.
+        returning: members that may restart: that one went away is not the end of what it sends.
     """
 
     def __init__(
@@ -113,11 +62,13 @@ class Inbox:
         *,
         stage_bytes: int = STAGE_BYTES,
         shares: Mapping[int, Share] | None = None,
+        returning: Collection[int] = (),
     ) -> None:
         self._names = dict(names)
+        self._returning = frozenset(returning)
         self._stage_bytes = stage_bytes
         own_room = Room()
-        self._senders = {member: _Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
+        self._senders = {member: Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
         loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[str | None] = loop.create_future()
         self.waits = Waits(loop.time)
@@ -147,7 +98,12 @@ class Inbox:
         return self._senders[member].failure
 
     def mark_lost(self, member: int, reason: str) -> None:
-        """Mark a member as dropped out: receives from it fail once the arrays that it delivered before are used up."""
+        """Mark a member as dropped out: receives from it fail once the arrays that it delivered before are used up.
+
+        One that may restart is only silent.
+        """
+        if member in self._returning:
+            return
         self._fail(PeerLostError(member, "", f"{self._names[member]} has dropped out: {reason}"))
 
     def give_up(self, silence: PeerSilentError) -> None:
@@ -157,6 +113,10 @@ class Inbox:
         """
         queue = self._stage(silence.member, silence.stage)
         queue.given_up = queue.given_up or silence
+
+    def begin_again(self, member: int) -> None:
+        """Listen to a member that has restarted: it sends all again, and what has arrived before must be the same."""
+        self._senders[member].begin_again()
 
     def mark_cut_off(self, member: int, stage: str) -> PeerError:
         """Say that a member stopped in the middle of a stream though the connection is well; return the violation."""
@@ -238,7 +198,7 @@ class Inbox:
         before the last frame, gRPC can make the caller's writes fail as if the connection were broken.
 
         Returns:
-            How many arrays of this stage have arrived since the beginning of the job (after its end: how many were
+            How many arrays of this stage have arrived since the member began (after the end of the job: how many were
             received); None if it was cut off.
 
         Raises:
@@ -252,8 +212,8 @@ class Inbox:
             raise AlreadyExistsError(f"{self._names[member]} already has an open stream of stage {stage}")
         self._refuse_if_over(member)
         loop = asyncio.get_running_loop()
-        decoder = StreamDecoder(queue.n_arrived)
-        reserved_bytes = 0
+        decoder = StreamDecoder(queue.n_streamed)
+        reserved_bytes, start = 0, sender.start
         queue.is_open = True
         try:
             async for frame in frames:
@@ -263,13 +223,20 @@ class Inbox:
                         return queue.n_received
                     continue
                 self._refuse_if_over(member)
+                if sender.start != start:
+                    raise WrongStateError(f"{self._names[member]} has begun again")
                 if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
                     queue.received_at_s = loop.time()
                 step = decoder.feed(frame)
                 del frame  # not a megabyte kept by every stream that waits for its next frame
+                if queue.n_streamed < queue.n_arrived:
+                    self._check_repetition(member, stage, decoder, step)
+                    if decoder.has_ended:
+                        return queue.n_streamed
+                    continue
                 if isinstance(step, Announcement):
                     await self._room(member, stage, step)
-                    if self._has_ended_in_order():
+                    if self._has_ended_in_order() or sender.start != start:
                         continue
                     reserved_bytes = _charge(step.n_bytes)
                     sender.waiting_bytes += reserved_bytes
@@ -281,20 +248,44 @@ class Inbox:
                     reserved_bytes = 0
                     queue.transfer = None
                     queue.n_arrived += 1
+                    queue.n_streamed += 1
+                    if member in self._returning:
+                        queue.said.note(step)
                     queue.arrays.append(step)
                     queue.changed.set()
                     self.bytes_received[stage] = self.bytes_received.get(stage, 0) + step.nbytes
                     self.bytes_from[member] += step.nbytes
                 if decoder.has_ended:
-                    return queue.n_arrived
+                    return queue.n_streamed
         except (FrameError, UnreadableError) as error:
             what = f"{self._names[member]} broke the protocol in stage {stage}: {error}"
             raise self._fail(PeerViolationError(member, stage, what)) from error
         finally:
-            queue.is_open = False
-            queue.transfer = None
+            if sender.start == start:
+                queue.is_open = False
+                queue.transfer = None
             self._release(sender, queue, reserved_bytes)
         return None
+
+    def _check_repetition(
+        self, member: int, stage: str, decoder: StreamDecoder, step: Announcement | Array | None
+    ) -> None:
+        """Compare what a restarted member says with what it said before, and forget it: it takes no room.
+
+        Raises:
+            PeerViolationError: it is something else.
+        """
+        queue = self._senders[member].stages[stage]
+        is_same = True
+        if isinstance(step, Announcement):
+            is_same = queue.said.is_as_long(queue.n_streamed, step)
+            step = decoder.accept() if is_same else None
+        if step is not None:
+            is_same = queue.said.is_same(queue.n_streamed, step)
+            queue.n_streamed += 1
+        if not is_same:
+            what = f"{self._names[member]} says something else in stage {stage} than before it restarted"
+            raise self._fail(PeerViolationError(member, stage, what))
 
     async def _room_for_stage(self, member: int, stage: str) -> None:
         """Wait until a stage may begin: nobody fills our memory with stages that no program here knows."""
@@ -342,16 +333,16 @@ class Inbox:
             except TimeoutError:
                 continue  # bytes may have come since: look at the clock again
 
-    def _stage(self, member: int, stage: str) -> _Stage:
+    def _stage(self, member: int, stage: str) -> Stage:
         sender = self._senders[member]
         if stage not in sender.stages:
             if len(sender.stages) >= MAX_STAGES:
                 raise TooMuchError(f"more than {MAX_STAGES} stages from {self._names[member]} in one job")
-            sender.stages[stage] = _Stage()
+            sender.stages[stage] = Stage()
             sender.n_unasked += 1
         return sender.stages[stage]
 
-    def _release(self, sender: _Sender, queue: _Stage, n_bytes: int) -> None:
+    def _release(self, sender: Sender, queue: Stage, n_bytes: int) -> None:
         queue.waiting_bytes -= n_bytes
         sender.waiting_bytes -= n_bytes
         sender.share.give_back(n_bytes)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import grpc
@@ -37,12 +37,13 @@ class Mailboxes:
         self._open: dict[str, tuple[Inbox, dict[Identity, int]]] = {}
         self._ended: OrderedDict[str, str | None] = OrderedDict()
 
-    def open(self, job_id: str, roster: Mapping[Identity, int]) -> Inbox:
+    def open(self, job_id: str, roster: Mapping[Identity, int], *, returning: Collection[int] = ()) -> Inbox:
         """Make the inbox of a job.
 
         Args:
             job_id: never used before.
             roster: who may send, and the member number of each.
+            returning: numbers of the members that may restart.
 
         Raises:
             AlreadyExistsError: the job has or had a mailbox here.
@@ -54,6 +55,7 @@ class Mailboxes:
         inbox = Inbox(
             {number: identity.name for identity, number in roster.items()},
             shares={number: self._room.share_of(identity) for identity, number in roster.items()},
+            returning=returning,
         )
         self._open[job_id] = (inbox, dict(roster))
         return inbox

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from service.errors import UnauthenticatedError
 from transport.calls.channel import CHECK_S, check_certificate
 from transport.messages.inbox import Inbox
 from transport.messages.outlet import Outlet
+from transport.messages.returning import ReturningReceiver
 
 MAX_CALLS = 500
 MAX_STAGES_PER_MEMBER = 16
@@ -45,6 +47,7 @@ class GrpcSession:
         inbox: what arrives for me.
         channels: to the other members, by number. Not closed here: jobs share them.
         on_progress: told (stage, done, total).
+        returning: members that may restart: what is sent to them is kept, and sent again by `begin_again`.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class GrpcSession:
         channels: Mapping[int, Any],
         on_progress: Callable[[str, int, int], None],
         transfer_s: float | None = None,
+        returning: Collection[int] = (),
     ) -> None:
         self._job_id = job_id
         self._binding = binding_of(job_id, names, terms)
@@ -79,6 +83,17 @@ class GrpcSession:
         self._looks: dict[int, asyncio.Future[bool]] = {}
         """The checks of the certificates of all members to which anything was sent."""
         self._aborted: str | None = None
+        self._returning = {
+            member: ReturningReceiver(
+                member,
+                names[member],
+                write=partial(self._write, member),
+                flush=partial(self._flush, member),
+                renew=partial(self._renew, member),
+                deadline_s=deadline_s,
+            )
+            for member in returning
+        }
         self.bytes_sent: dict[str, int] = {}
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
         self._bytes_to: dict[int, int] = dict.fromkeys(channels, 0)
@@ -139,12 +154,10 @@ class GrpcSession:
         failure = self._inbox.failure(to)
         if failure is not None:
             raise PeerLostError(to, stage, failure.what)
-        try:
-            await self._look_at(to, stage)
-            await self._outlet(to, stage).send(message)
-            await self._end_some(to)
-        except ValueError as error:
-            raise LocalFaultError(f"stage {stage}: {error}") from error
+        if to in self._returning:
+            await self._returning[to].send(stage, message)
+        else:
+            await self._write(to, stage, message)
         self.bytes_sent[stage] = self.bytes_sent.get(stage, 0) + message.nbytes
         self._bytes_to[to] += message.nbytes
 
@@ -228,11 +241,21 @@ class GrpcSession:
         Raises:
             PeerLostError, PeerSilentError: one did not; the others were waited for all the same.
         """
-        outlets = list(self._outlets.values())
-        ends = await asyncio.gather(*(self._finish_one(outlet) for outlet in outlets), return_exceptions=True)
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
+        ways = (self._returning[to].finish() if to in self._returning else self._flush(to) for to in self._channels)
+        _raise_first(await asyncio.gather(*ways, return_exceptions=True))
+
+    def hold(self, member: int) -> None:
+        """Send nothing to a member that has gone away, until it begins again or the deadline has passed."""
+        self._returning[member].hold()
+
+    async def begin_again(self, member: int) -> None:
+        """Take a member that has restarted for one that begins: send it all again, and expect to hear all again.
+
+        Raises:
+            TooMuchToKeepError: what was sent to it is not kept.
+        """
+        self._inbox.begin_again(member)
+        await self._returning[member].begin_again()
 
     async def abort(self, reason: str) -> None:
         """Give up: end the inbox and cancel all streams, so that everything that waits fails at once.
@@ -291,6 +314,40 @@ class GrpcSession:
                 return
             await in_use.pop(idle[0]).end()  # removed before the wait: users of the outlet put it back
 
+    async def _write(self, to: int, stage: str, message: Array) -> None:
+        try:
+            await self._look_at(to, stage)
+            await self._outlet(to, stage).send(message)
+            await self._end_some(to)
+        except ValueError as error:
+            raise LocalFaultError(f"stage {stage}: {error}") from error
+
+    async def _flush(self, to: int) -> None:
+        """End all streams to a member, and wait until it has acknowledged everything."""
+        outlets = [outlet for (member, _), outlet in self._outlets.items() if member == to]
+        _raise_first(await asyncio.gather(*map(self._finish_one, outlets), return_exceptions=True))
+
     async def _finish_one(self, outlet: Outlet) -> None:
         await outlet.end()
         await outlet.acknowledged()
+
+    async def _renew(self, to: int) -> None:
+        """Forget the streams to a member that has restarted, and wait until its new process can be reached.
+
+        Raises:
+            PeerLostError: it cannot, within the deadline.
+        """
+        for key in [key for key in self._outlets if key[0] == to]:
+            self._outlets.pop(key).cancel(f"{self._names[to]} has restarted")
+        self._in_use[to] = {}
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await self._channels[to].channel_ready()
+        except TimeoutError:
+            raise PeerLostError(to, "", f"{self._names[to]} has restarted and cannot be reached") from None
+
+
+def _raise_first(ends: Sequence[object]) -> None:
+    for end in ends:
+        if isinstance(end, BaseException):
+            raise end

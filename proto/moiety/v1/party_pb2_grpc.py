@@ -92,14 +92,17 @@ class PartyServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Run(self, request, context):
-        """Runs a reserved job to its end; the stream carries progress and ends with `finished` or `failed`.
+        """Runs a reserved job to its end; the stream carries progress and ends with `finished` or `failed`. A coordinator that
+        has restarted, or whose connection broke, calls it again: the job has gone on, and the party sends the coordinator
+        again all that it has sent it. The call before ends then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """Stops a job, wherever it is. Unknown jobs are ignored.
+        """Stops a job, wherever it is. Unknown jobs are ignored. Without a reason the job is done and its result stored: the
+        party forgets what it has kept to send again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

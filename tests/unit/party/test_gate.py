@@ -4,6 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
+from deadlines import GENEROUS_S
 
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
@@ -34,6 +35,7 @@ class Setting:
         refusing=(),
         must_greet=(),
         releases=(),
+        until_wanted=None,
     ):
         self.network = LocalNetwork(NAMES, deadline_s=deadline_s)
         self.happened = []
@@ -48,6 +50,7 @@ class Setting:
                 receivers=receivers,
                 releases=releases,
                 must_greet=must_greet,
+                until_wanted=until_wanted,
             )
             for member in (1, 2, 3)
         }
@@ -89,6 +92,22 @@ async def test_no_share_leaves_anybody_where_one_owner_did_not_commit():
     assert isinstance(answers[1], ChargeError)
     assert all(isinstance(answers[i], PeerSilentError) for i in (0, 2))
     assert not [what for what in setting.happened if what[0] == OPENING_STAGE]
+
+
+async def test_nobody_pays_while_the_coordinator_that_would_take_the_result_is_away():
+    is_there, asked = asyncio.Event(), asyncio.Barrier(4)
+
+    async def until_there():
+        await asked.wait()
+        await is_there.wait()
+
+    setting = Setting(until_wanted=until_there, deadline_s=GENEROUS_S)
+    opening = asyncio.create_task(setting.all_open())
+    await asked.wait()
+    assert setting.happened == []
+    is_there.set()
+    assert await opening == [None] * 3
+    assert setting.happened[:3] == [("commit", member) for member in (1, 2, 3)]
 
 
 async def test_shares_between_parties_pass_before_the_commit_and_openings_do_not():

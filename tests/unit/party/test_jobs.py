@@ -40,6 +40,9 @@ async def test_an_accepted_job_runs_to_its_end_and_leaves_a_local_report(federat
         assert federation.reports[name].n_rows == 30
         assert federation.sessions[name].ended == "finished"
     assert result["analysis"] == "pca"
+    assert federation.closed == []
+    for name in PARTIES:
+        federation.jobs[name].settle("job-1")
     assert sorted(federation.closed) == [(name, None) for name in sorted(PARTIES)]
 
 
@@ -242,6 +245,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
             assert await anext(running) == ProgressEvent("reading", 0)
             await asyncio.to_thread(began.wait, GENEROUS_S)
             async with asyncio.timeout(20):
+                bank.end(f"job-{number}", "cancelled")
                 await running.aclose()  # it does not wait for the thread
         assert len(reads) == 1
     finally:
@@ -282,14 +286,46 @@ async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
     assert plan.owners == (1, 2, 3)
 
 
-async def test_a_job_whose_coordinator_goes_away_has_failed_at_the_party_and_its_log_says_so(federation, capsys):
-    await federation.reserve(make_job())
+async def until_closed(federation):
+    async with asyncio.timeout(GENEROUS_S):
+        while not federation.closed:  # noqa: ASYNC110 - the party forgets the job by itself
+            await asyncio.sleep(0.01)
+
+
+async def test_a_job_whose_coordinator_does_not_come_back_has_failed_at_the_party_and_its_log_says_so(
+    federation, capsys
+):
+    await federation.reserve(make_job(deadline_s=0.5))
     running = federation.jobs["bank"].run("job-1")
     await anext(running)
     await running.aclose()
-    assert federation.sessions["bank"].ended == "the job was cancelled"
+    await until_closed(federation)
     assert federation.closed == [("bank", LEFT_EARLY)]
     assert capsys.readouterr().out.count(LEFT_EARLY) == 2  # why it failed, and why it has ended
+    await federation.jobs["bank"].end_all("stop")
+    assert federation.ledgers["bank"].balance("people").n_reserved == 0
+
+
+async def test_who_comes_back_hears_how_far_the_job_is_and_the_call_before_ends(federation):
+    await federation.reserve(make_job(deadline_s=GENEROUS_S))
+    first = federation.jobs["bank"].run("job-1")
+    await anext(first)
+    second = federation.jobs["bank"].run("job-1")
+    assert isinstance(await anext(second), ProgressEvent)
+    assert not [event async for event in first if not isinstance(event, ProgressEvent)]
+    assert federation.closed == []
+    federation.jobs["bank"].end("job-1", "cancelled")
+    assert (await collect(second))[-1] == FailedEvent("", "cancelled")
+
+
+async def test_a_job_is_kept_until_the_coordinator_has_stored_its_result_and_blocks_no_others(federation, monkeypatch):
+    monkeypatch.setattr(party_jobs, "MAX_JOBS", 1)
+    await federation.run(make_job())
+    assert (await collect(federation.jobs["bank"].run("job-1")))[-1] == FinishedEvent()
+    await federation.propose(make_job(), job_id="job-2")
+    federation.jobs["bank"].settle("job-1")
+    with pytest.raises(RefusalError, match="has ended"):
+        await anext(federation.jobs["bank"].run("job-1"))
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
@@ -342,6 +378,7 @@ async def test_a_finished_job_is_spent_and_its_id_cannot_be_used_again(federatio
     for name in PARTIES:
         balance = federation.ledgers[name].balance("people")
         assert (balance.n_committed, balance.n_reserved) == (1, 0)
+        federation.jobs[name].settle("job-1")
     schemas = [await federation.propose(make_job(), name) for name in PARTIES]
     plan = analysis_of(make_job()).plan(make_job(), schemas)
     with pytest.raises(RefusalError, match="a job id may be used only once"):

@@ -1,0 +1,143 @@
+"""A coordinator killed by SIGKILL at every stage of a job: jobs go on, a result that was opened is told, paid once."""
+
+import dataclasses
+import json
+import sqlite3
+import time
+from contextlib import closing, suppress
+
+import numpy as np
+import pytest
+from deadlines import GENEROUS_S
+from dying_coordinator import DIES_AT
+from federation import Analyst, memory_table, pca_job, random_values, result_of, tables_of
+from forked_services import ForkedDeployment
+
+from analyses.job.job import Job
+from analyses.pca import protocol as pca
+from demo.local_deployment import COORDINATOR_NAME
+from service.errors import ServiceError
+
+PARTIES = ("bank", "hospital", "telco")
+VALUES = {name: random_values((200, 2), seed) for seed, name in enumerate(PARTIES)}
+PATIENCE_S = GENEROUS_S
+"""The deadline of the jobs: so long a coordinator may be away."""
+
+LISTENING_ANALYSIS = pca_job(
+    PARTIES,
+    parameters={"components": 2, "center": False, "gamma": 1024, "max_rows": 1_000_000},
+    deadline_s=PATIENCE_S,
+)
+MASKED_SUM = Job.model_validate(
+    {
+        "analysis": "secure-sum",
+        "inputs": [{"party": name, "table": "people"} for name in PARTIES],
+        "parameters": {"max_rows": 1000, "units": 3000},
+        "privacy": {"epsilon": 50.0, "delta": 1e-6},
+        "deadline_s": PATIENCE_S,
+    }
+)
+
+
+@dataclasses.dataclass
+class DyingDeployment(ForkedDeployment):
+    """Its coordinator dies where it is told to."""
+
+    def launch(self, name, module, *arguments):
+        super().launch(name, "dying_coordinator" if name == COORDINATOR_NAME else module, *arguments)
+
+    def let_it_die(self, moment):
+        (self.folder / "dies-at").write_text(moment)
+
+    def restart(self, job_id):
+        """Wait until the coordinator has died, before the job has ended otherwise, and start it again."""
+        while self.processes[COORDINATOR_NAME].poll() is None:
+            with suppress(ServiceError):
+                view = Analyst(self).show(job_id)
+                assert view.state not in ("FAILED", "CANCELLED"), view.reason
+                assert view.state != "DONE" or not (self.folder / "dies-at").read_text()
+            time.sleep(0.02)
+        self.start(COORDINATOR_NAME)
+        self.wait_until_ready(COORDINATOR_NAME)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("federation")
+    (folder / "run").mkdir()
+    (folder / "run" / "dies-at").touch()
+    environment = {DIES_AT: str(folder / "run" / "dies-at")}
+    with DyingDeployment(folder / "run", tables_of(VALUES, folder), environment=environment) as running:
+        yield running
+
+
+def paid(deployment):
+    """Return how many jobs each party's ledger has charged."""
+    counts = {}
+    for party in PARTIES:
+        with closing(sqlite3.connect(deployment.data_dir(party) / "ledger.sqlite")) as db:
+            texts = [text for (text,) in db.execute("SELECT text FROM entries")]
+        counts[party] = sum(json.loads(text)["kind"] == "committed" for text in texts)
+    return counts
+
+
+def run_and_kill(deployment, job, moment):
+    """Run a job whose coordinator is killed at a moment, and started again; return what became of the job."""
+    deployment.let_it_die(moment)
+    analyst = Analyst(deployment)
+    job_id = analyst.submit(job)
+    deployment.restart(job_id)
+    return end_of(analyst, job_id)
+
+
+def end_of(analyst, job_id):
+    return analyst.wait(job_id, timeout_s=GENEROUS_S)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "after RUNNING",
+        "bank in keys",
+        "telco in multiply",
+        "after OPENING",
+        "before DONE",
+    ],
+)
+def test_a_job_goes_on_after_a_restart_and_is_paid_for_once(deployment, moment):
+    before = paid(deployment)
+    result = result_of(run_and_kill(deployment, LISTENING_ANALYSIS, moment))
+    tables = [memory_table(p, VALUES[p]) for p in PARTIES]
+    exact = pca.reference(tables, pca.plan(LISTENING_ANALYSIS, [t.schema for t in tables]))
+    values, _ = pca.leading_components(exact, 2)
+    assert np.allclose(result["eigenvalues"][0], values[0], rtol=0.05)
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+
+
+@pytest.mark.parametrize("moment", ["bank in advertise keys", "telco in masked input", "before OPENING", "before DONE"])
+def test_a_masked_sum_goes_on_though_the_coordinator_carries_its_messages(deployment, moment):
+    before = paid(deployment)
+    result = result_of(run_and_kill(deployment, MASKED_SUM, moment))
+    exact = sum(VALUES[name].sum(axis=0) for name in PARTIES)
+    assert result["sum"] == pytest.approx(exact, abs=100.0)
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+
+
+def test_a_result_that_was_stored_is_there_after_a_restart_and_parties_are_free_for_others(deployment):
+    assert run_and_kill(deployment, LISTENING_ANALYSIS, "after DONE").state == "DONE"
+    assert result_of(Analyst(deployment).run(LISTENING_ANALYSIS))
+
+
+def test_a_job_that_was_being_proposed_has_failed_and_costs_nothing(deployment):
+    before = paid(deployment)
+    view = run_and_kill(deployment, LISTENING_ANALYSIS, "before RUNNING")
+    assert (view.state, view.reason) == ("FAILED", "the coordinator restarted while the job was PROPOSED")
+    assert paid(deployment) == before
+
+
+def test_jobs_that_wait_keep_their_places(deployment):
+    analyst = Analyst(deployment)
+    deployment.let_it_die("telco in multiply")
+    jobs = [analyst.submit(LISTENING_ANALYSIS.model_copy(update={"title": f"number {i}"})) for i in range(4)]
+    deployment.restart(jobs[0])
+    assert [end_of(analyst, job_id).state for job_id in jobs] == ["DONE"] * 4
