@@ -21,6 +21,9 @@ SEGMENTS_AHEAD = 3
 BLOCKS_AHEAD = 4
 """Blocks of rows that are dealt before the first has come: one is taken beforehand besides."""
 
+MOST_BLOCKS_WALKED = 32
+"""Blocks of rows of which each is walked through; a multiple of `BLOCKS_AHEAD`."""
+
 
 class ShareTraffic:
     """What operations on shares send.
@@ -99,26 +102,36 @@ class ShareTraffic:
         self.traffic.step(Sent(p, m, size) for p in self.parties for m in members if m != p)
 
     def rows(self, widths: Mapping[int, int], n_rows: int, height: int, *, completes_input: bool = True) -> None:
-        """Walk through `Computation.rows`: a few blocks are dealt ahead of those that have come."""
-        heights = [min(height, n_rows - start) for start in range(0, n_rows, height)]
+        """Walk through `Computation.rows`: a few blocks are dealt ahead of those that have come.
+
+        Of many blocks the first ones are walked through: from then on clocks advance alike every `BLOCKS_AHEAD` blocks.
+        """
+        n_blocks = -(-n_rows // height)
         receivers = {owner: self.receivers_of(owner, self.t) for owner in widths}
+        for owner, width in widths.items():
+            for receiver in receivers[owner]:
+                self.traffic.sent[owner, receiver] += n_rows * width * self.element_bytes
+        n_walked = min(n_blocks, MOST_BLOCKS_WALKED + n_blocks % BLOCKS_AHEAD)
+        n_turns = (n_blocks - n_walked) // BLOCKS_AHEAD
         done = {member: [self.traffic.clock_of(member)] for member in {*widths, *self.parties}}
-        left: dict[int, list[int]] = {owner: [] for owner in widths}
-        for number, n_block in enumerate(heights):
-            for owner, width in widths.items():
+        left: dict[int, list[int]] = {owner: done[owner][:] for owner in widths}
+        for number in range(n_walked):
+            for owner in widths:
                 # An owner without shares takes nothing, so nothing holds it up.
                 waits = number >= BLOCKS_AHEAD and owner <= self.n_parties
                 left[owner].append(done[owner][number - BLOCKS_AHEAD + 1] if waits else done[owner][0])
-                for receiver in receivers[owner]:
-                    self.traffic.sent[owner, receiver] += n_block * width * self.element_bytes
             for party in self.parties:
-                came = [left[o][number] + 1 for o, width in widths.items() if width and party in receivers[o]]
+                came = [left[o][-1] + 1 for o, width in widths.items() if width and party in receivers[o]]
                 done[party].append(max([done[party][-1], *came]))
+
+        def at_end(clocks: Sequence[int]) -> int:
+            return clocks[-1] + (n_turns * (clocks[-1] - clocks[-1 - BLOCKS_AHEAD]) if n_turns else 0)
+
         if completes_input and self.has_surplus:
             for owner in widths:
-                self.traffic.commit([owner], at=left[owner][-1] if heights else None)
+                self.traffic.commit([owner], at=at_end(left[owner]))
         for party in self.parties:
-            self.traffic.wait_until(party, done[party][-1])
+            self.traffic.wait_until(party, at_end(done[party]))
 
     def rows_in_step(
         self,
@@ -130,7 +143,7 @@ class ShareTraffic:
         completes_input: bool = True,
     ) -> None:
         """Walk through `Computation.rows_in_step`; `each` walks through what is done with so many rows."""
-        starts = range(0, n_rows, height)
+        n_whole = max(0, -(-n_rows // height) - 1)
 
         def block(n_block: int, *, is_last: bool) -> None:
             self.inputs({owner: n_block * width for owner, width in widths.items()})
@@ -138,10 +151,10 @@ class ShareTraffic:
                 self.traffic.commit(widths)
             each(n_block)
 
-        if len(starts) > 1:
-            self.repeat(len(starts) - 1, lambda: block(height, is_last=False))
-        if starts:
-            block(n_rows - starts[-1], is_last=True)
+        if n_whole:
+            self.repeat(n_whole, lambda: block(height, is_last=False))
+        if n_rows:
+            block(n_rows - n_whole * height, is_last=True)
 
     def reduce(self, n_elements: int, degree: int | None = None) -> None:
         """Walk through `Computation.reduce`, of products of degree 2t by default."""
@@ -212,13 +225,14 @@ class ShareTraffic:
 
         Kings open one segment after the other.
         """
-        sizes = [min(SEGMENT, n_elements - start) for start in range(0, n_elements, SEGMENT)]
-        n_masks = sum(-(-size // (self.n_parties - self.t)) for size in sizes)
+        last = n_elements - (n_segments - 1) * SEGMENT
+        times_of_size = ((SEGMENT, n_segments - 1), (last, 1))
+        n_masks = sum(times * -(-size // (self.n_parties - self.t)) for size, times in times_of_size)
         parts = dict.fromkeys(self.parties, 0)
-        for size in sizes:
+        for size, times in times_of_size:
             part = -(-size // self.n_parties)
             for king in self.parties:
-                parts[king] += max(0, min(king * part, size) - (king - 1) * part)
+                parts[king] += times * max(0, min(king * part, size) - (king - 1) * part)
         b = self.element_bytes
         self.traffic.step([*self.dealt_by_all(n_masks), *self.dealt_by_all(n_masks, 2 * self.t)])
         self.traffic.step(Sent(p, king, parts[king] * b) for king in self.parties for p in self.parties if p != king)

@@ -18,6 +18,7 @@ from analyses.job.row_ids import digests_of_ids
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import ANALYSES
 from bench.protocols.flights import count
+from mpc.traffic import shares
 from mpc.traffic.walk import Sent, Traffic
 from service.limits import ARRAY_CHUNK_BYTES
 
@@ -239,6 +240,31 @@ def test_a_distance_states_rows_only_where_bytes_depend_on_them():
     assert alike.rows is None
     assert alike.party_bytes_at_fewest_rows is None
     assert "at the first attempt" in "\n".join(alike.lines())
+
+
+@pytest.mark.parametrize("roster", ROSTERS)
+def test_of_many_blocks_a_few_are_walked_through_and_the_end_is_the_same(roster, monkeypatch):
+    compute, colluding = ROSTERS[roster]
+    job = VARIANTS["pca"].job(compute=compute, colluding=colluding, **COMMON)
+    tables = VARIANTS["pca"].tables()
+    schemas = [tables[name].schema if name in tables else BlockSchema(party=name) for name in job.members]
+    plan = ANALYSES["pca"].plan(job, schemas)
+    sizes = [4096 * n_blocks - 5 for n_blocks in (*range(29, 45), 131)]
+    few = [plan.traffic(n_rows) for n_rows in sizes]
+    monkeypatch.setattr(shares, "MOST_BLOCKS_WALKED", 1000)
+    every = [plan.traffic(n_rows) for n_rows in sizes]
+    assert [(one.flights, one.sent) for one in few] == [(one.flights, one.sent) for one in every]
+
+
+@pytest.mark.parametrize("name", ["pca", "pattern-count", "moments", "logistic-regression by gradients"])
+def test_tables_that_may_be_larger_than_any_are_stated_at_once(name):
+    variant = VARIANTS[name]
+    tables = variant.tables()
+    job = variant.job(compute=(), parameters={k: v for k, v in variant.parameters.items() if k != "max_rows"}, **COMMON)
+    schemas = [tables[name].schema.model_copy(update={"rows": (1, 1 << 40)}) for name in job.members]
+    distance = distance_of(ANALYSES[variant.analysis].plan(job, schemas))
+    assert distance.party_bytes > 1 << 40
+    assert distance.seconds(20, 1000) > 0
 
 
 def test_what_is_repeated_is_walked_through_as_if_it_were_written_out():
