@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -49,14 +50,18 @@ class DyingDeployment(ForkedDeployment):
     def let_it_die(self, moment):
         (self.folder / "dies-at").write_text(moment)
 
-    def restart(self, job_id):
-        """Wait until the coordinator has died, before the job has ended otherwise, and start it again."""
+    def until_dead(self, job_id):
+        """Wait until the coordinator has died, before the job has ended otherwise."""
         while self.processes[COORDINATOR_NAME].poll() is None:
             with suppress(ServiceError):
                 view = Analyst(self).show(job_id)
                 assert view.state not in ("FAILED", "CANCELLED"), view.reason
                 assert view.state != "DONE" or not (self.folder / "dies-at").read_text()
             time.sleep(0.02)
+
+    def restart(self, job_id):
+        """Start the coordinator again once it has died."""
+        self.until_dead(job_id)
         self.start(COORDINATOR_NAME)
         self.wait_until_ready(COORDINATOR_NAME)
 
@@ -141,3 +146,23 @@ def test_jobs_that_wait_keep_their_places(deployment):
     jobs = [analyst.submit(LISTENING_ANALYSIS.model_copy(update={"title": f"number {i}"})) for i in range(4)]
     deployment.restart(jobs[0])
     assert [end_of(analyst, job_id).state for job_id in jobs] == ["DONE"] * 4
+
+
+def test_what_a_party_has_forgotten_too_is_lost_and_the_job_says_so(deployment):
+    before = paid(deployment)
+    deployment.let_it_die("before DONE")
+    analyst = Analyst(deployment)
+    job_id = analyst.submit(LISTENING_ANALYSIS)
+    deployment.until_dead(job_id)
+    deployment.send_signal("telco", signal.SIGKILL)
+    for name in ("telco", COORDINATOR_NAME):
+        deployment.start(name)
+        deployment.wait_until_ready(name)
+    view = end_of(analyst, job_id)
+    assert view.state == "FAILED"
+    assert view.reason == (
+        "the coordinator restarted while the job was OPENING, and it could not go on: "
+        f"party telco failed in stage plan: job {job_id} was not accepted here, or has ended"
+    )
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+    assert result_of(analyst.run(LISTENING_ANALYSIS))

@@ -13,6 +13,7 @@ from analyses import registry
 from analyses.job.job import JobError
 from analyses.registry import analysis_of
 from mpc.errors import PeerViolationError, ShapeError
+from party import job_run
 from party import jobs as party_jobs
 from party.admission import RefusalError
 from party.events import FailedEvent, FinishedEvent, ProgressEvent
@@ -326,6 +327,28 @@ async def test_a_job_is_kept_until_the_coordinator_has_stored_its_result_and_blo
     federation.jobs["bank"].settle("job-1")
     with pytest.raises(RefusalError, match="has ended"):
         await anext(federation.jobs["bank"].run("job-1"))
+
+
+async def test_a_job_whose_part_is_done_is_kept_beyond_its_deadline_and_not_for_ever(federation, monkeypatch):
+    monkeypatch.setattr(job_run, "KEPT_S", 1.5)
+    await federation.run(make_job(deadline_s=0.5))
+    bank = federation.jobs["bank"]
+    await asyncio.sleep(0.6)  # its deadline has passed
+    last = await collect(bank.run("job-1"))
+    assert last[-1] == FinishedEvent()
+    while ("bank", None) not in federation.closed:  # noqa: ASYNC110 - the party forgets the job by itself
+        await asyncio.sleep(0.1)
+    with pytest.raises(RefusalError, match="has ended"):
+        await anext(bank.run("job-1"))
+
+
+async def test_of_jobs_whose_results_nobody_stores_the_oldest_are_forgotten(federation, monkeypatch):
+    monkeypatch.setattr(party_jobs, "MAX_KEPT", 1)
+    for job_id in ("job-1", "job-2"):
+        await federation.run(make_job(), job_id=job_id)
+    with pytest.raises(RefusalError, match="has ended"):
+        await anext(federation.jobs["bank"].run("job-1"))
+    assert (await collect(federation.jobs["bank"].run("job-2")))[-1] == FinishedEvent()
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
