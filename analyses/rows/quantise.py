@@ -65,8 +65,10 @@ class BlockQuantiser:
         """
         lower = np.array([c.lower for c in self.schema.columns])
         upper = np.array([c.upper for c in self.schema.columns])
-        outside = np.count_nonzero((values < lower) | (values > upper), axis=0).astype(np.int64)
-        scaled = (np.clip(values, lower, upper) - lower) / (upper - lower)
+        scaled = np.clip(values, lower, upper)
+        outside = np.count_nonzero(scaled != values, axis=0).astype(np.int64)
+        scaled -= lower  # in place: each further array of a block would be memory that the system clears first
+        scaled /= upper - lower
         scaled -= centres(self.schema.columns, self.origin)
         scaled *= self.gamma / self.row_norm
         return scaled, outside, shorten(scaled, self.squared_norm_bound)
