@@ -57,6 +57,15 @@ def resident_bytes(pid: int | str) -> dict[str, int]:
     return {"all": all_kib * 1024, "anonymous": anonymous_kib * 1024, "file": (all_kib - anonymous_kib) * 1024}
 
 
+def has_compiler(pid: int | str) -> bool:
+    """Return whether a process has loaded LLVM, which services without kernels compiled beforehand do.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    return "libllvmlite" in Path(f"/proc/{pid}/maps").read_text()
+
+
 def processor_s(pid: int) -> float:
     """Return the processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

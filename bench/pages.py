@@ -54,6 +54,16 @@ OWNERS = """\
 A PCA job of {owners} owners whose columns {compute} parties without data compute on; {rows} rows, real services.
 """
 
+GROWTH = """\
+## Memory and time over the rows
+
+Three parties with Parquet files of random numbers and ids; each row is the first job of new services, so the table is
+read, too. Of the party that has most: processor time, and of a value of the joint table; the largest resident set; of
+that its own, anonymous memory at its largest, and pages of files (libraries, and what of the table is mapped), which
+the system drops when it needs memory; and its own memory after the job. {compiler}
+
+"""
+
 MASKED_SUMS = """\
 ## Masked sums
 
@@ -238,6 +248,21 @@ def _owners(reports: Reports) -> str:
     return OWNERS.format(**report) + "\n" + _table(head, [row])
 
 
+def _growth(reports: Reports) -> str:
+    jobs = [job for name in ("growth", "growth_1e7") if name in reports for job in reports[name]["jobs"]]
+    if not jobs:
+        return ""
+    have = any(job["compiler"] for job in jobs)
+    compiler = "Services compiled kernels by numba." if have else "Kernels were compiled beforehand, as in images."
+    head = ("analysis", "columns", "rows", "processor time", "of a value", "resident", "own", "files", "own after it")
+    lines = []
+    for job in sorted(jobs, key=lambda job: [one["analysis"] for one in jobs].index(job["analysis"])):
+        times = (f"{job['processor_s']:.2f} s", f"{job['ns_per_cell']:.0f} ns")
+        memory = [f"{job[f'{kind}_mb']:.0f} MB" for kind in ("peak_resident", "own", "file", "kept")]
+        lines.append((job["analysis"], str(job["columns"]), f"{job['rows']:,}", *times, *memory))
+    return GROWTH.format(compiler=compiler) + _table(head, lines)
+
+
 def _masked_sums(reports: Reports) -> str:
     head = ("members x elements", "drop out", "ours", "without waiting", "coordinator", "sent by a member")
     lines = []
@@ -336,6 +361,7 @@ SECTIONS: tuple[Callable[[Reports], str], ...] = (
     _products,
     _reduction,
     _owners,
+    _growth,
     _masked_sums,
     _local_gram,
     _sharing,

@@ -67,6 +67,7 @@ def _secagg(members: int, *arguments: str, peer: tuple[str, ...] = (), is_long: 
 
 SHAPES = ((100, 100), (1000, 10), (1000, 100), (10000, 10), (10000, 30), (10000, 100))
 FLOWER = ("--peer", "flower")
+GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     Measurement("kdd", "kdd", ("bench.jobs.gram", "--kdd", "--repeats", "3")),
@@ -76,6 +77,8 @@ MEASUREMENTS = (
     Measurement("demo", "demo", ("bench.jobs.demo",)),
     Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
     Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),
+    Measurement("growth", "growth", ("bench.jobs.growth", "--ids")),
+    Measurement("growth_1e7", "growth_1e7", ("bench.jobs.growth", "--ids", *GROWTH_1E7), is_long=True),
     Measurement("local_gram", "local_gram", ("bench.protocols.local_gram", "--galois")),
     Measurement("sharing", "sharing", ("bench.protocols.sharing", "--galois")),
     Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),

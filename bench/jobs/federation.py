@@ -14,7 +14,7 @@ from typing import Any
 
 from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
-from bench.machine import ONE_THREAD, peak_resident_bytes, processor_s, resident_bytes
+from bench.machine import ONE_THREAD, has_compiler, peak_resident_bytes, processor_s, resident_bytes
 from bench.wire import bytes_by_socket, sent_between
 from demo.local_deployment import LocalDeployment, LocalTable
 from transport.calls.coordinator_client import CoordinatorClient
@@ -86,6 +86,10 @@ class Federation:
     def resident_bytes(self) -> dict[str, dict[str, int]]:
         """Return what each service has in memory now, by kind, see `bench.machine.resident_bytes`."""
         return {name: resident_bytes(process.pid) for name, process in self._deployment.processes.items()}
+
+    def have_compiler(self) -> bool:
+        """Return whether a service has loaded a compiler for its kernels, see `bench.machine.has_compiler`."""
+        return any(has_compiler(process.pid) for process in self._deployment.processes.values())
 
     def _bytes_by_socket(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
         pids = {name: self._deployment.processes[name].pid for name in names}

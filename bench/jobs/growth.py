@@ -1,6 +1,7 @@
 """How a party's memory and processor time grow with the rows of its table, in jobs of whole services.
 
-    python -m bench.jobs.growth [--rows 10000,100000,1000000] [--columns 100] [--analyses pca,moments] [--ids]
+    python -m bench.jobs.growth --ids
+    python -m bench.jobs.growth --ids --rows 10000000 --analyses pca,moments
 
 Three parties have Parquet files of random numbers, of which each job has a federation of its own: a coordinator and
 three parties as processes, mutual TLS on loopback, one BLAS thread each. The job is the first that the services get, so
@@ -11,6 +12,9 @@ its time and its memory are those of reading the table, too. Reported of the par
   libraries of a service and what of its table is mapped: the system drops those when memory runs short. The last two
   are looked at every 20 ms;
 * `kept_mb`, anonymous memory when the job is done: the table that is remembered for the next one.
+
+With the folder of `deploy/image/compile-kernels` in LD_LIBRARY_PATH services have no compiler, as in images: some 70 MB
+less, and `compiler` is false.
 """
 
 import argparse
@@ -33,6 +37,7 @@ N_PARTIES = 3
 DEADLINE_S = 600.0
 SAMPLE_S = 0.02
 CODE = ("code",)
+TEN = tuple(f"x{i}" for i in range(10))  # parties whose columns are added bring equally many
 
 Analyses = dict[str, tuple[tuple[str, ...], dict[str, Any]]]
 
@@ -42,7 +47,7 @@ ANALYSES: Analyses = {
     "least-squares": ((), {"label": "party-1.x0"}),
     "pattern-count": (CODE, {}),
     "moments": (CODE, {}),
-    "sum": ((), {}),
+    "secure-sum": (TEN, {}),
 }
 """Analysis to the columns of each party, all numbers where none are named, and parameters."""
 
@@ -95,6 +100,7 @@ async def watched(federation: Federation) -> AsyncIterator[dict[str, dict[str, i
 async def measured(job: Job, tables: dict[str, list[LocalTable]], n_cells: int) -> dict[str, Any]:
     """Run the job as the first of new services."""
     async with running_federation(tables) as federation:
+        compiler = federation.have_compiler()
         rest, before_s = federation.resident_bytes(), federation.processor_s()
         async with watched(federation) as most:
             run = await federation.run(job)
@@ -106,6 +112,7 @@ async def measured(job: Job, tables: dict[str, list[LocalTable]], n_cells: int) 
         return round(max(found) / 1e6, 1)
 
     return {
+        "compiler": compiler,
         "seconds": round(run.seconds, 2),
         "processor_s": round(party_s, 2),
         "ns_per_cell": round(1e9 * party_s / n_cells, 2),
@@ -124,16 +131,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="10000,100000,1000000", help="numbers of rows, with commas between")
-    parser.add_argument("--columns", type=int, default=100, help="of the joint table")
-    parser.add_argument("--analyses", default="pca,pattern-count,moments", help=f"of {', '.join(ANALYSES)}")
+    parser.add_argument("--columns", type=int, default=100, help="of the joint table, at least 30")
+    parser.add_argument("--analyses", default=",".join(ANALYSES), help="with commas between")
     parser.add_argument("--ids", action="store_true", help="rows have an id of 11 characters each")
+    parser.add_argument("--format", choices=("json",), default="json")
     options = parser.parse_args()
     found: list[dict[str, Any]] = []
     for n_rows in map(int, options.rows.split(",")):
         with tempfile.TemporaryDirectory(prefix="moiety-bench-") as name:
             tables = tables_in(Path(name), n_rows, options.columns, has_ids=options.ids)
             for analysis in options.analyses.split(","):
-                n_columns = N_PARTIES if ANALYSES[analysis][0] else options.columns
+                n_columns = N_PARTIES * len(ANALYSES[analysis][0]) or options.columns
                 job = job_of(analysis, tables, n_rows)
                 taken = asyncio.run(measured(job, tables, n_rows * n_columns))
                 found.append({"analysis": analysis, "rows": n_rows, "columns": n_columns, "ids": options.ids, **taken})
