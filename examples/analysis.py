@@ -29,6 +29,7 @@ from analyses.registry import ANALYSES
 from analyses.rows.integer_column import integer_columns, nearest_places
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
 from analyses.rows.surplus import n_surplus
+from analyses.rows.traffic import JointTraffic
 from analyses.run_locally import run_locally
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import VIEWS
@@ -36,6 +37,7 @@ from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.session import Session
+from mpc.traffic.walk import Traffic
 
 ONE_ROW = dict.fromkeys(VIEWS, VectorSensitivity(squared_l2=1, l1=1))
 """A record that is added, removed or replaced moves the count by 1 at most. `SharedSkellam` scales it to persons."""
@@ -65,6 +67,15 @@ class BothFlaggedPlan(Plan):
     def privacy_unit(self) -> str:
         """The privacy unit that the mechanism protects: what the job asked for."""
         return self.protected.name
+
+    def traffic(self, n_rows: int) -> Traffic:
+        """Return what the members send: step by step what `party` does, without values."""
+        joint = JointTraffic(self, n_rows)
+        joint.join()
+        joint.noise(1)
+        joint.rows(dict.fromkeys(self.owners, 1), joint.n_rows)
+        joint.open_noisy(1)
+        return joint.ended()
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> BothFlaggedPlan:

@@ -17,6 +17,7 @@ from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import Table
 from analyses.registry import ANALYSES, analysis_of, lines_of
 from analyses.run_locally import local_network, run_locally, run_plan
+from bench.protocols.flights import count
 from cli.survival import survival_of
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import PERSON, RECORD, VIEWS
@@ -117,6 +118,13 @@ async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
     assert set(run.reports) == {"bank", "shop", "helper"}
     assert lines_of("both-flagged")(run.result)[0] == f"both: {run.result['both']}"
     assert survival_of(job).in_words == "opening a product needs 3, so 0 may drop out after input"
+
+
+def test_the_plan_of_the_toy_analysis_states_what_its_members_send(toy):
+    job, tables = toy["made_up_job"]()
+    counted = count(job, tables)
+    said = counted.plan.traffic(next(iter(tables.values())).n_rows)
+    assert (said.flights, dict(said.sent)) == (counted.flights, counted.links)
 
 
 async def test_the_toy_analysis_passes_the_gate_and_each_owner_pays_before_a_share_is_opened(toy):
