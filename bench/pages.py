@@ -60,8 +60,8 @@ GROWTH = """\
 Three parties with Parquet files of random numbers and ids; each row is the first job of new services, so the table is
 read, too. Of the party that has most: processor time, and of a value of the joint table; the largest resident set; of
 that its own, anonymous memory at its largest, and pages of files (libraries, and what of the table is mapped), which
-the system drops when it needs memory; and its own memory after the job. {compiler}
-
+the system drops when it needs memory; and its own memory after the job.
+{compiler} `python -m bench.jobs.growth --ids`.
 """
 
 MASKED_SUMS = """\
@@ -253,14 +253,15 @@ def _growth(reports: Reports) -> str:
     if not jobs:
         return ""
     have = any(job["compiler"] for job in jobs)
-    compiler = "Services compiled kernels by numba." if have else "Kernels were compiled beforehand, as in images."
+    beforehand = "Kernels were compiled beforehand, as in images (`LD_LIBRARY_PATH`, `deploy/image/compile-kernels`):"
+    compiler = "Services compiled kernels by numba:" if have else beforehand
     head = ("analysis", "columns", "rows", "processor time", "of a value", "resident", "own", "files", "own after it")
     lines = []
     for job in sorted(jobs, key=lambda job: [one["analysis"] for one in jobs].index(job["analysis"])):
         times = (f"{job['processor_s']:.2f} s", f"{job['ns_per_cell']:.0f} ns")
         memory = [f"{job[f'{kind}_mb']:.0f} MB" for kind in ("peak_resident", "own", "file", "kept")]
         lines.append((job["analysis"], str(job["columns"]), f"{job['rows']:,}", *times, *memory))
-    return GROWTH.format(compiler=compiler) + _table(head, lines)
+    return GROWTH.format(compiler=compiler) + "\n" + _table(head, lines)
 
 
 def _masked_sums(reports: Reports) -> str:

@@ -40,6 +40,10 @@ def _sharing_ms(step: str) -> Callable[[Report], float]:
     return lambda report: next(row["ms"] for row in report["sharing"] if row["step"] == step)
 
 
+def _most_resident_mb(report: Report) -> float:
+    return max(float(job["peak_resident_mb"]) for job in report["jobs"])
+
+
 def _number(report: Report, name: str) -> float:
     return float(report.get(name, "nan"))
 
@@ -113,6 +117,19 @@ TARGETS = (
         "the same on the wire, TLS and HTTP/2 included",
         "within 3 %",
         _most(lambda r: 100 * abs(_number(r, "wire_to_formula") - 1), 3, "{:.2f} %"),
+    ),
+    Target(
+        "growth",
+        "peak resident memory of a party, 1e6 rows with ids, the analysis that takes most",
+        "450 MB",
+        _most(_most_resident_mb, 450, "{:.0f} MB"),
+    ),
+    Target("growth_1e7", "the same, 1e7 rows", "450 MB", _most(_most_resident_mb, 450, "{:.0f} MB")),
+    Target(
+        "growth_1e7",
+        "job submitted to result, PCA of 1e7 x 100, 3 parties, tables read",
+        "240 s",
+        _most(lambda r: next(job["seconds"] for job in r["jobs"] if job["analysis"] == "pca"), 240, "{:.0f} s"),
     ),
     Target("demo", "`make demo`", "40 s", _most(lambda r: r["seconds"], 40, "{:.1f} s")),
     Target(

@@ -48,6 +48,28 @@ def test_results_of_different_machines_are_told_apart():
     assert "* noise: another processor, AVX2, 2 cores" in both
 
 
+def grown(analysis, rows, resident_mb, **changes):
+    times = {"seconds": 9.0, "processor_s": 4.0, "ns_per_cell": 40.0, "compiler": False}
+    memory = {"peak_resident_mb": resident_mb, "own_mb": 200.0, "file_mb": 90.0, "kept_mb": 120.0}
+    return {"analysis": analysis, "rows": rows, "columns": 100, **times, **memory, **changes}
+
+
+def test_the_page_shows_jobs_by_analysis_and_rows_and_whether_memory_stays_below_its_target():
+    few = {
+        **LEDGER,
+        "command": "growth",
+        "report": {"jobs": [grown("pca", 1000, 300.0), grown("moments", 1000, 250.0)]},
+    }
+    many = {**LEDGER, "command": "growth_1e7", "report": {"jobs": [grown("pca", 10**7, 451.0, seconds=200.0)]}}
+    page = as_markdown({"growth": few, "growth_1e7": many}, MACHINE)
+    lines = [line for line in page.splitlines() if line.startswith(("| pca |", "| moments |"))]
+    assert [line.split(" | ")[2] for line in lines] == ["1,000", "10,000,000", "1,000"]
+    assert "as in images" in page
+    assert "| 450 MB | 300 MB | yes | `growth` |" in page
+    assert "| 450 MB | 451 MB | **no** | `growth_1e7` |" in page
+    assert "| 240 s | 200 s | yes | `growth_1e7` |" in page
+
+
 def batch(n_parties, elements, resharing_ms, double_sharings_ms, chosen):
     costs = {"sent_bytes_per_product": 8.0, "cpu_ns_per_product": 25.0}
     ways = {"resharing": resharing_ms, "double_sharings": double_sharings_ms}
