@@ -25,7 +25,8 @@ OF_A_JOB = (JobRunner, Proposal, JobRun, GrpcSession, Inbox, Outlet, ReturningRe
 def kept():
     """Return what of jobs is alive in this process, in which all services run."""
     gc.collect()
-    return Counter(type(thing).__name__ for thing in gc.get_objects() if isinstance(thing, OF_A_JOB))
+    kinds = (type(thing) for thing in gc.get_objects())  # isinstance asks a weak proxy's target, which may be gone
+    return Counter(kind.__name__ for kind in kinds if issubclass(kind, OF_A_JOB))
 
 
 def held():
