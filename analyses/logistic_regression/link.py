@@ -18,12 +18,19 @@ Floats = NDArray[np.float64]
 
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(61)
 _MASSES = _MASSES / _MASSES.sum()
+RIDGE_PART = 0.5
+"""To this part of the noise level a ridge lifts the smallest eigenvalue: see `ridge_of`."""
+
 _MOST_SEPARATION = 0.98
 """Most of the covariance that a perfect threshold would have; above it the weights would not be finite."""
 
 _LEAST_RESIDUAL = 0.02
 """Least part of the labels' variance that is taken to be unexplained, where noise makes it seem none."""
 
+_CLEAR = 2.0
+"""Standard deviations by which the label must depend on the features more than noise and chance alone make it seem."""
+
+_HARDLY = "noise and chance alone often give weights as large as these: the label may not depend on the features at all"
 _NOTHING = "there is only noise: the release does not tell the label from the features at this epsilon"
 
 
@@ -35,11 +42,14 @@ class LabelledMoments:
         matrix: symmetric, order n + 2: features, label as -constant or +constant, constant; noisy.
         constant: positive.
         deviation: standard deviation of the noise off the diagonal; sqrt(2) times that on it. 0 for none.
+        fewest, most: rows that there can be, by what owners declare publicly.
     """
 
     matrix: Floats
     constant: float
     deviation: float
+    fewest: float = 0.0
+    most: float = np.inf
 
     @property
     def n_features(self) -> int:
@@ -53,8 +63,13 @@ class LabelledMoments:
 
     @property
     def n_rows(self) -> float:
-        """Noisy number of rows."""
-        return float(self.matrix[-1, -1] / self.constant**2)
+        """Noisy number of rows, within what is declared."""
+        return float(np.clip(self.matrix[-1, -1] / self.constant**2, self.fewest, self.most))
+
+    @property
+    def tells_rows(self) -> bool:
+        """Whether the number of rows is two standard deviations of its noise above 0, and 1 at least."""
+        return self.n_rows > max(1.0, 2 * np.sqrt(2) * self.deviation / self.constant**2)
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
     """
     n = moments.n_features
     n_rows, c = moments.n_rows, moments.constant
-    if n_rows <= max(1.0, moments.noise_level / c**2):
+    if not moments.tells_rows:
         return LogisticFit(np.zeros(n), 0.0, ridge or 0.0, 0.0, 0.5, 0.0, 0.0, 0.25, _NOTHING)
     means = moments.matrix[:n, -1] / (c * n_rows)
     mean_sign = float(moments.matrix[n, -1] / (c**2 * n_rows))
@@ -115,15 +130,18 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
     noise = moments.deviation**2
     variance = (float(b @ a @ b) + 2 * noise * (trace * squared + bent)) / n_rows
     label_variance = mean_label * (1 - mean_label)
-    chance = label_variance * float(inverse @ np.maximum(values, 0.0))
-    covariance = (float(b @ r) - noise * (1 + mean_sign**2) / (4 * c**2) * trace - chance) / n_rows
+    # What r varies by along each eigenvector where the label does not depend on the features: by noise and by chance.
+    of_nothing = noise * (1 + mean_sign**2) / (4 * c**2) + label_variance * np.maximum(values, 0.0)
+    covariance = (float(b @ r) - float(inverse @ of_nothing)) / n_rows
     if covariance <= 0 or variance <= 0:
         odds = float(np.log(mean_label / (1 - mean_label)))
         return LogisticFit(np.zeros(n), odds, used, float(values[0]), mean_label, odds, 0.0, label_variance, _NOTHING)
     slope, centre = calibrated(variance, covariance, mean_label)
     weights = slope * b
     note = ""
-    if values[0] <= moments.noise_level and moments.deviation:
+    if n_rows * covariance < _CLEAR * np.sqrt(2) * float(np.linalg.norm(inverse * of_nothing)):
+        note = _HARDLY
+    elif values[0] <= moments.noise_level and moments.deviation:
         note = "some combination of features does not vary beyond the noise; a ridge keeps its weight small"
     return LogisticFit(
         weights,
@@ -139,14 +157,14 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
 
 
 def ridge_of(smallest_eigenvalue: float, noise_level: float) -> float:
-    """Return the penalty: what lifts the smallest eigenvalue to 3/4 of the noise level.
+    """Return the penalty: what lifts the smallest eigenvalue to half of the noise level.
 
-    As AdaSSP chooses it [Wang18], but for the 3/4: the noise level is the largest eigenvalue of the noise, half of it
+    As AdaSSP chooses it [Wang18], but for the half: the noise level is the largest eigenvalue of the noise, half of it
     their root mean square. A negative eigenvalue is noise and counts as zero, so no more than that is needed; and where
     all eigenvalues are above it, nothing. The noise level follows from epsilon, delta and the number of columns, which
     are public.
     """
-    return max(0.0, 3 * noise_level / 4 - max(0.0, smallest_eigenvalue))
+    return max(0.0, RIDGE_PART * noise_level - max(0.0, smallest_eigenvalue))
 
 
 def _inverse(values: Floats, ridge: float) -> Floats:

@@ -1,13 +1,14 @@
 """How far the weights of a logistic regression may be off, after a release and before it: by noise, and by chance."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.logistic_regression.gradient_plan import GradientPlan
-from analyses.logistic_regression.link import LabelledMoments, LogisticFit, fit
+from analyses.logistic_regression.link import RIDGE_PART, LabelledMoments, LogisticFit, fit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.weights import in_own_units, weights_of
 from analyses.rows.reach import group_sizes
@@ -70,7 +71,7 @@ def redrawn(moments: LabelledMoments, found: LogisticFit) -> list[LogisticFit]:
         chance = 2 * c * (residuals @ _normal(stream, (n + 1,)))
         matrix[n, with_constant] += chance
         matrix[with_constant, n] += chance
-        fits.append(fit(LabelledMoments(matrix, c, moments.deviation), found.ridge))
+        fits.append(fit(replace(moments, matrix=matrix), found.ridge))
     return fits
 
 
@@ -85,8 +86,6 @@ def _normal(stream: KeyStream, shape: tuple[int, ...]) -> Floats:
 
 
 # -- before the release --------------------------------------------------------------------------------------------
-
-_RIDGE_PART = 3 / 4  # of the noise level: see `ridge_of`
 
 _SPREAD = (
     "Each feature is spread evenly over its bounds, and depends little on the others and on the label, which is 1 in "
@@ -132,7 +131,7 @@ def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
     fewest, most = rows_of(plan)
     c, variance = plan.constant / plan.params.gamma, EVEN_VARIANCE / plan.row_norm**2
     deviation, level = (x / plan.row_norm**2 for x in (deviation_of(plan), noise_level(plan)))
-    if _RIDGE_PART * level >= most * variance:
+    if RIDGE_PART * level >= most * variance:
         why = (
             "Even features that are spread evenly over their bounds do not rise above the noise of this epsilon, so a "
             "ridge shrinks the weights, by an amount that depends on the features."
@@ -144,7 +143,7 @@ def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
     def error(n_rows: int) -> float:
         return 4 * math.sqrt(noise + n_rows * variance / 4) / (n_rows * variance)
 
-    is_seen = 0 < fewest < most and _RIDGE_PART * level < fewest * variance
+    is_seen = 0 < fewest < most and RIDGE_PART * level < fewest * variance
     names = plan.feature_names
     units, _ = in_own_units(plan, np.append(np.ones(len(names)), 0.0))
     sizes = [size for owner in plan.owners for size in group_sizes(plan.features_of(owner).columns)]

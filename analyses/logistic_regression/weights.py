@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.job.declared_rows import declared_rows
 from analyses.logistic_regression.labelled_plan import LabelledRowPlan
 from analyses.logistic_regression.link import LabelledMoments, LogisticFit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
@@ -36,4 +37,5 @@ def labelled_moments(plan: LabelledMomentsPlan, matrix: NDArray[np.float64]) -> 
     """Return the opened moments of scaled rows, in the order of the joint table, for rows of norm at most 1."""
     of_units = matrix[np.ix_(plan.order, plan.order)] / plan.row_norm**2
     deviation = float(np.sqrt(plan.n_parties * float(plan.party_mu))) / plan.params.gamma**2
-    return LabelledMoments(of_units, plan.constant / plan.params.gamma, deviation)
+    rows = declared_rows(plan.job, plan.schemas)
+    return LabelledMoments(of_units, plan.constant / plan.params.gamma, deviation, rows.least, rows.most)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -73,14 +75,50 @@ def test_a_release_of_noise_alone_says_so_and_gives_no_weights():
     assert any(not found.weights.any() for found in nothing)
 
 
-def test_the_ridge_lifts_the_smallest_eigenvalue_to_three_quarters_of_the_noise_level_and_no_further():
+def test_a_few_hundred_rows_whose_number_the_noise_tells_are_no_noise():
+    """The noise's level, which grows with the columns, is above the entry that counts the rows; a deviation is not."""
+    rng = np.random.default_rng(5)
+    line = rng.normal(size=400)
+    x = (line[:, np.newaxis] + 0.3 * rng.normal(size=(400, 30))) / 20
+    y = (line > 0).astype(float)
+    better = 0
+    for seed in range(20):
+        moments = moments_of(x, y, 6.0, seed)
+        assert moments.noise_level / CONSTANT**2 > len(x)
+        found = fit(moments)
+        better += bool(found.weights.any()) and np.corrcoef(x @ found.weights, line)[0, 1] > 0.8
+    assert better >= 15
+
+
+def test_labels_that_do_not_depend_on_the_features_are_hardly_ever_said_to_and_others_are():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(600, 8)) / 8
+    of_chance, of_x = (rng.random(600) < 0.4).astype(float), (rng.random(600) < expit(20 * x[:, 0])).astype(float)
+    said = {"nothing": 0, "something": 0}
+    for seed in range(100):
+        for name, y in (("nothing", of_chance), ("something", of_x)):
+            found = fit(moments_of(x, y, 3.0, seed))
+            said[name] += not found.weights.any() or "may not depend on the features" in found.note
+    assert said["nothing"] >= 88
+    assert said["something"] <= 10
+
+
+def test_the_number_of_rows_is_within_what_is_declared():
+    x, y, _, _ = normal_rows()
+    released = moments_of(x, y, 2.0)
+    for fewest, most in ((10.0, len(x) - 100.0), (len(x) + 100.0, 1e6)):
+        declared = dataclasses.replace(released, fewest=fewest, most=most)
+        assert declared.n_rows == (most if most < len(x) else fewest)
+
+
+def test_the_ridge_lifts_the_smallest_eigenvalue_to_half_of_the_noise_level_and_no_further():
     assert ridge_of(5.0, 2.0) == 0
-    assert ridge_of(0.5, 2.0) == pytest.approx(1.0)
-    assert ridge_of(-7.0, 2.0) == pytest.approx(1.5)
+    assert ridge_of(0.5, 2.0) == pytest.approx(0.5)
+    assert ridge_of(-7.0, 2.0) == pytest.approx(1.0)
     x, y, _, _ = normal_rows()
     x = np.column_stack([x, x[:, 0] + x[:, 1]])
     found = fit(moments_of(x, y, 5.0))
-    assert 0 < found.ridge <= 0.75 * moments_of(x, y, 5.0).noise_level
+    assert 0 < found.ridge <= 0.5 * moments_of(x, y, 5.0).noise_level
     assert "a ridge keeps its weight small" in found.note
 
 

@@ -133,7 +133,7 @@ async def test_a_little_noise_changes_the_weights_a_little_and_much_noise_is_sai
         errors.append(float(np.linalg.norm(np.array(results[COORDINATOR]["weights"]) - exact)))
     assert 0 < errors[0] < errors[1]
     results, _ = await run(
-        plan_for(tables, moments_job({"max_rows": 400}, privacy={"epsilon": 0.5, "delta": 1e-5})), tables
+        plan_for(tables, moments_job({"max_rows": 400}, privacy={"epsilon": 0.1, "delta": 1e-5})), tables
     )
     assert "there is only noise" in results[COORDINATOR]["note"]
 
