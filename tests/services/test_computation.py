@@ -42,7 +42,9 @@ def test_a_party_killed_ends_the_job_by_name_or_is_survived(tmp_path, n_parties,
             lacks_input = phase in ("start", "input") or (phase == "first layer" and "input" in outcome.text)
             assert lacks_input or not has_surplus, outcome
             assert phase != "opening"  # two of three shares suffice
-            assert f"party-{VICTIM}" in outcome.text, outcome  # also from those who gave up because of it
+            # Who has given up because of it leaves, and on a busy machine that is noticed first.
+            has_left = outcome.culprit in outcomes and outcomes[outcome.culprit].values is None
+            assert f"party-{VICTIM}" in outcome.text or has_left, outcome
         else:
             assert outcome.values == RIGHT.tolist()
     failed = [outcome for outcome in outcomes.values() if outcome.values is None]
