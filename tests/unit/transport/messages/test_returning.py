@@ -1,6 +1,7 @@
 """A member that restarts gets all again, says all again, and nothing else than before."""
 
 import asyncio
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -86,6 +87,62 @@ async def test_a_stream_that_was_open_before_the_restart_brings_nothing_more():
     with pytest.raises(WrongStateError, match="hub has begun again"):
         await before
     assert await received(box, 1) == [3]
+
+
+def cut_short(value, n_frames=2):
+    """The first frames of an array, after which nothing comes."""
+
+    async def frames():
+        for frame, _ in zip(array_frames(value, 0), range(n_frames), strict=False):
+            yield frame
+        await asyncio.get_running_loop().create_future()
+
+    return frames()
+
+
+async def until_waiting(box, n_bytes):
+    async with asyncio.timeout(GENEROUS_S):
+        while box.waiting_bytes != n_bytes:  # noqa: ASYNC110 - the inbox tells nobody
+            await asyncio.sleep(0)
+
+
+async def test_streams_that_a_restarted_member_left_open_take_no_room():
+    box, large = inbox(), words(1, n_words=1 << 17)
+    awaiting = asyncio.create_task(box.receive(HUB, "a", large.shape, np.uint64, GENEROUS_S))
+    await asyncio.sleep(0)
+    for _ in range(3):  # what somebody waits for always has room
+        reading = asyncio.create_task(box.take(HUB, "a", cut_short(large)))
+        await until_waiting(box, large.nbytes)
+        box.begin_again(HUB)
+        await until_waiting(box, 0)
+        with pytest.raises(WrongStateError, match="hub has begun again"):
+            await reading
+    await box.take(HUB, "a", stream(large))
+    assert (await awaiting).shape == large.shape
+    assert box.waiting_bytes == 0
+
+
+async def test_a_reader_that_is_cancelled_by_others_is_cancelled():
+    box = inbox()
+    reading = asyncio.create_task(box.take(HUB, "a", cut_short(words(1, n_words=1 << 17))))
+    await until_waiting(box, 8 << 17)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert box.waiting_bytes == 0
+
+
+async def test_what_a_restarted_member_repeats_is_compared_and_not_kept():
+    box, large = inbox(), words(1, n_words=1 << 20)
+    await box.take(HUB, "a", stream(large))
+    await box.receive(HUB, "a", large.shape, np.uint64, GENEROUS_S)
+    box.begin_again(HUB)
+    tracemalloc.start()
+    try:
+        assert await box.take(HUB, "a", stream(large)) == 1
+        assert tracemalloc.get_traced_memory()[1] < large.nbytes / 2
+    finally:
+        tracemalloc.stop()
 
 
 async def test_only_a_member_that_may_restart_is_not_lost_when_its_connection_breaks():
