@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 
+from entropy import InsecureTestEntropy
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError
 from service.errors import WrongStateError
 from transport.messages import returning
 from transport.messages.frames import array_frames, end_frame
 from transport.messages.inbox import Inbox
 from transport.messages.returning import ReturningReceiver, TooMuchToKeepError
+from transport.messages.session import GrpcSession
 
 HUB, BANK = 0, 1
 NAMES = {HUB: "hub", BANK: "bank"}
@@ -264,3 +266,26 @@ async def test_what_is_too_much_is_not_kept_and_the_job_goes_on_without(monkeypa
     wire.is_there = False
     with pytest.raises(PeerLostError):
         await wire.way.send("a", words(3))
+
+
+async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_in_peace():
+    box = inbox()
+    session = GrpcSession(
+        job_id="job",
+        terms=b"",
+        me=BANK,
+        names=NAMES,
+        entropy=InsecureTestEntropy("bank"),
+        deadline_s=GENEROUS_S,
+        inbox=box,
+        channels={HUB: None},
+        on_progress=lambda stage, done, total: None,
+        returning=(HUB,),
+    )
+    await session.finish()
+    await box.take(HUB, "a", stream(words(1)))
+    box.begin_again(HUB)
+    with pytest.raises(PeerViolationError):
+        await box.take(HUB, "a", stream(words(2)))
+    with pytest.raises(PeerViolationError, match="hub says something else in stage a than before it restarted"):
+        await session.finish()
