@@ -119,9 +119,13 @@ class Inbox:
         self._senders[member].begin_again()
 
     def mark_cut_off(self, member: int, stage: str) -> PeerError:
-        """Say that a member stopped in the middle of a stream though the connection is well; return the violation."""
+        """Say that a member stopped in the middle of a stream though the connection is well; return the violation.
+
+        One that may restart has perhaps just died: it goes on where the stream ended, or begins again.
+        """
         what = f"{self._names[member]} broke the protocol in stage {stage}: the stream was cut short"
-        return self._fail(PeerViolationError(member, stage, what))
+        violation = PeerViolationError(member, stage, what)
+        return violation if member in self._returning else self._fail(violation)
 
     def close(self, reason: str | None = None) -> None:
         """End it: nothing is taken any more, waiting receives fail, the memory is released.
