@@ -344,6 +344,7 @@ class GrpcSession:
         for key in [key for key in self._outlets if key[0] == to]:
             self._outlets.pop(key).cancel(f"{self._names[to]} has restarted")
         self._in_use[to] = {}
+        self._looks.pop(to, None)
         try:
             async with asyncio.timeout(self._deadline_s):
                 await self._channels[to].channel_ready()

@@ -9,8 +9,9 @@ from deadlines import GENEROUS_S
 
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError
-from service.errors import WrongStateError
+from service.errors import UnauthenticatedError, WrongStateError
 from transport.messages import returning
+from transport.messages import session as sessions
 from transport.messages.frames import array_frames, end_frame
 from transport.messages.inbox import Inbox
 from transport.messages.returning import ReturningReceiver, TooMuchToKeepError
@@ -280,9 +281,8 @@ async def test_what_is_too_much_is_not_kept_and_the_job_goes_on_without(monkeypa
         await wire.way.send("a", words(3))
 
 
-async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_in_peace():
-    box = inbox()
-    session = GrpcSession(
+def session_of(box, channel=None):
+    return GrpcSession(
         job_id="job",
         terms=b"",
         me=BANK,
@@ -290,10 +290,15 @@ async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_i
         entropy=InsecureTestEntropy("bank"),
         deadline_s=GENEROUS_S,
         inbox=box,
-        channels={HUB: None},
+        channels={HUB: channel},
         on_progress=lambda stage, done, total: None,
         returning=(HUB,),
     )
+
+
+async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_in_peace():
+    box = inbox()
+    session = session_of(box)
     await session.finish()
     await box.take(HUB, "a", stream(words(1)))
     box.begin_again(HUB)
@@ -301,3 +306,24 @@ async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_i
         await box.take(HUB, "a", stream(words(2)))
     with pytest.raises(PeerViolationError, match="hub says something else in stage a than before it restarted"):
         await session.finish()
+
+
+class Reachable:
+    async def channel_ready(self):
+        """The new process is there."""
+
+
+async def test_the_certificate_of_a_new_process_is_looked_at_before_anything_is_sent_to_it(monkeypatch):
+    looked_at = []
+
+    async def refuse(channel, *, deadline_s):
+        looked_at.append(channel)
+        raise UnauthenticatedError("the certificate of hub is not accepted")
+
+    monkeypatch.setattr(sessions, "check_certificate", refuse)
+    session = session_of(inbox(), Reachable())
+    for n_looks in (1, 2):
+        with pytest.raises(PeerViolationError, match="is not accepted"):
+            await session._write(HUB, "a", words(1))
+        assert len(looked_at) == n_looks
+        await session._renew(HUB)
