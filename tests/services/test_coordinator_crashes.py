@@ -16,6 +16,7 @@ from forked_services import ForkedDeployment
 
 from analyses.job.job import Job
 from analyses.pca import protocol as pca
+from analyses.registry import analysis_of
 from demo.local_deployment import COORDINATOR_NAME
 from service.errors import ServiceError
 
@@ -166,3 +167,27 @@ def test_what_a_party_has_forgotten_too_is_lost_and_the_job_says_so(deployment):
     )
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
     assert result_of(analyst.run(LISTENING_ANALYSIS))
+
+
+@pytest.mark.slow
+def test_a_masked_sum_that_lost_a_party_too_fails_and_no_other_members_are_named(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "dies-at").touch()
+    names = (*PARTIES, "insurer", "shop")
+    values = {name: random_values((200, 2), seed) for seed, name in enumerate(names)}
+    environment = {DIES_AT: str(tmp_path / "run" / "dies-at")}
+    inputs = [{"party": name, "table": "people"} for name in names]
+    job = Job.model_validate({**json.loads(MASKED_SUM.canonical_json()), "inputs": inputs})
+    assert "so 1 may drop out" in analysis_of(job).survival(job).in_words
+    with DyingDeployment(tmp_path / "run", tables_of(values, tmp_path), environment=environment) as running:
+        running.let_it_die("before DONE")
+        analyst = Analyst(running)
+        job_id = analyst.submit(job)
+        running.until_dead(job_id)
+        running.send_signal("shop", signal.SIGKILL)
+        running.restart(job_id)
+        view = end_of(analyst, job_id)
+        assert view.state == "FAILED"
+        cause = "the coordinator restarted while the job was OPENING, and it could not go on: "
+        assert view.reason.startswith(f"{cause}party shop went away")
+        assert set(paid(running).values()) == {1}
