@@ -14,7 +14,7 @@ from coordinator.said import MAX_SAID_BYTES
 from coordinator.scheduler import MAX_ASKING, MAX_JOB_BYTES, MAX_SLOW
 from party.config import PartyConfig
 from party.job_run import KEPT_S
-from party.jobs import MAX_KEPT
+from party.jobs import MAX_JOBS, MAX_KEPT
 from service.limits import ARRAY_CHUNK_BYTES, LIMITS, MAX_CHUNK_BYTES, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, READS_EACH
 from service.server import STREAM_WINDOW_BYTES
 from transport.calls import party_client
@@ -64,13 +64,14 @@ SENTENCES = {
         f"`least_deadline_s` ({default_of(PartyConfig, 'least_deadline_s'):g} s by default)",
         f"| {MAX_CHUNK_BYTES // KIB} KiB each, a longer request {MAX_REQUEST_BYTES // MIB} MiB in chunks",
         (
-            f"gRPC takes in {(ARRAY_CHUNK_BYTES + 1024) // KIB} KiB, for {READS_EACH} calls of one caller at a time, and "
-            f"{2 * STREAM_WINDOW_BYTES // KIB} KiB of others"
+            f"gRPC takes in {(ARRAY_CHUNK_BYTES + 1024) // KIB} KiB, for {READS_EACH} calls of one caller at a time, "
+            f"and {2 * STREAM_WINDOW_BYTES // KIB} KiB of others"
         ),
         (
-            f"{SENDER_BYTES // MIB} MiB of one member over all jobs, {ALL_BYTES // MIB} MiB of all; with what gRPC holds, "
-            f"less than {held_by_one() // MIB + 1} MiB of one"
+            f"{SENDER_BYTES // MIB} MiB of one member over all jobs, {ALL_BYTES // MIB} MiB of all; with what gRPC "
+            f"holds, less than {held_by_one() // MIB + 1} MiB of one"
         ),
+        f"{MAX_KEPT_BYTES // MIB} MiB for each of {MAX_JOBS} jobs that run and {MAX_KEPT} whose part is done",
         f"its bytes at {MIN_BYTES_PER_S // KIB} KiB/s",
         f"`max_job_s` of every owner and of the coordinator, {MAX_JOB_S / 3600:g} hours by default",
         f"{IN_WORDS[MAX_SLOW]} of them at most wait for one party",
