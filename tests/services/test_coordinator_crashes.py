@@ -129,6 +129,24 @@ def test_a_masked_sum_goes_on_though_the_coordinator_carries_its_messages(deploy
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
 
 
+def test_a_result_that_a_full_disk_kept_from_being_written_is_opened_again_after_an_orderly_end(deployment):
+    before = paid(deployment)
+    deployment.let_it_die("cannot write DONE")
+    analyst = Analyst(deployment)
+    job_id = analyst.submit(LISTENING_ANALYSIS)
+    log = deployment.log_path(COORDINATOR_NAME)
+    while not any(job_id in line and "cannot be written yet" in line for line in log.read_text().splitlines()):
+        assert analyst.show(job_id).state not in ("FAILED", "DONE")
+        time.sleep(0.05)
+    deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
+    deployment.processes[COORDINATOR_NAME].wait(GENEROUS_S)
+    deployment.let_it_die("")
+    deployment.start(COORDINATOR_NAME)
+    deployment.wait_until_ready(COORDINATOR_NAME)
+    assert result_of(end_of(analyst, job_id))
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+
+
 def test_a_result_that_was_stored_is_there_after_a_restart_and_parties_are_free_for_others(deployment):
     assert run_and_kill(deployment, LISTENING_ANALYSIS, "after DONE").state == "DONE"
     assert result_of(Analyst(deployment).run(LISTENING_ANALYSIS))
