@@ -6,19 +6,25 @@ this module imports the services only inside the commands.
 
 import asyncio
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from cli import consent
-from cli.terminal.output import exit_codes
+from cli.terminal.output import ExitCode, exit_codes, fail, this_command
+
+T = TypeVar("T")
 
 party_app = typer.Typer(name="party", no_args_is_help=True)
 coordinator_app = typer.Typer(name="coordinator", no_args_is_help=True)
 
 Listen = Annotated[str | None, typer.Option(help="host:port to serve on, instead of the configured one.")]
+_COMMANDS = {"party": "party serve", "coordinator": "coordinator serve", "device": "device run"}
+"""Role to the command that is its service."""
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -51,7 +57,7 @@ def serve_party(
 
         release_compiler()
         read = partial(load_party_config, config, {"listen": listen})
-        settings = read()
+        settings = _read(read, config, "party")
         if settings.page is None:
             asyncio.run(serve(settings, read))
             return
@@ -76,13 +82,33 @@ def serve_coordinator(
 
         release_compiler()
         read = partial(CoordinatorConfig.load, config, {"listen": listen})
-        settings = read()
+        settings = _read(read, config, "coordinator")
         if settings.page is None:
             asyncio.run(serve(settings, read))
             return
         from page.beside import beside_coordinator
 
         asyncio.run(serve(settings, read, beside_coordinator))
+
+
+def _read(read: Callable[[], T], path: Path, role: str) -> T:
+    """Read a configuration; where it is another member's, say so instead of all fields that are missing."""
+    from service.settings_tree import SettingsError
+
+    try:
+        return read()
+    except SettingsError as error:
+        from cli.doctor.member import role_of
+
+        required = {"party": "peers: missing", "coordinator": "store: missing"}[role]
+        if required not in str(error):  # one field too many does not make it another member's
+            raise
+        with suppress(SettingsError):
+            if (found := role_of(path)) != role:
+                what = f"{path} is the configuration of a member of the role {found}, not {role}"
+                other = f": `{this_command()} {_COMMANDS[found]} --config {path}`" if found in _COMMANDS else ""
+                fail(what + other, ExitCode.USAGE, code=SettingsError.code)
+        raise
 
 
 def _limit_process(path: Path, prefix: str) -> None:

@@ -170,7 +170,10 @@ class JobRun:
             self._absence = None
         if self._has_listened:
             events.put_nowait(self._latest)
-            self._again = asyncio.create_task(self._begin_again())
+            if self._again is not None:
+                self._again.cancel()
+            if not isinstance(self._last, FailedEvent):  # after a failure nothing leaves us any more
+                self._again = asyncio.create_task(self._begin_again())
         if self._last is not None:
             events.put_nowait(self._last)
         self._has_listened = True

@@ -158,6 +158,7 @@ class PartyJobs:
         except AlreadyExistsError as error:
             raise RefusalError(told(error)) from error
         self._jobs[job_id] = _AcceptedJob(applicant, names, schema, self._expire(job_id, job))
+        self._forget_oldest()  # here too: a coordinator that reads no further ends no call
         log.info("job accepted", job=job_id, analysis=job.analysis, stage="propose")
         return schema
 

@@ -49,7 +49,7 @@ def check_hope(make: MakePlan, signal_of: SignalOf, job: Job, schemas: Sequence[
     if not job.anyway and (why := why_hopeless(make, signal_of, job, schemas, made)):
         raise JobError(
             f"privacy.epsilon: with {job.privacy.epsilon:g} this job is hopeless: {why}. To run it all the same, "
-            "submit it with --anyway (in the job: anyway = true)"
+            "submit it with --anyway (in the job: anyway = true; in Python: client.run(question, anyway=True))"
         )
 
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from service.codes.coded_text import coded, told
+from service.codes.coded_text import INTERNAL_CODE, code_of, coded
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the job failed or was cancelled, or it could not be done; 2 wrong usage or input file; "
@@ -77,7 +77,10 @@ def fail(what: str | Exception, exit_code: ExitCode, *, code: str = "") -> NoRet
         exit_code: of the command.
         code: of the text; without, what can be said by the exit code alone.
     """
-    text = told(what) if isinstance(what, Exception) else coded(what, code=code) if code else what
+    of_error = code_of(what) if isinstance(what, Exception) else ""
+    if of_error == INTERNAL_CODE and exit_code is not ExitCode.FAILED:
+        of_error = ""  # an error of a library about what a user wrote
+    text = coded(str(what), code=found) if (found := code or of_error) else str(what)
     say(f"error: {coded_anyhow(text, exit_code)}")
     raise typer.Exit(exit_code)
 

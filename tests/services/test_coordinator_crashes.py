@@ -16,6 +16,7 @@ from forked_services import ForkedDeployment
 
 from analyses.job.job import Job
 from analyses.pca import protocol as pca
+from analyses.registry import analysis_of
 from demo.local_deployment import COORDINATOR_NAME
 from service.errors import ServiceError
 
@@ -128,6 +129,24 @@ def test_a_masked_sum_goes_on_though_the_coordinator_carries_its_messages(deploy
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
 
 
+def test_a_result_that_a_full_disk_kept_from_being_written_is_opened_again_after_an_orderly_end(deployment):
+    before = paid(deployment)
+    deployment.let_it_die("cannot write DONE")
+    analyst = Analyst(deployment)
+    job_id = analyst.submit(LISTENING_ANALYSIS)
+    log = deployment.log_path(COORDINATOR_NAME)
+    while not any(job_id in line and "cannot be written yet" in line for line in log.read_text().splitlines()):
+        assert analyst.show(job_id).state not in ("FAILED", "DONE")
+        time.sleep(0.05)
+    deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
+    deployment.processes[COORDINATOR_NAME].wait(GENEROUS_S)
+    deployment.let_it_die("")
+    deployment.start(COORDINATOR_NAME)
+    deployment.wait_until_ready(COORDINATOR_NAME)
+    assert result_of(end_of(analyst, job_id))
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+
+
 def test_a_result_that_was_stored_is_there_after_a_restart_and_parties_are_free_for_others(deployment):
     assert run_and_kill(deployment, LISTENING_ANALYSIS, "after DONE").state == "DONE"
     assert result_of(Analyst(deployment).run(LISTENING_ANALYSIS))
@@ -166,3 +185,27 @@ def test_what_a_party_has_forgotten_too_is_lost_and_the_job_says_so(deployment):
     )
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
     assert result_of(analyst.run(LISTENING_ANALYSIS))
+
+
+@pytest.mark.slow
+def test_a_masked_sum_that_lost_a_party_too_fails_and_no_other_members_are_named(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "dies-at").touch()
+    names = (*PARTIES, "insurer", "shop")
+    values = {name: random_values((200, 2), seed) for seed, name in enumerate(names)}
+    environment = {DIES_AT: str(tmp_path / "run" / "dies-at")}
+    inputs = [{"party": name, "table": "people"} for name in names]
+    job = Job.model_validate({**json.loads(MASKED_SUM.canonical_json()), "inputs": inputs})
+    assert "so 1 may drop out" in analysis_of(job).survival(job).in_words
+    with DyingDeployment(tmp_path / "run", tables_of(values, tmp_path), environment=environment) as running:
+        running.let_it_die("before DONE")
+        analyst = Analyst(running)
+        job_id = analyst.submit(job)
+        running.until_dead(job_id)
+        running.send_signal("shop", signal.SIGKILL)
+        running.restart(job_id)
+        view = end_of(analyst, job_id)
+        assert view.state == "FAILED"
+        cause = "the coordinator restarted while the job was OPENING, and it could not go on: "
+        assert view.reason.startswith(f"{cause}party shop went away")
+        assert set(paid(running).values()) == {1}

@@ -1,7 +1,8 @@
 """A coordinator that kills itself by SIGKILL at an exact moment of a job: which one, a file says.
 
 The moments: `before STATE` and `after STATE`, where the step of a job to a state is written to its store, and `PARTY in
-STAGE`, where it has heard that a party is in a stage. It dies once: the file is emptied before.
+STAGE`, where it has heard that a party is in a stage. It dies once: the file is emptied before. With `cannot write
+STATE` it lives, and its disk is full where it would write that.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from cli.main import app
 from coordinator.journal import Journal
 from coordinator.sqlite_store import SqliteJobStore
+from coordinator.store import StoreWriteError
 
 DIES_AT = "TEST_COORDINATOR_DIES_AT"
 """Environment variable: the file with the moment; empty for none."""
@@ -26,6 +28,8 @@ def die_at(moment):
 
 
 def advance(self, job_id, state, **what):
+    if Path(os.environ[DIES_AT]).read_text() == f"cannot write {state}":
+        raise StoreWriteError("the disk is full")
     die_at(f"before {state}")
     _advance(self, job_id, state, **what)
     die_at(f"after {state}")

@@ -21,7 +21,7 @@ from service.limits import MAX_REQUEST_BYTES
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.chunks import chunks_of, gather_chunks
 
-MAX_JOB_S = 86400.0
+MAX_JOB_S = 604_800.0
 """Seconds after which a job that a party has not ended is aborted."""
 
 STAGE_CHARACTERS = 100

@@ -58,6 +58,7 @@ class Sender:
         share: of the memory, for all its jobs.
         failure: why nothing more is taken from it.
         start: how often it has begun again.
+        readers: that read streams of it.
     """
 
     def __init__(self, share: Share) -> None:
@@ -67,10 +68,16 @@ class Sender:
         self.share = share
         self.failure: PeerError | None = None
         self.start = 0
+        self.readers: set[asyncio.Task[Any]] = set()
 
     def begin_again(self) -> None:
-        """Forget the streams of a member that has restarted: it sends all from the beginning."""
+        """Forget the streams of a member that has restarted: it sends all from the beginning.
+
+        Who reads one of them stops at once: one that was left open must not keep room.
+        """
         self.start += 1
+        for reader in self.readers:
+            reader.cancel()
         for queue in self.stages.values():
             queue.n_streamed = 0
             queue.is_open = False
@@ -82,21 +89,28 @@ class Said:
 
     def __init__(self) -> None:
         self._said: list[tuple[int, bytes]] = []
+        self._repeated = hashlib.sha256()
 
     def note(self, array: Array) -> None:
         """Remember an array that has arrived."""
-        self._said.append((array.nbytes, _digest(array)))
+        digest = _digest_of(array.shape, array.dtype)
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        self._said.append((array.nbytes, digest.digest()))
 
-    def is_as_long(self, number: int, announced: Announcement) -> bool:
-        """Return whether an announced array is as long as the one of this number was."""
+    def begin_to_hear(self, number: int, announced: Announcement) -> bool:
+        """Begin to hear the array of this number again; return whether it is as long as it was."""
+        self._repeated = _digest_of(announced.shape, announced.dtype)
         return announced.n_bytes == self._said[number][0]
 
-    def is_same(self, number: int, array: Array) -> bool:
-        """Return whether an array is the one of this number again."""
-        return (array.nbytes, _digest(array)) == self._said[number]
+    def hear(self, chunk: bytes) -> None:
+        """Take the next bytes of it."""
+        self._repeated.update(chunk)
+
+    def is_same(self, number: int) -> bool:
+        """Return whether what was heard is the array of this number again."""
+        return self._repeated.digest() == self._said[number][1]
 
 
-def _digest(array: Array) -> bytes:
-    digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
-    digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return digest.digest()
+def _digest_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "hashlib._Hash":
+    """Return the digest of an array, without its bytes."""
+    return hashlib.sha256(repr((shape, dtype.str)).encode())

@@ -8,7 +8,7 @@ the parties have.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +117,7 @@ class StreamDecoder:
     """Reads the frames of one stream. Does no I/O, and reserves no memory before `accept`.
 
     Feed it frames in order. After an `Announcement` call `accept` once there is room for the array; then feed chunks
-    until an array comes back.
+    until an array comes back. Or call `pass_over`; then feed chunks until `next_sequence` has grown.
 
     Args:
         next_sequence: number of the first array: above 0 where the stream continues an earlier one.
@@ -128,6 +128,7 @@ class StreamDecoder:
         self.has_ended = False
         self._announced: Announcement | None = None
         self._array: Array | None = None
+        self._listener: Callable[[bytes], None] | None = None
         self._bytes: memoryview | None = None
         self._filled_bytes = 0
 
@@ -167,29 +168,45 @@ class StreamDecoder:
             raise RuntimeError("accept follows an announcement")
         self._array = np.empty(announced.shape, dtype=announced.dtype)
         if announced.n_bytes == 0:
-            return self._complete(self._array)
+            array = self._array
+            self._finish()
+            return array
         self._bytes = self._array.reshape(-1).view(np.uint8).data
         self._filled_bytes = 0
         return None
 
+    def pass_over(self, listener: Callable[[bytes], None]) -> None:
+        """Keep nothing of the announced array, and give its bytes to the listener as they come."""
+        if self._announced is None or self._array is not None:
+            raise RuntimeError("pass_over follows an announcement")
+        self._listener, self._filled_bytes = listener, 0
+        if self._announced.n_bytes == 0:
+            self._finish()
+
     def _feed_chunk(self, chunk: bytes) -> Array | None:
         if self._announced is None:
             raise FrameError("a chunk without a header before it")
-        if self._array is None or self._bytes is None:
+        if self._listener is None and self._bytes is None:
             raise RuntimeError("accept comes before the first chunk")
         if not 0 < len(chunk) <= ARRAY_CHUNK_BYTES:
             raise FrameError(f"a chunk is empty or longer than {ARRAY_CHUNK_BYTES} bytes")
         end = self._filled_bytes + len(chunk)
         if end > self._announced.n_bytes:
             raise FrameError("an array is longer than its header announced")
-        self._bytes[self._filled_bytes : end] = chunk
+        array = self._array
+        if self._listener is not None:
+            self._listener(chunk)
+        elif self._bytes is not None:
+            self._bytes[self._filled_bytes : end] = chunk
         self._filled_bytes = end
-        return self._complete(self._array) if end == self._announced.n_bytes else None
-
-    def _complete(self, array: Array) -> Array:
-        self._announced = self._array = self._bytes = None
-        self.next_sequence += 1
+        if end < self._announced.n_bytes:
+            return None
+        self._finish()
         return array
+
+    def _finish(self) -> None:
+        self._announced = self._array = self._bytes = self._listener = None
+        self.next_sequence += 1
 
 
 def check_envelope(frame: Frame) -> tuple[str, str]:

@@ -119,9 +119,13 @@ class Inbox:
         self._senders[member].begin_again()
 
     def mark_cut_off(self, member: int, stage: str) -> PeerError:
-        """Say that a member stopped in the middle of a stream though the connection is well; return the violation."""
+        """Say that a member stopped in the middle of a stream though the connection is well; return the violation.
+
+        One that may restart has perhaps just died: it goes on where the stream ended, or begins again.
+        """
         what = f"{self._names[member]} broke the protocol in stage {stage}: the stream was cut short"
-        return self._fail(PeerViolationError(member, stage, what))
+        violation = PeerViolationError(member, stage, what)
+        return violation if member in self._returning else self._fail(violation)
 
     def close(self, reason: str | None = None) -> None:
         """End it: nothing is taken any more, waiting receives fail, the memory is released.
@@ -206,7 +210,21 @@ class Inbox:
             WrongStateError: the job has ended with a reason, or the member counts as dropped out.
             PeerViolationError: a frame breaks a rule.
         """
-        await self._room_for_stage(member, stage)
+        sender = self._senders[member]
+        start, me = sender.start, asyncio.current_task()
+        assert me is not None
+        sender.readers.add(me)
+        try:
+            await self._room_for_stage(member, stage)
+            return await self._take(member, stage, frames)
+        except asyncio.CancelledError:
+            if sender.start == start:
+                raise
+            raise WrongStateError(f"{self._names[member]} has begun again") from None
+        finally:
+            sender.readers.discard(me)
+
+    async def _take(self, member: int, stage: str, frames: AsyncIterator[Frame]) -> int | None:
         sender, queue = self._senders[member], self._stage(member, stage)
         if queue.is_open:
             raise AlreadyExistsError(f"{self._names[member]} already has an open stream of stage {stage}")
@@ -223,8 +241,6 @@ class Inbox:
                         return queue.n_received
                     continue
                 self._refuse_if_over(member)
-                if sender.start != start:
-                    raise WrongStateError(f"{self._names[member]} has begun again")
                 if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
                     queue.received_at_s = loop.time()
                 step = decoder.feed(frame)
@@ -236,7 +252,7 @@ class Inbox:
                     continue
                 if isinstance(step, Announcement):
                     await self._room(member, stage, step)
-                    if self._has_ended_in_order() or sender.start != start:
+                    if self._has_ended_in_order():
                         continue
                     reserved_bytes = _charge(step.n_bytes)
                     sender.waiting_bytes += reserved_bytes
@@ -270,18 +286,19 @@ class Inbox:
     def _check_repetition(
         self, member: int, stage: str, decoder: StreamDecoder, step: Announcement | Array | None
     ) -> None:
-        """Compare what a restarted member says with what it said before, and forget it: it takes no room.
+        """Compare what a restarted member says with what it said before, as it comes: it takes no room.
 
         Raises:
             PeerViolationError: it is something else.
         """
         queue = self._senders[member].stages[stage]
-        is_same = True
+        number, is_same = queue.n_streamed, True
         if isinstance(step, Announcement):
-            is_same = queue.said.is_as_long(queue.n_streamed, step)
-            step = decoder.accept() if is_same else None
-        if step is not None:
-            is_same = queue.said.is_same(queue.n_streamed, step)
+            is_same = queue.said.begin_to_hear(number, step)
+            if is_same:
+                decoder.pass_over(queue.said.hear)
+        if decoder.next_sequence > number:
+            is_same = queue.said.is_same(number)
             queue.n_streamed += 1
         if not is_same:
             what = f"{self._names[member]} says something else in stage {stage} than before it restarted"

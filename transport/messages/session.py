@@ -240,7 +240,11 @@ class GrpcSession:
 
         Raises:
             PeerLostError, PeerSilentError: one did not; the others were waited for all the same.
+            PeerViolationError: one that may restart has said something else since.
         """
+        for member in self._returning:
+            if (violation := self._inbox.failure(member)) is not None:  # nothing else fails such a member
+                raise violation
         ways = (self._returning[to].finish() if to in self._returning else self._flush(to) for to in self._channels)
         _raise_first(await asyncio.gather(*ways, return_exceptions=True))
 
@@ -340,6 +344,7 @@ class GrpcSession:
         for key in [key for key in self._outlets if key[0] == to]:
             self._outlets.pop(key).cancel(f"{self._names[to]} has restarted")
         self._in_use[to] = {}
+        self._looks.pop(to, None)
         try:
             async with asyncio.timeout(self._deadline_s):
                 await self._channels[to].channel_ready()

@@ -84,6 +84,7 @@ def test_a_hopeless_job_is_refused_with_an_epsilon_that_helps_and_planned_if_it_
     with pytest.raises(JobError, match=r"^privacy\.epsilon: with .* this job is hopeless: .*--anyway") as refused:
         analysis.plan(job, schemas)
     text = str(refused.value)
+    assert "in Python: client.run(question, anyway=True)" in text
     helps = float(text.split("an epsilon of at least about ")[1].split()[0])
     analysis.plan(job.model_copy(update={"target": job.privacy.model_copy(update={"epsilon": helps})}), schemas)
 

@@ -149,3 +149,20 @@ def test_help_is_whole_in_a_terminal_of_40_columns(path: str) -> None:
     assert "..." not in shown.replace("[ARGS]...", "")
     names = SUBCOMMANDS if not path else {"job submit": ["--client", "--watch / --no-watch"], "budget": ["adopt"]}[path]
     assert all(name in shown for name in names)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["new", "acme", "--parties", "bank,clinic"],
+        ["new", "acme", "--parties", "bank,bank,clinic"],
+        ["new", "a/b", "--parties", "bank,clinic,shop"],
+        ["new", "acme", "--parties", "bank,clinic,shop", "--hosts", "bank"],
+    ],
+)
+def test_a_mistake_in_an_argument_is_no_internal_error(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 2
+    assert "internal-error" not in shown.output
+    assert shown.output.strip().endswith("[usage-wrong]")

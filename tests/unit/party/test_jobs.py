@@ -351,6 +351,82 @@ async def test_of_jobs_whose_results_nobody_stores_the_oldest_are_forgotten(fede
     assert (await collect(federation.jobs["bank"].run("job-2")))[-1] == FinishedEvent()
 
 
+async def test_a_coordinator_that_leaves_done_jobs_open_cannot_make_us_keep_more_of_them(federation, monkeypatch):
+    monkeypatch.setattr(party_jobs, "MAX_KEPT", 1)
+    bank, unread = federation.jobs["bank"], []
+    run = bank.run
+
+    async def reads_one_event(job_id):
+        unread.append(run(job_id))
+        yield await anext(unread[-1])
+        await until(lambda: "bank" in federation.reports)
+
+    monkeypatch.setattr(bank, "run", reads_one_event)
+    for job_id in ("job-1", "job-2"):
+        federation.reports.clear()
+        await federation.run(make_job(), job_id=job_id)
+    assert ("bank", None) not in federation.closed
+    await federation.propose(make_job(), job_id="job-3")
+    assert federation.closed.count(("bank", None)) == 1
+    with pytest.raises(RefusalError, match="has ended"):
+        await anext(run("job-1"))
+    for running in unread:
+        await running.aclose()
+
+
+class Repeating:
+    """Notes every time that a party begins to send all again, and goes on until it is cancelled."""
+
+    def __init__(self, federation, monkeypatch):
+        self.n_begun = self.n_ended = 0
+        session = federation.sessions["bank"]
+        monkeypatch.setattr(session, "begin_again", self.begin_again)
+
+    async def begin_again(self, member):
+        self.n_begun += 1
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.n_ended += 1
+
+
+async def until(condition):
+    async with asyncio.timeout(GENEROUS_S):
+        while not condition():  # noqa: ASYNC110 - what it waits for has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_job_sends_nothing_again_however_often_the_coordinator_came_back(federation, monkeypatch):
+    await federation.reserve(make_job(deadline_s=GENEROUS_S))
+    bank = federation.jobs["bank"]
+    running = [bank.run("job-1")]
+    await anext(running[0])
+    repeating = Repeating(federation, monkeypatch)
+    for _ in range(3):
+        running.append(bank.run("job-1"))
+        await anext(running[-1])
+        await until(lambda: repeating.n_begun == len(running) - 1)
+    assert repeating.n_ended == 2  # one at a time
+    bank.end("job-1", "cancelled")
+    await until(lambda: repeating.n_ended == 3)
+    for one in running:
+        await one.aclose()
+
+
+async def test_a_job_that_failed_while_the_coordinator_was_away_sends_it_nothing_again(federation, monkeypatch):
+    await federation.reserve(make_job(deadline_s=GENEROUS_S))
+    bank = federation.jobs["bank"]
+    running = bank.run("job-1")
+    await anext(running)
+    repeating = Repeating(federation, monkeypatch)
+    await running.aclose()
+    federation.network.kill(2)
+    federation.network.kill(3)
+    await until(lambda: federation.sessions["bank"].ended is not None)
+    assert isinstance((await collect(bank.run("job-1")))[-1], FailedEvent)
+    assert repeating.n_begun == 0
+
+
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
     job = make_job(deadline_s=0.4)
     await federation.reserve(job)

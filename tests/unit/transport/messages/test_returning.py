@@ -1,17 +1,21 @@
 """A member that restarts gets all again, says all again, and nothing else than before."""
 
 import asyncio
+import tracemalloc
 
 import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 
+from entropy import InsecureTestEntropy
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError
-from service.errors import WrongStateError
+from service.errors import UnauthenticatedError, WrongStateError
 from transport.messages import returning
+from transport.messages import session as sessions
 from transport.messages.frames import array_frames, end_frame
 from transport.messages.inbox import Inbox
 from transport.messages.returning import ReturningReceiver, TooMuchToKeepError
+from transport.messages.session import GrpcSession
 
 HUB, BANK = 0, 1
 NAMES = {HUB: "hub", BANK: "bank"}
@@ -86,6 +90,74 @@ async def test_a_stream_that_was_open_before_the_restart_brings_nothing_more():
     with pytest.raises(WrongStateError, match="hub has begun again"):
         await before
     assert await received(box, 1) == [3]
+
+
+def cut_short(value, n_frames=2):
+    """The first frames of an array, after which nothing comes."""
+
+    async def frames():
+        for frame, _ in zip(array_frames(value, 0), range(n_frames), strict=False):
+            yield frame
+        await asyncio.get_running_loop().create_future()
+
+    return frames()
+
+
+async def until_waiting(box, n_bytes):
+    async with asyncio.timeout(GENEROUS_S):
+        while box.waiting_bytes != n_bytes:  # noqa: ASYNC110 - the inbox tells nobody
+            await asyncio.sleep(0)
+
+
+async def test_streams_that_a_restarted_member_left_open_take_no_room():
+    box, large = inbox(), words(1, n_words=1 << 17)
+    awaiting = asyncio.create_task(box.receive(HUB, "a", large.shape, np.uint64, GENEROUS_S))
+    await asyncio.sleep(0)
+    for _ in range(3):  # what somebody waits for always has room
+        reading = asyncio.create_task(box.take(HUB, "a", cut_short(large)))
+        await until_waiting(box, large.nbytes)
+        box.begin_again(HUB)
+        await until_waiting(box, 0)
+        with pytest.raises(WrongStateError, match="hub has begun again"):
+            await reading
+    await box.take(HUB, "a", stream(large))
+    assert (await awaiting).shape == large.shape
+    assert box.waiting_bytes == 0
+
+
+async def test_a_reader_that_is_cancelled_by_others_is_cancelled():
+    box = inbox()
+    reading = asyncio.create_task(box.take(HUB, "a", cut_short(words(1, n_words=1 << 17))))
+    await until_waiting(box, 8 << 17)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert box.waiting_bytes == 0
+
+
+async def test_what_a_restarted_member_repeats_is_compared_and_not_kept():
+    box, large = inbox(), words(1, n_words=1 << 20)
+    await box.take(HUB, "a", stream(large))
+    await box.receive(HUB, "a", large.shape, np.uint64, GENEROUS_S)
+    box.begin_again(HUB)
+    tracemalloc.start()
+    try:
+        assert await box.take(HUB, "a", stream(large)) == 1
+        assert tracemalloc.get_traced_memory()[1] < large.nbytes / 2
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_stream_that_a_crash_cut_short_is_no_violation_of_who_may_restart():
+    box = inbox()
+    assert await box.take(HUB, "a", stream(words(1), ends=False)) is None
+    box.mark_cut_off(HUB, "a")  # the connection was still well a moment after, as on a busy machine
+    box.begin_again(HUB)
+    assert await box.take(HUB, "a", stream(words(1), words(2))) == 2
+    assert await received(box, 2) == [1, 2]
+    box.mark_cut_off(BANK, "a")
+    with pytest.raises(PeerViolationError):
+        await received(box, 1, BANK)
 
 
 async def test_only_a_member_that_may_restart_is_not_lost_when_its_connection_breaks():
@@ -207,3 +279,51 @@ async def test_what_is_too_much_is_not_kept_and_the_job_goes_on_without(monkeypa
     wire.is_there = False
     with pytest.raises(PeerLostError):
         await wire.way.send("a", words(3))
+
+
+def session_of(box, channel=None):
+    return GrpcSession(
+        job_id="job",
+        terms=b"",
+        me=BANK,
+        names=NAMES,
+        entropy=InsecureTestEntropy("bank"),
+        deadline_s=GENEROUS_S,
+        inbox=box,
+        channels={HUB: channel},
+        on_progress=lambda stage, done, total: None,
+        returning=(HUB,),
+    )
+
+
+async def test_a_party_that_was_told_something_else_at_the_end_does_not_finish_in_peace():
+    box = inbox()
+    session = session_of(box)
+    await session.finish()
+    await box.take(HUB, "a", stream(words(1)))
+    box.begin_again(HUB)
+    with pytest.raises(PeerViolationError):
+        await box.take(HUB, "a", stream(words(2)))
+    with pytest.raises(PeerViolationError, match="hub says something else in stage a than before it restarted"):
+        await session.finish()
+
+
+class Reachable:
+    async def channel_ready(self):
+        """The new process is there."""
+
+
+async def test_the_certificate_of_a_new_process_is_looked_at_before_anything_is_sent_to_it(monkeypatch):
+    looked_at = []
+
+    async def refuse(channel, *, deadline_s):
+        looked_at.append(channel)
+        raise UnauthenticatedError("the certificate of hub is not accepted")
+
+    monkeypatch.setattr(sessions, "check_certificate", refuse)
+    session = session_of(inbox(), Reachable())
+    for n_looks in (1, 2):
+        with pytest.raises(PeerViolationError, match="is not accepted"):
+            await session._write(HUB, "a", words(1))
+        assert len(looked_at) == n_looks
+        await session._renew(HUB)
