@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import structlog
 from grpc_health.v1 import health
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from service.authorization import Permissions
@@ -93,6 +94,10 @@ class Server:
             ) from error
         await self._server.start()
         return port
+
+    async def stand_by(self) -> None:
+        """Tell those who ask for our health that we do not serve."""
+        await self._health.set("", HealthCheckResponse.NOT_SERVING)
 
     def renew(self, credentials: Credentials) -> None:
         """Show another certificate in new connections, and refuse what its list revokes; present connections stay.

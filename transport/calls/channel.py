@@ -18,6 +18,7 @@ from service.certificate_rules import check_member
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
 from service.identity import Identity
 from service.tls import Credentials
+from service.trust.terms import agent_of_term
 from service.watch.sightings import own_agent
 from transport.calls.answers import AnswerChannel, readable
 
@@ -38,12 +39,19 @@ CHANNEL_OPTIONS = (
 )
 
 
-def open_channel(address: str, peer: Identity, credentials: Credentials) -> Any:
+def open_channel(address: str, peer: Identity, credentials: Credentials, *, term: int = 0) -> Any:
     """Return a channel to `peer` at `address`; connects when first used, and again whenever the connection is lost.
 
     TLS fails unless the other end proves to be `peer`, whatever its host name or address is. Close it when done.
+
+    Args:
+        address: host:port.
+        peer: whose certificate must be shown there.
+        credentials: ours.
+        term: in which we lead, where we are one of several coordinators (`service.trust.terms`).
     """
-    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", own_agent()))
+    agent = agent_of_term(own_agent(), term)
+    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", agent))
     options = (*CHANNEL_OPTIONS, *own)
     channel = grpc.aio.secure_channel(address, credentials.for_channel(), options=options)
     _DIALLED[channel] = (address, peer, credentials)
