@@ -247,6 +247,8 @@ class CoordinatorProcess:
                 _log.warning(
                     "job was left behind by an earlier process, and goes on", job=left.job_id, state=left.state
                 )
+            if self._lease is not None:
+                await self.server.lead(self._lease.term)
             address = f"{host}:{await self.server.start(self.config.listen)}"
             self.scheduler.take_up(jobs)
             return address

@@ -46,7 +46,7 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         self._counts = CallCounts(LIMITS) if counts is None else counts
         self._revoked = revoked
         self.seen = Sightings()
-        self._terms = Terms()
+        self.terms = Terms()
         self._in_flight: dict[asyncio.Timeout, int] = {}  # calls, and the serial numbers of their callers' certificates
 
     def revoke(self, revoked: RevocationList | None) -> None:
@@ -97,7 +97,7 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             if self._revoked is not None:
                 self._revoked.check(serial, caller)
             self._permissions.check(method, caller)
-            self._terms.check(caller, context)
+            self.terms.check(caller, context)
             self.seen.note(shown, context)
             with self._counts.call(method, caller) as reads:
                 async with self._until_revoked(caller, serial):

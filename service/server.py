@@ -18,6 +18,7 @@ from service.interceptor import BorderInterceptor
 from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
 from service.trust.changes import guarded
+from service.trust.terms import Terms, service_of_term
 from service.watch.sightings import Sightings
 
 MAX_CALLS = 500
@@ -118,6 +119,15 @@ class Server:
     def seen(self) -> Sightings:
         """Who has called."""
         return self._border.seen
+
+    @property
+    def terms(self) -> Terms:
+        """In which terms coordinators have called."""
+        return self._border.terms
+
+    async def lead(self, term: int) -> None:
+        """Tell those who ask that we lead in a term."""
+        await self._health.set(service_of_term(term), HealthCheckResponse.SERVING)
 
     async def stop(self, grace_s: float) -> None:
         """Take no new calls, give the present ones `grace_s` to end, then cancel them."""

@@ -95,6 +95,21 @@ class DatabaseAwayError(RemoteFailureError):
 
 
 @dataclass(frozen=True)
+class Leader:
+    """Who leads, or led last.
+
+    Attributes:
+        holder: its instance; empty where nobody ever led.
+        leads: whether its lease has not lapsed.
+        term: of it.
+    """
+
+    holder: str
+    leads: bool
+    term: int
+
+
+@dataclass(frozen=True)
 class JobDatabase:
     """Where the database is.
 
@@ -157,6 +172,31 @@ class JobDatabase:
                     (VERSION, coordinator),
                 )
                 check_owner(connection, coordinator)
+        except driver().Error as error:
+            raise error_of(error) from None
+        finally:
+            connection.close()
+
+    def leader(self, coordinator: str) -> "Leader | None":
+        """Return who leads, or led last; None where the tables are not there yet. Nothing is changed.
+
+        Args:
+            coordinator: URI of the identity whose database it must be.
+
+        Raises:
+            DatabaseError: the database is another coordinator's, or of another version, or refuses us.
+            DatabaseAwayError: it does not answer.
+        """
+        connection = self.connect()
+        try:
+            (there,) = connection.execute("SELECT to_regclass('coordinator_leader') IS NOT NULL").fetchone()
+            if not there:
+                return None
+            check_owner(connection, coordinator)
+            row = connection.execute(
+                "SELECT holder, lapses_at >= clock_timestamp(), term FROM coordinator_leader"
+            ).fetchone()
+            return Leader(*row)
         except driver().Error as error:
             raise error_of(error) from None
         finally:

@@ -78,15 +78,16 @@ class Standby:
             if serving.done():
                 return False
             await self.server.stop(0.0)
-            return await leading is None
+            await leading
+            return True
         finally:
             for task in (serving, leading):
                 task.cancel()
             await asyncio.wait({serving, leading})
 
     async def _until_taken(self) -> None:
-        while not await self._takes_it():
-            await asyncio.sleep(self._pause_s)  # noqa: ASYNC110 -- a database tells nobody that a time is past
+        while not await self._takes_it():  # noqa: ASYNC110 -- a database tells nobody that a time is past
+            await asyncio.sleep(self._pause_s)
 
     async def _takes_it(self) -> bool:
         try:

@@ -26,11 +26,20 @@ def agent_of_term(agent: str, term: int) -> str:
     return f"{agent} moiety-term/{term}" if term else agent
 
 
+def service_of_term(term: int) -> str:
+    """Return the name of the service whose health a coordinator tells while it leads in a term, and no other does."""
+    return f"moiety.term.{term}"
+
+
 class Terms:
     """The last term of each coordinator that a service has heard of."""
 
     def __init__(self) -> None:
         self._last: dict[Identity, int] = {}
+
+    def last(self, coordinator: Identity) -> int:
+        """Return the last term of a coordinator; 0 where it has none."""
+        return self._last.get(coordinator, 0)
 
     def check(self, caller: Identity, context: Any) -> None:
         """Refuse a call of an earlier term. A call without a term is one of a coordinator that has no other beside it.

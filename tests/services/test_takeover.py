@@ -1,6 +1,7 @@
 """Two coordinators, one database, real services: the leader is killed or stopped amid a job, and the other goes on."""
 
 import json
+import re
 import signal
 import sqlite3
 from contextlib import closing
@@ -98,6 +99,22 @@ def test_a_leader_that_was_stopped_past_its_lease_ends_by_itself_and_changes_not
     deployment.restart(leader)
 
 
+def test_what_parties_would_send_to_the_old_leader_goes_to_the_new_one_however_late_the_address_moves(deployment):
+    """A stopped leader keeps its connections: whatever is written to them is lost."""
+    before, leader = paid(deployment), deployment.leader()
+    deployment.end_at("telco in multiply", stop=True)
+    job_id = Analyst(deployment).submit(JOB)
+    deployment.until_ended(leader, job_id)
+    logs = [deployment.log_path(party) for party in PARTIES]
+    back = f'"job": "{job_id}".*the coordinator is back, and is sent all again'
+    until(lambda: all(re.search(back, log.read_text()) for log in logs))
+    deployment.move_address(leader)
+    check_result(Analyst(deployment).wait(job_id, timeout_s=GENEROUS_S))
+    assert paid(deployment) == {name: n + 1 for name, n in before.items()}
+    deployment.send_signal(leader, signal.SIGCONT)
+    deployment.restart(leader)
+
+
 def test_a_leader_that_comes_back_while_the_other_runs_its_job_does_not_disturb_it(deployment):
     before, leader = paid(deployment), deployment.leader()
     deployment.end_at("telco in multiply", stop=True)
@@ -128,11 +145,9 @@ def test_who_stands_by_refuses_calls_and_says_who_leads(deployment):
 def test_a_leader_that_ends_in_order_leaves_its_jobs_to_the_other(deployment):
     before, leader = paid(deployment), deployment.leader()
     analyst = Analyst(deployment)
-    deployment.end_at("telco in multiply", stop=True)
     jobs = [analyst.submit(JOB.model_copy(update={"title": f"number {i}"})) for i in range(4)]
-    deployment.until_ended(leader, jobs[0])
+    until(lambda: deployment.job(jobs[0])[0][0] not in ("SUBMITTED", "PROPOSED"))
     deployment.send_signal(leader, signal.SIGTERM)
-    deployment.send_signal(leader, signal.SIGCONT)
     assert deployment.processes[leader].wait(GENEROUS_S) == 0
     deployment.move_address(leader)
     views = [analyst.wait(job_id, timeout_s=GENEROUS_S) for job_id in jobs]
