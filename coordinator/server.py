@@ -355,8 +355,13 @@ async def serve_coordinator(
         lease, config = await lead(config, config.database, read_again, PERMITTED)
         if lease is None:
             return
-    process = CoordinatorProcess(config, own_credentials(config), lease)
-    address = await process.start()
+    try:
+        process = CoordinatorProcess(config, own_credentials(config), lease)
+        address = await process.start()
+    except BaseException:
+        if lease is not None:
+            lease.release()
+        raise
     _log.info("coordinator is ready", name=config.name, address=address, n_parties=len(config.roster))
     async with beside(process):
         await process.serve_until_signal(read_again)

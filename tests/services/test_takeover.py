@@ -99,6 +99,7 @@ def test_a_leader_that_was_stopped_past_its_lease_ends_by_itself_and_changes_not
     deployment.restart(leader)
 
 
+@pytest.mark.slow
 def test_what_parties_would_send_to_the_old_leader_goes_to_the_new_one_however_late_the_address_moves(deployment):
     """A stopped leader keeps its connections: whatever is written to them is lost."""
     before, leader = paid(deployment), deployment.leader()
@@ -115,6 +116,7 @@ def test_what_parties_would_send_to_the_old_leader_goes_to_the_new_one_however_l
     deployment.restart(leader)
 
 
+@pytest.mark.slow
 def test_a_leader_that_comes_back_while_the_other_runs_its_job_does_not_disturb_it(deployment):
     before, leader = paid(deployment), deployment.leader()
     deployment.end_at("telco in multiply", stop=True)
