@@ -66,6 +66,8 @@ class Server:
         self, credentials: Credentials, permissions: Permissions, services: Sequence[Callable[[Any], None]]
     ) -> None:
         self.credentials = credentials
+        self.is_told_to_stop = False
+        """Whether `serve_until_signal` has had its signal."""
         self._renewed: Any = None  # what handshakes take up, once
         self._border = BorderInterceptor(permissions, revoked=credentials.revoked)
         self._server = grpc.aio.server(interceptors=(self._border,), options=SERVER_OPTIONS)
@@ -153,6 +155,7 @@ class Server:
         first, second = asyncio.Event(), asyncio.Event()
 
         def signalled() -> None:
+            self.is_told_to_stop = True
             (second if first.is_set() else first).set()
 
         for number in signals:

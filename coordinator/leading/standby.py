@@ -75,11 +75,13 @@ class Standby:
         leading = asyncio.create_task(self._until_taken())
         try:
             await asyncio.wait({serving, leading}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                return False
-            await self.server.stop(0.0)
-            await leading
-            return True
+            if leading.done():
+                await leading
+                if not self.server.is_told_to_stop:
+                    await self.server.stop(0.0)
+                    return True
+                await asyncio.to_thread(self._lease.release)  # it became free while the signal came
+            return False
         finally:
             for task in (serving, leading):
                 task.cancel()
