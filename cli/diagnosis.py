@@ -14,7 +14,7 @@ import typer
 from cli.doctor.certificates import check_certificates
 from cli.doctor.connections import check_connections
 from cli.doctor.files import check_files
-from cli.doctor.ledger import check_ledger, check_store
+from cli.doctor.ledger import check_database, check_ledger, check_store
 from cli.doctor.member import Member, read_member, role_of
 from cli.terminal.output import ExitCode, Format, fail, print_json
 from service.errors import ServiceError
@@ -137,7 +137,8 @@ def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
     if settings is None:
         return checks
     if member.role is Role.COORDINATOR:
-        checks += [check_store(settings.store, "jobs"), check_store(settings.survey_path, "surveys")]
+        jobs = check_store(settings.store, "jobs") if settings.database is None else check_database(settings)
+        checks += [jobs, check_store(settings.survey_path, "surveys")]
     elif member.role is Role.PARTY:
         checks += check_ledger(settings)
         if settings.tables:

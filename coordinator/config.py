@@ -1,12 +1,14 @@
 """The coordinator's configuration, `coordinator.toml`."""
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
 
 from analyses.job.job import Finite, Name
+from coordinator.leading.database import JobDatabase
 from service.identity import Identity, Role
 from service.logs import LogFormat, LogLevel
 from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
@@ -17,6 +19,20 @@ ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
 
 MAY_CHANGE = ("log_level", "tls", "max_running_jobs", "max_job_s", "turn_s", "parties", "analysts")
 """Fields that a running service takes over at SIGHUP."""
+
+
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def _kind_of_place(value: object) -> str:
+    is_url = isinstance(value, SecretStr) or (isinstance(value, str) and value.startswith(POSTGRES))
+    return "url" if is_url else "path"
+
+
+StorePlace = Annotated[
+    Annotated[SecretStr, Tag("url")] | Annotated[FilePath, Tag("path")], Discriminator(_kind_of_place)
+]
+"""A URL of PostgreSQL, which is a secret because it may hold a password, or a file."""
 
 
 class RosterEntry(Settings):
@@ -68,9 +84,17 @@ class CoordinatorConfig(Settings):
         name: of this coordinator, as in its certificate.
         federation: the federation whose members it trusts.
         listen: address to serve on; port 0 lets the system choose.
-        store: the SQLite file of jobs and their events.
+        store: the SQLite file of jobs and their events, or `postgresql://user@host:port/database`: then several
+            coordinators may share it, of which one leads and the others stand by. The URL may hold a password; better
+            give that by one of the next two.
+        store_password_file: a file whose first line is the password of the database.
+        store_password_variable: the environment variable that holds it.
+        lease_s: after so long without a word of the leading coordinator to the database another one leads.
+        instance: what members are told of this coordinator where it leads and they ask another; the name of its host
+            where absent.
         survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent. A
-            coordinator for surveys alone, without `parties` and `sum_members`, names it.
+            coordinator for surveys alone, without `parties` and `sum_members`, names it, and so does one whose jobs are
+            in PostgreSQL.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
@@ -88,7 +112,11 @@ class CoordinatorConfig(Settings):
     name: Name
     federation: Name
     listen: Address
-    store: FilePath
+    store: StorePlace
+    store_password_file: FilePath | None = None
+    store_password_variable: Annotated[str, Field(min_length=1)] | None = None
+    lease_s: Annotated[Finite, Field(ge=1, le=3600)] = 15.0
+    instance: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     survey_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
@@ -118,6 +146,20 @@ class CoordinatorConfig(Settings):
         check_addresses({party.name: party.address for party in self.parties} | {self.name: self.listen})
         return self
 
+    @model_validator(mode="after")
+    def _database_is_complete(self) -> Self:
+        passwords = (self.store_password_file, self.store_password_variable)
+        if isinstance(self.store, SecretStr):
+            if self.survey_store is None:
+                raise ValueError(
+                    "survey_store: missing; jobs are in PostgreSQL, and surveys need a file of this coordinator's own"
+                )
+            if None not in passwords:
+                raise ValueError("store_password_file, store_password_variable: only one of them may be given")
+        elif passwords != (None, None):
+            raise ValueError("store_password_file, store_password_variable: only a store in PostgreSQL has a password")
+        return self
+
     @classmethod
     def load(cls, path: Path, flags: Mapping[str, object] | None = None) -> Self:
         """Read the file, overridden by `MOIETY_COORDINATOR__...` of the environment and by flags; see `load_settings`.
@@ -130,7 +172,22 @@ class CoordinatorConfig(Settings):
     @property
     def survey_path(self) -> Path:
         """Where surveys and their responses lie."""
-        return self.survey_store or self.store.with_name("surveys.sqlite")
+        if self.survey_store is not None:
+            return self.survey_store
+        assert isinstance(self.store, Path), "a store in PostgreSQL has no neighbours, so the file is named"
+        return self.store.with_name("surveys.sqlite")
+
+    @property
+    def database(self) -> JobDatabase | None:
+        """The database of jobs; None where they are in a file."""
+        if not isinstance(self.store, SecretStr):
+            return None
+        return JobDatabase(self.store, self.store_password_file, self.store_password_variable, self.lease_s)
+
+    @property
+    def shown_instance(self) -> str:
+        """What members are told of this coordinator."""
+        return self.instance or socket.gethostname()
 
     @property
     def roster(self) -> dict[str, str]:

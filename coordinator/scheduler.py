@@ -219,6 +219,15 @@ class Scheduler:
             await _first_of(runner.unwritten.wait(), asyncio.wait((task,)))
             task.cancel()
 
+    def leave(self) -> None:
+        """Leave all jobs as they are to another process, and tell nobody. Takes no new ones."""
+        self._stopping = True
+        self._waiting = []
+        if self._tick is not None:
+            self._tick.cancel()
+        for _, task in self._running.values():
+            task.cancel()
+
     def _start_waiting(self) -> None:
         while (waiting := self._next()) is not None:
             self._waiting.remove(waiting)

@@ -24,12 +24,13 @@ from analyses.job.job import Job
 from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
+from coordinator.leading.lease import Lease
+from coordinator.opening import lead, open_store, own_credentials
 from coordinator.proposal import RosterParty
 from coordinator.resumption import LeftBehind, left_behind
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
-from coordinator.sqlite_store import SqliteJobStore
-from coordinator.store import PIECE_BYTES, JobStore
+from coordinator.store import PIECE_BYTES
 from coordinator.store import JobRecord as StoredJob
 from coordinator.sums.questions import Sums
 from coordinator.surveys.questions import Surveys
@@ -41,8 +42,7 @@ from service.identity import Identity, Role, peer_identity
 from service.job_id import check_job_id
 from service.logs import configure_logs
 from service.server import Server
-from service.settings import SettingsError
-from service.tls import Credentials, credentials_of
+from service.tls import Credentials
 from service.trust.changes import check_changes
 from service.trust.expiry import warn_every_day
 from service.watch.meter import Meter
@@ -57,7 +57,15 @@ from transport.survey import FETCH as FETCH_SURVEY
 from transport.survey import SurveyService
 
 GRACE_S = 2.0
-ANALYST_METHODS = ("Submit", "Watch", "List", "Show", "Cancel", "Tables")
+ANALYST_METHODS = tuple(
+    f"/moiety.v1.Coordinator/{method}" for method in ("Submit", "Watch", "List", "Show", "Cancel", "Tables")
+)
+PERMITTED = {
+    **dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY), frozenset({Role.ANALYST})),
+    DELIVER: frozenset({Role.PARTY}),
+    **dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY})),
+    **dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE})),
+}
 
 _log = structlog.get_logger(__name__)
 
@@ -168,31 +176,24 @@ class CoordinatorService(CoordinatorServicer):
         )
 
 
-def open_store(config: CoordinatorConfig) -> JobStore:
-    """Open the store of jobs that the configuration names.
-
-    Raises:
-        StoreError: it cannot be used.
-    """
-    return SqliteJobStore(config.store)
-
-
 class CoordinatorProcess:
     """Everything of one running coordinator.
 
     Args:
         config: as in `coordinator.toml`.
         credentials: of the identity that the configuration names.
+        lease: by which this coordinator leads, if its jobs are in PostgreSQL; released at the end.
 
     Raises:
-        StoreError: the job store cannot be used.
+        StoreError, DatabaseError, DatabaseAwayError: the job store cannot be used.
         SurveyStoreError: the store of surveys cannot be used.
     """
 
-    def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
+    def __init__(self, config: CoordinatorConfig, credentials: Credentials, lease: Lease | None = None) -> None:
         self.config = config
         self._credentials = credentials
-        self._store = open_store(config)
+        self._lease = lease
+        self._store = open_store(config, lease)
         try:
             self._survey_store = SurveyStore(config.survey_path)
         except BaseException:
@@ -213,8 +214,6 @@ class CoordinatorProcess:
         service = self._service = CoordinatorService(
             self.scheduler, self.journal, frozenset(config.analysts.allowed), self._roster
         )
-        allowed = {f"/moiety.v1.Coordinator/{method}": frozenset({Role.ANALYST}) for method in ANALYST_METHODS}
-        allowed[DELIVER] = frozenset({Role.PARTY})
         self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
         self._surveys = Surveys(
             self._survey_store,
@@ -223,15 +222,9 @@ class CoordinatorProcess:
             self._sums.run,
             tuple(identity.name for identity in config.sum_identities),
         )
-        allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
-        allowed[SUM] = frozenset({Role.ANALYST})
-        allowed |= dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE}))
-        allowed[ASK_SURVEY] = frozenset({Role.ANALYST})
-        checks = dict.fromkeys(
-            (*(method for method in allowed if Role.ANALYST in allowed[method]),), service.check_caller
-        )
+        checks = dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY), service.check_caller)
         checks |= dict.fromkeys((FETCH, ANSWER), self._sums.rounds.check_caller)
-        permissions = Permissions(config.federation, allowed, checks)
+        permissions = Permissions(config.federation, PERMITTED, checks)
         sums = AggregationService(self._sums.rounds, self._sums.run)
         surveys = SurveyService(self._surveys)
         services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
@@ -254,6 +247,8 @@ class CoordinatorProcess:
                 _log.warning(
                     "job was left behind by an earlier process, and goes on", job=left.job_id, state=left.state
                 )
+            if self._lease is not None:
+                await self.server.lead(self._lease.term)
             address = f"{host}:{await self.server.start(self.config.listen)}"
             self.scheduler.take_up(jobs)
             return address
@@ -262,7 +257,7 @@ class CoordinatorProcess:
             raise
 
     async def stop(self) -> None:
-        """End all jobs with their reason, tell the parties, then stop listening."""
+        """End all jobs with their reason and tell the parties, or leave them to another coordinator; stop listening."""
         await self._end_work()
         await self.server.stop(GRACE_S)
         await self._release()
@@ -296,7 +291,10 @@ class CoordinatorProcess:
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
         self._surveys.leave()
-        await self.scheduler.stop()
+        if self._lease is None:
+            await self.scheduler.stop()
+        else:
+            self.scheduler.leave()
 
     async def _release(self) -> None:
         if self._expiry is not None:
@@ -306,6 +304,8 @@ class CoordinatorProcess:
         self._survey_store.close()
         self.journal.write_notes()
         self._store.close()
+        if self._lease is not None:
+            self._lease.release()
         if self._traces is not None:
             self._traces.close()
 
@@ -314,7 +314,8 @@ class CoordinatorProcess:
 
     def _roster_party(self, name: str, address: str) -> RosterParty:
         identity = Identity(self.config.federation, Role.PARTY, name)
-        return RosterParty(identity, address, open_channel(address, identity, self._credentials))
+        term = 0 if self._lease is None else self._lease.term
+        return RosterParty(identity, address, open_channel(address, identity, self._credentials, term=term))
 
     def _make_runner(self, job_id: str, job: Job, left: LeftBehind | None) -> JobRunner:
         return JobRunner(
@@ -330,23 +331,6 @@ class CoordinatorProcess:
             meter=self.meter,
             left=left,
         )
-
-
-def own_credentials(config: CoordinatorConfig) -> Credentials:
-    """Load the files of `[tls]`.
-
-    Raises:
-        SettingsError: the certificate states another identity than the configuration.
-        CredentialsError: the files cannot be used.
-    """
-    tls = config.tls
-    credentials = credentials_of(tls)
-    expected = Identity(config.federation, Role.COORDINATOR, config.name)
-    if credentials.identity != expected:
-        raise SettingsError(
-            f"{tls.certificate} is the certificate of {credentials.identity}, but the configuration is for {expected}"
-        )
-    return credentials
 
 
 async def serve_coordinator(
@@ -366,8 +350,18 @@ async def serve_coordinator(
         ServiceError: the certificates, the job store or the address cannot be used; the text says why.
     """
     configure_logs(config.log_format, level=config.log_level)
-    process = CoordinatorProcess(config, own_credentials(config))
-    address = await process.start()
+    lease = None
+    if config.database is not None:
+        lease, config = await lead(config, config.database, read_again, PERMITTED)
+        if lease is None:
+            return
+    try:
+        process = CoordinatorProcess(config, own_credentials(config), lease)
+        address = await process.start()
+    except BaseException:
+        if lease is not None:
+            lease.release()
+        raise
     _log.info("coordinator is ready", name=config.name, address=address, n_parties=len(config.roster))
     async with beside(process):
         await process.serve_until_signal(read_again)

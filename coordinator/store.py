@@ -1,7 +1,9 @@
-"""The seam for places where jobs and their events lie: `JobStore`. The one that we have is `coordinator.sqlite_store`.
+"""The seam for places where jobs and their events lie: `JobStore`.
 
-A store is the truth about jobs: each state change is durable when the call returns, and only one process uses a store
-at a time. What becomes of jobs after a restart: see `coordinator.resumption`.
+There are `coordinator.sqlite_store` for one coordinator and `coordinator.postgres_store` for several.
+
+A store is the truth about jobs: each state change is durable when the call returns, and only one process writes to a
+store at a time. What becomes of jobs after a restart: see `coordinator.resumption`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +33,21 @@ class StoreError(ServiceError):
 
 
 class StoreWriteError(RemoteFailureError):
-    """The store cannot be written now: the disk is full or fails. Earlier writes are intact."""
+    """The store cannot be written now: the disk is full or fails, or a database is away. Earlier writes are intact."""
 
     code = "job-store-unwritable"
 
     def __init__(self, cause: object) -> None:
         super().__init__(f"the job store cannot be written: {cause}")
+
+
+class StoreReadError(RemoteFailureError):
+    """The store cannot be read now: its database is away."""
+
+    code = "job-store-unreadable"
+
+    def __init__(self, cause: object) -> None:
+        super().__init__(f"the job store cannot be read: {cause}")
 
 
 class JobNotFoundError(NotFoundError):
@@ -103,6 +114,9 @@ class Note:
 class JobStore(Protocol):
     """The jobs of one coordinator. Methods block, and come from one thread.
 
+    After a `StoreWriteError` the same call may be made again: where the first had been written after all, it is not
+    written twice.
+
     The steps that a store lets a job take are those of `coordinator.state.NEXT`. Reasons and texts of events are
     shortened to MAX_CHARACTERS.
     """
@@ -115,7 +129,7 @@ class JobStore(Protocol):
 
         Raises:
             KeyReusedError: the analyst used this key for another job.
-            StoreWriteError: nothing was stored.
+            StoreWriteError: it was not stored, as far as anybody knows.
         """
 
     def advance(
@@ -145,7 +159,7 @@ class JobStore(Protocol):
         Raises:
             IllegalStepError: `coordinator.state.NEXT` does not have this step.
             JobNotFoundError: no such job.
-            StoreWriteError: the state of the job is unchanged.
+            StoreWriteError: the state of the job is unchanged, as far as anybody knows.
         """
 
     def record_progress(self, notes: Sequence[Note]) -> None:

@@ -24,6 +24,7 @@ class JobSessions:
         channels: name to channel, of all peers and the coordinator.
         entropy: of every session.
         meter: of the service.
+        term: returns in which term the coordinator leads; 0 where it has none.
 
     Raises:
         ValueError: the entropy is reproducible.
@@ -36,6 +37,7 @@ class JobSessions:
         channels: Mapping[str, Any],
         entropy: Entropy,
         meter: Meter | None = None,
+        term: Callable[[], int] = lambda: 0,
     ) -> None:
         if not entropy.is_secure:
             raise ValueError("a service needs secure randomness")
@@ -44,6 +46,7 @@ class JobSessions:
         self._channels = channels
         self._entropy = entropy
         self._meter = meter or Meter()
+        self._term = term
         self._inboxes: dict[str, Inbox] = {}
         self._sessions: dict[str, GrpcSession] = {}
 
@@ -82,6 +85,7 @@ class JobSessions:
             channels={number: self._channels[name] for number, name in names.items() if number != me},
             on_progress=on_progress,
             returning=(COORDINATOR,),
+            term=self._term,
         )
         return self._sessions[job_id]
 

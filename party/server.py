@@ -293,7 +293,10 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
         channels.open(peers_of(config), credentials)
         stack.push_async_callback(channels.close)
         meter = Meter(traces)
-        sessions = JobSessions(config, mailboxes, channels, SystemEntropy(), meter)
+        coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+        sessions = JobSessions(
+            config, mailboxes, channels, SystemEntropy(), meter, term=lambda: server.terms.last(coordinator)
+        )
 
         def keep_report(job_id: str, plan: Plan, report: LocalReport, elapsed_s: float) -> None:
             write_report(

@@ -15,6 +15,7 @@ from service.errors import InvalidRequestError, UnauthenticatedError, Unreadable
 from service.identity import Identity, peer_certificate
 from service.limits import LIMITS, CallCounts, MethodLimit, request_arrives_in_time
 from service.trust.revocation import RevocationList
+from service.trust.terms import Terms
 from service.watch.sightings import Sightings
 
 _log = structlog.get_logger(__name__)
@@ -45,6 +46,7 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         self._counts = CallCounts(LIMITS) if counts is None else counts
         self._revoked = revoked
         self.seen = Sightings()
+        self.terms = Terms()
         self._in_flight: dict[asyncio.Timeout, int] = {}  # calls, and the serial numbers of their callers' certificates
 
     def revoke(self, revoked: RevocationList | None) -> None:
@@ -95,6 +97,7 @@ class BorderInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             if self._revoked is not None:
                 self._revoked.check(serial, caller)
             self._permissions.check(method, caller)
+            self.terms.check(caller, context)
             self.seen.note(shown, context)
             with self._counts.call(method, caller) as reads:
                 async with self._until_revoked(caller, serial):

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import structlog
 from grpc_health.v1 import health
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from service.authorization import Permissions
@@ -17,6 +18,7 @@ from service.interceptor import BorderInterceptor
 from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
 from service.trust.changes import guarded
+from service.trust.terms import Terms, service_of_term
 from service.watch.sightings import Sightings
 
 MAX_CALLS = 500
@@ -64,6 +66,8 @@ class Server:
         self, credentials: Credentials, permissions: Permissions, services: Sequence[Callable[[Any], None]]
     ) -> None:
         self.credentials = credentials
+        self.is_told_to_stop = False
+        """Whether `serve_until_signal` has had its signal."""
         self._renewed: Any = None  # what handshakes take up, once
         self._border = BorderInterceptor(permissions, revoked=credentials.revoked)
         self._server = grpc.aio.server(interceptors=(self._border,), options=SERVER_OPTIONS)
@@ -94,6 +98,10 @@ class Server:
         await self._server.start()
         return port
 
+    async def stand_by(self) -> None:
+        """Tell those who ask for our health that we do not serve."""
+        await self._health.set("", HealthCheckResponse.NOT_SERVING)
+
     def renew(self, credentials: Credentials) -> None:
         """Show another certificate in new connections, and refuse what its list revokes; present connections stay.
 
@@ -113,6 +121,15 @@ class Server:
     def seen(self) -> Sightings:
         """Who has called."""
         return self._border.seen
+
+    @property
+    def terms(self) -> Terms:
+        """In which terms coordinators have called."""
+        return self._border.terms
+
+    async def lead(self, term: int) -> None:
+        """Tell those who ask that we lead in a term."""
+        await self._health.set(service_of_term(term), HealthCheckResponse.SERVING)
 
     async def stop(self, grace_s: float) -> None:
         """Take no new calls, give the present ones `grace_s` to end, then cancel them."""
@@ -138,6 +155,7 @@ class Server:
         first, second = asyncio.Event(), asyncio.Event()
 
         def signalled() -> None:
+            self.is_told_to_stop = True
             (second if first.is_set() else first).set()
 
         for number in signals:

@@ -67,7 +67,7 @@ SUB_ROOMS = {
         "matrix_factorization": {"job", "pictures", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}},
-    "coordinator": {"sums": set(), "surveys": set()},
+    "coordinator": {"sums": set(), "surveys": set(), "leading": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
     "analyst": {"results": set()},
     "cli": {

@@ -69,7 +69,7 @@ class LabelledMoments:
     @property
     def tells_rows(self) -> bool:
         """Whether the number of rows is two standard deviations of its noise above 0, and 1 at least."""
-        return self.n_rows > max(1.0, 2 * np.sqrt(2) * self.deviation / self.constant**2)
+        return self.n_rows > max(1.0, 2 * 2**0.5 * self.deviation / self.constant**2)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ MIN_FREE_BYTES = 50 << 20
 FEW_FREE_BYTES = 1 << 30
 """With less room, there is a warning."""
 
+_ADDRESS_OF = {Role.PARTY: "MOIETY_PARTY__LEDGER__URL", Role.COORDINATOR: "MOIETY_COORDINATOR__STORE"}
+"""Where the address of a database is given instead of in the file."""
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -47,7 +50,7 @@ def _configuration(member: Member) -> Check:
             "configuration",
             f"{path} has the address of a database, which may hold a password, and other users can read it "
             f"(mode {mode:04o})",
-            f"Run chmod 600 {path}, or give the address by the environment (MOIETY_PARTY__LEDGER__URL).",
+            f"Run chmod 600 {path}, or give the address by the environment ({_ADDRESS_OF[member.role]}).",
         )
     who = member.role if member.name is None else f"{member.role} {member.name}"
     return passed("configuration", f"{path}: {who} of federation {member.federation}")

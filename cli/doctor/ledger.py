@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from service.reach.check import Check, failed, passed, warning
 
 if TYPE_CHECKING:
+    from coordinator.config import CoordinatorConfig
     from party.config import PartyConfig
     from party.ledger.ledger import Ledger
 
@@ -67,6 +68,26 @@ def check_store(path: Path, what: str) -> Check:
     if verdict != "ok":
         return failed(name, f"{path} is damaged: {verdict}", fix)
     return passed(name, f"{path} is whole")
+
+
+def check_database(config: "CoordinatorConfig") -> Check:
+    """Check the PostgreSQL database of the coordinator's jobs, and say who leads. Nothing is changed."""
+    from coordinator.leading.database import DatabaseAwayError, DatabaseError
+    from service.identity import Identity, Role
+
+    name, database = "store of jobs", config.database
+    assert database is not None, "jobs in a file are checked by `check_store`"
+    try:
+        leader = database.leader(Identity(config.federation, Role.COORDINATOR, config.name).uri)
+    except DatabaseAwayError as error:
+        return failed(name, str(error), "Start its server, or correct host and port in `store`.")
+    except DatabaseError as error:
+        return failed(name, str(error), "Correct `store` and its password, or what the text names.")
+    if leader is None:
+        return passed(name, "the database can be used and has no tables yet; the service makes them")
+    if not leader.leads:
+        return passed(name, "the database can be used; no coordinator leads now")
+    return passed(name, f"the database can be used; {leader.holder} leads")
 
 
 def _no_ledger(config: "PartyConfig", found: str) -> list[Check]:

@@ -5,6 +5,7 @@ is read here from the file's tree, like the health probe does.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ PREFIXES = {
     Role.DEVICE: "MOIETY_DEVICE",
 }
 """Prefix of the environment's variables that override each file, as in the modules that read them."""
+
+POSTGRES = ("postgresql://", "postgres://")
+"""How a coordinator's store begins that is no file, as in `coordinator.config`."""
+
+_PASSWORD = re.compile(r"^postgres(ql)?://([^/@]*:[^/@]*@|.*[?&]password=)")
 
 _FIELDS_OF = {
     Role.COORDINATOR: {"parties", "sum_members", "analysts", "store"},
@@ -109,10 +115,13 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
         listen = _address(path, tree.get("listen", PARTY_LISTENS_AT if role is Role.PARTY else None), "listen")
     folder = None
     if role is not Role.ANALYST:
-        given = path.parent / _text(path, tree, "store" if role is Role.COORDINATOR else "data_dir")
+        field = "data_dir"
+        if role is Role.COORDINATOR:
+            field = "survey_store" if _text(path, tree, "store").startswith(POSTGRES) else "store"
+        given = path.parent / _text(path, tree, field)
         folder = given.parent if role is Role.COORDINATOR else given
     in_file, _ = read_tree(path, prefix="", environ={})
-    ledger = in_file.get("ledger")
+    ledger, store = in_file.get("ledger"), in_file.get("store")
     try:
         return Member(
             path=path,
@@ -124,7 +133,8 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
             listen=listen,
             folder=folder,
             peers=tuple(_peers(path, tree, role, federation)),
-            has_password=isinstance(ledger, dict) and "url" in ledger,
+            has_password=(role is Role.PARTY and isinstance(ledger, dict) and "url" in ledger)
+            or (role is Role.COORDINATOR and isinstance(store, str) and _PASSWORD.search(store) is not None),
         )
     except SettingsError:
         raise

@@ -113,7 +113,7 @@ def probe(target: Target, timeout_s: float) -> None:
         reason = getattr(error, "strerror", None) or str(error)
         raise ProbeError(f"cannot check the health of {who}: {reason}") from error
     if status != SERVING:
-        raise ProbeError(f"{who} answers but is not serving: it is starting or stopping")
+        raise ProbeError(f"{who} answers but is not serving: it is starting or stopping, or stands by")
 
 
 def _meaning(error: ssl.SSLCertVerificationError) -> str:

@@ -291,6 +291,6 @@ def _check_serves(channel: ssl.SSLSocket, peer: Peer, end_s: float) -> None:
         ) from error
     if status != SERVING:
         raise _RefusedError(
-            f"{who} at {at} answers but is not serving: it is starting or stopping",
+            f"{who} at {at} answers but is not serving: it is starting or stopping, or stands by",
             f"Wait, and look into the log of {who} if it stays so.",
         )

@@ -1,5 +1,6 @@
 """A throw-away PostgreSQL cluster of a test; skips the test aloud where there is none to start."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -18,3 +19,13 @@ def throwaway_cluster(rules: str = "") -> Iterator[str]:
         except NoPostgresError as error:
             pytest.skip(f"SKIPPED LEDGER IN POSTGRESQL: {error}")
         yield url
+
+
+def schema_of_its_own(cluster: str, name: str) -> str:
+    """Return the URL of an empty schema of a database, the same one whenever the name is the same."""
+    import psycopg
+
+    schema = f"s{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    with psycopg.connect(cluster, autocommit=True) as database:
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    return f"{cluster}?options=-csearch_path%3D{schema}"

@@ -5,6 +5,7 @@ import math
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from service.certificate_rules import check_member
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
 from service.identity import Identity
 from service.tls import Credentials
+from service.trust.terms import agent_of_term, service_of_term
 from service.watch.sightings import own_agent
 from transport.calls.answers import AnswerChannel, readable
 
@@ -38,12 +40,19 @@ CHANNEL_OPTIONS = (
 )
 
 
-def open_channel(address: str, peer: Identity, credentials: Credentials) -> Any:
+def open_channel(address: str, peer: Identity, credentials: Credentials, *, term: int = 0) -> Any:
     """Return a channel to `peer` at `address`; connects when first used, and again whenever the connection is lost.
 
     TLS fails unless the other end proves to be `peer`, whatever its host name or address is. Close it when done.
+
+    Args:
+        address: host:port.
+        peer: whose certificate must be shown there.
+        credentials: ours.
+        term: in which we lead, where we are one of several coordinators (`service.trust.terms`).
     """
-    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", own_agent()))
+    agent = agent_of_term(own_agent(), term)
+    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", agent))
     options = (*CHANNEL_OPTIONS, *own)
     channel = grpc.aio.secure_channel(address, credentials.for_channel(), options=options)
     _DIALLED[channel] = (address, peer, credentials)
@@ -105,6 +114,34 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
     return True
 
 
+async def wait_for_term(channel: Any, term: Callable[[], int], *, peer: str, deadline_s: float) -> None:
+    """Wait until a channel leads to the coordinator that leads in a term.
+
+    Where several coordinators share an address or a list of addresses, a connection may still lead to one that led
+    before, and that may have been stopped without closing it: what is sent there is lost.
+
+    Args:
+        channel: from `open_channel`.
+        term: returns what that coordinator told last (`service.trust.terms`); 0 where it has no other beside it.
+        peer: its name, for the error text.
+        deadline_s: how long to try.
+
+    Raises:
+        UnreachableError: not within the deadline.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(deadline_s):
+            while term():
+                request = HealthCheckRequest(service=service_of_term(term()))
+                with suppress(grpc.aio.AioRpcError):
+                    reply = await HealthStub(AnswerChannel(channel)).Check(request, timeout=CHECK_S)
+                    if readable(reply, peer, "check the health").status == HealthCheckResponse.SERVING:
+                        return
+                await asyncio.sleep(RETRY_S)
+            return
+    raise UnreachableError(f"the address of {peer} does not lead to the one that leads now")
+
+
 async def _certificate_at(host: str, port: int, peer: Identity, credentials: Credentials) -> x509.Certificate:
     """Return what is shown at an address; the chain is not checked here, and nothing is said there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -159,7 +196,7 @@ async def wait_until_reachable(
             if readable(reply, who, "check the health").status == HealthCheckResponse.SERVING:
                 await check_certificate(channel)
                 return
-            cause = UnreachableError(f"{who} answers but is not serving: it is starting or stopping")
+            cause = UnreachableError(f"{who} answers but is not serving: it is starting or stopping, or stands by")
         await asyncio.sleep(min(RETRY_S, max(0.0, end_s - loop.time())))
         on_retry(peer)
     raise UnreachableError(str(cause))

@@ -13,8 +13,8 @@ from entropy import Entropy
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.session import Array, Drawable
-from service.errors import UnauthenticatedError
-from transport.calls.channel import CHECK_S, check_certificate
+from service.errors import UnauthenticatedError, UnreachableError
+from transport.calls.channel import CHECK_S, check_certificate, wait_for_term
 from transport.messages.inbox import Inbox
 from transport.messages.outlet import Outlet
 from transport.messages.returning import ReturningReceiver
@@ -48,6 +48,7 @@ class GrpcSession:
         channels: to the other members, by number. Not closed here: jobs share them.
         on_progress: told (stage, done, total).
         returning: members that may restart: what is sent to them is kept, and sent again by `begin_again`.
+        term: returns in which term those of them lead; 0 where they have none. See `wait_for_term`.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class GrpcSession:
         on_progress: Callable[[str, int, int], None],
         transfer_s: float | None = None,
         returning: Collection[int] = (),
+        term: Callable[[], int] = lambda: 0,
     ) -> None:
         self._job_id = job_id
         self._binding = binding_of(job_id, names, terms)
@@ -82,6 +84,7 @@ class GrpcSession:
         self._stages_per_member = max(1, min(MAX_STAGES_PER_MEMBER, MAX_CALLS // (2 * max(1, len(self._channels)))))
         self._looks: dict[int, asyncio.Future[bool]] = {}
         """The checks of the certificates of all members to which anything was sent."""
+        self._term = term
         self._aborted: str | None = None
         self._returning = {
             member: ReturningReceiver(
@@ -281,11 +284,22 @@ class GrpcSession:
         """Send nothing to a member whose certificate is not accepted; see `check_certificate`."""
         if to not in self._looks:
             deadline_s = min(CHECK_S, self._deadline_s)
-            self._looks[to] = asyncio.ensure_future(check_certificate(self._channels[to], deadline_s=deadline_s))
+            self._looks[to] = asyncio.ensure_future(self._look(to, deadline_s))
+        look = self._looks[to]
         try:
-            await asyncio.shield(self._looks[to])
+            await asyncio.shield(look)
         except UnauthenticatedError as error:
             raise PeerViolationError(to, stage, str(error)) from error
+        except UnreachableError as error:
+            raise PeerLostError(to, stage, str(error)) from error
+        if self._looks.get(to) is not look:  # and what waited here is sent again from the beginning
+            raise PeerLostError(to, stage, f"{self._names[to]} has restarted")
+
+    async def _look(self, to: int, deadline_s: float) -> bool:
+        is_seen = await check_certificate(self._channels[to], deadline_s=deadline_s)
+        if to in self._returning:
+            await wait_for_term(self._channels[to], self._term, peer=self._names[to], deadline_s=self._deadline_s)
+        return is_seen
 
     def _outlet(self, to: int, stage: str) -> Outlet:
         """Return the outlet for (to, stage), which is now the last one used."""

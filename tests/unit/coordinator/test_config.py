@@ -143,3 +143,43 @@ def test_a_coordinator_for_surveys_alone_needs_neither_parties_nor_members_of_su
     assert "a coordinator that only asks devices in surveys names its survey_store" in refusal(file)
     file.write_text('survey_store = "surveys.sqlite"\n' + head + analysts)
     assert CoordinatorConfig.load(file).roster == {}
+
+
+def with_store(file: Path, store: str, *more: str) -> Path:
+    file.write_text("\n".join([*more, TEXT.replace('store = "jobs.sqlite"', f'store = "{store}"')]))
+    return file
+
+
+def test_a_store_in_postgresql_is_a_secret_and_surveys_keep_a_file_of_their_own(file: Path) -> None:
+    url = "postgresql://moiety:hunter2@db.example/jobs"
+    config = CoordinatorConfig.load(with_store(file, url, 'survey_store = "surveys.sqlite"', "lease_s = 20"))
+    assert config.database is not None
+    assert config.database.url.get_secret_value() == url
+    assert config.database.patience_s == 20.0
+    assert config.survey_path == file.parent / "surveys.sqlite"
+    assert "hunter2" not in repr(config)
+    assert config.shown_instance
+
+
+def test_a_store_in_a_file_has_no_database(file: Path) -> None:
+    assert CoordinatorConfig.load(file).database is None
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "survey_store: missing"),
+        (('survey_store = "s"', 'store_password_file = "a"', 'store_password_variable = "B"'), "only one of them"),
+        (('survey_store = "s"', "lease_s = 0.5"), "lease_s: Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_store_in_postgresql_that_is_half_configured_is_refused(
+    file: Path, more: tuple[str, ...], words: str
+) -> None:
+    text = refusal(with_store(file, "postgresql://moiety:hunter2@db.example/jobs", *more))
+    assert words in text
+    assert "hunter2" not in text
+
+
+def test_a_file_has_no_password(file: Path) -> None:
+    assert "only a store in PostgreSQL" in refusal(with_store(file, "jobs.sqlite", 'store_password_variable = "A"'))

@@ -1,0 +1,108 @@
+"""A federation with two coordinators of one identity and one database, behind one address that a test moves."""
+
+import re
+import time
+from dataclasses import dataclass, field
+
+import psycopg
+from deadlines import GENEROUS_S
+from dying_coordinator import STOP
+from forked_services import ForkedDeployment
+from relays import Relay
+
+from demo.local_deployment import COORDINATOR_NAME
+from demo.loopback import loopback_addresses
+
+NAMES = ("coordinator-1", "coordinator-2")
+LEASE_S = 4.0
+"""Renewed five times as often. Where a machine is so slow that a leader loses it, the other one goes on."""
+
+
+def until(is_so):
+    """Wait for what is true in the end, and return it."""
+    deadline = time.monotonic() + GENEROUS_S
+    while not (found := is_so()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+@dataclass
+class TwoCoordinators(ForkedDeployment):
+    """Attributes: url of the database."""
+
+    url: str = field(kw_only=True)
+    relay: Relay | None = field(default=None, init=False)
+
+    def write_files(self):
+        super().write_files()
+        (self.folder / "dies-at").touch()
+        self.addresses |= loopback_addresses(NAMES)
+        text = self.config_path(COORDINATOR_NAME).read_text()
+        for name in NAMES:
+            own = re.sub("^listen = .*", f'listen = "{self.addresses[name]}"', text, flags=re.MULTILINE)
+            place = f'store = "{self.url}"\nsurvey_store = "{name}.sqlite"\nlease_s = {LEASE_S}\ninstance = "{name}"'
+            own = re.sub("^store = .*", place, own, flags=re.MULTILINE)
+            self.config_path(name).write_text(own)
+
+    def start(self, name):
+        if name in NAMES:
+            command = ("coordinator", "serve", "--config", str(self.config_path(name)))
+            self.launch(name, "dying_coordinator", *command)
+        elif name == COORDINATOR_NAME:
+            for one in NAMES:
+                self.start(one)
+                self.wait_until_ready(one)
+            self.relay = Relay(self.addresses[COORDINATOR_NAME], self.addresses[self.leader()])
+        else:
+            super().start(name)
+
+    def wait_until_ready(self, name, *timeout_s):
+        if name != COORDINATOR_NAME:  # whose address is the relay's
+            super().wait_until_ready(name, *timeout_s)
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if self.relay is not None:
+            self.relay.close()
+
+    def execute(self, statement, *values):
+        with psycopg.connect(self.url, autocommit=True) as database:
+            answer = database.execute(statement, values)
+            return answer.fetchall() if answer.description else []
+
+    def leader(self):
+        """Return who leads, once somebody does."""
+        query = "SELECT holder FROM coordinator_leader WHERE lapses_at > clock_timestamp()"
+        return until(lambda: self.execute(query))[0][0]
+
+    def end_at(self, moment, *, stop=False):
+        """Let whoever leads die at a moment of the next job, or be stopped."""
+        (self.folder / "dies-at").write_text(STOP * stop + moment)
+
+    def until_ended(self, name, job_id):
+        """Wait until the moment has come, before the job has ended otherwise."""
+        path = self.folder / "dies-at"
+        while path.read_text():
+            ((state, reason),) = self.job(job_id)
+            assert not path.read_text() or state not in ("FAILED", "CANCELLED", "DONE"), reason
+            time.sleep(0.02)
+
+    def job(self, job_id):
+        """Return state and reason of a job as the database has them: a stopped coordinator answers nobody."""
+        return self.execute("SELECT state, reason FROM coordinator_jobs WHERE job_id = %s", job_id)
+
+    def move_address(self, before):
+        """Wait until another coordinator leads than before, and lead the common address to it; return its name."""
+        until(lambda: self.leader() != before)
+        after = self.leader()
+        until(lambda: '"event": "coordinator is ready"' in self.log_path(after).read_text())
+        self.relay.lead_to(self.addresses[after])
+        return after
+
+    def restart(self, name):
+        """Start a coordinator that has ended; it stands by."""
+        self.processes[name].wait(GENEROUS_S)
+        self.log_path(name).rename(self.folder / f"{name}-{time.monotonic_ns()}.log")
+        self.start(name)
+        self.wait_until_ready(name)
