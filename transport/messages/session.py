@@ -124,6 +124,11 @@ class GrpcSession:
         return self._entropy
 
     @property
+    def row_workers(self) -> None:
+        """A party's gate gives them to analyses."""
+        return None
+
+    @property
     def bytes_received(self) -> Mapping[str, int]:
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
         return self._inbox.bytes_received
