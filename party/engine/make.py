@@ -2,12 +2,12 @@
 
 from typing import Protocol
 
-from party.engine.config import EngineConfig
+from party.engine.config import ClusterTls, EngineConfig
 from party.engine.engine import Engine
 from party.engine.order import WorkerSettings
 from service.identity import Identity, Role
-from service.settings import TlsFiles
-from service.tls import CredentialsError, credentials_of
+from service.settings import SettingsError, TlsFiles
+from service.tls import CredentialsError, credentials_of, parse_certificate, read_pem
 
 LOOPBACK = "127.0.0.1"
 
@@ -42,6 +42,7 @@ def make_engine(owner: EngineOwner) -> Engine | None:
     Raises:
         CredentialsError: the certificate of the workers is none, or somebody else's; or the cluster trusts the
             federation's authority, so that any member could run its programs there.
+        SettingsError: a library is missing.
     """
     config = owner.engine
     if config.kind == "threads":
@@ -52,14 +53,43 @@ def make_engine(owner: EngineOwner) -> Engine | None:
         federation=owner.federation,
         party=owner.name,
         tls=config.tls,
-        host=config.host or LOOPBACK,
+        host=config.host or (LOOPBACK if config.kind == "processes" else ""),
         ports=ports,
         blas_threads=owner.blas_threads,
     )
-    from party.engine.processes import ProcessEngine
+    if config.kind == "processes":
+        from party.engine.processes import ProcessEngine
 
-    check_certificate_of_workers(config.tls, owner)
-    return ProcessEngine(settings, config.workers)
+        check_certificate_of_workers(config.tls, owner)
+        return ProcessEngine(settings, config.workers)
+    assert config.scheduler is not None, "the configuration has checked it"
+    assert config.cluster_tls is not None, "the configuration has checked it"
+    check_cluster(config.cluster_tls, owner.tls)
+    try:
+        from party.engine.dask_cluster import DaskEngine
+    except ImportError as error:
+        raise SettingsError('engine.kind: "dask" needs a library; pip install "moiety[dask]"') from error
+    return DaskEngine(settings, config.workers, config.scheduler, config.cluster_tls)
+
+
+def check_cluster(cluster: ClusterTls, own: TlsFiles) -> None:
+    """Refuse a cluster whose members show certificates of the federation's authority.
+
+    Whoever has a certificate that a cluster trusts runs programs of its own there, and sees all rows. Of the
+    federation's authority every other member has one.
+
+    Raises:
+        CredentialsError: it is so, or a file cannot be read.
+    """
+    trusted = [
+        parse_certificate(files.authority, read_pem(files.authority, "the authority's certificate")).public_key()
+        for files in (cluster, own)
+    ]
+    if trusted[0] == trusted[1]:
+        raise CredentialsError(
+            f"{cluster.authority} is the federation's authority, of which every member has a certificate, and could "
+            "run programs on the cluster: make an authority of your own for it"
+        )
 
 
 def check_certificate_of_workers(files: TlsFiles, owner: EngineOwner) -> None:

@@ -186,6 +186,7 @@ class Worker:
             channels=channels,
             on_progress=lambda stage, done, total: None,
         )
+        log.info("a worker begins", session=order.session_id)
         try:
             return await self._answer(order, session)
         except asyncio.CancelledError:

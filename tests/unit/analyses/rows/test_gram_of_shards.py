@@ -1,12 +1,13 @@
 """Sums that workers count are those that the parties themselves count, bit for bit, whatever is lost on the way."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from job_builders import PARTIES, make_job, make_schema, make_table
 
-from analyses.job.schema import LocalReport
+from analyses.job.schema import ColumnSchema, LocalReport
 from analyses.registry import analysis_of
 from analyses.rows.joint_computation import gram_of_shard
 from analyses.run_locally import local_network, run_plan
@@ -79,6 +80,14 @@ def tables_of(n_rows):
     return {p: make_table(p, rng.uniform(-1.2, 3.2, (n_rows, 2))) for p in PARTIES}
 
 
+def with_label(table):
+    """Return a table with one more column, most of whose values are labels."""
+    label = ColumnSchema(name="label", lower=0.0, upper=1.0)
+    schema = table.schema.model_copy(update={"columns": (*table.schema.columns, label)})
+    labels = np.random.default_rng(4).choice([0.0, 1.0, 0.3], table.n_rows, p=[0.4, 0.5, 0.1])
+    return replace(table, schema=schema, values=np.column_stack([table.values, labels]))
+
+
 def plan_of(tables, *, n_workers, **changes):
     job = make_job(**changes)
     schemas = [tables[m].schema if m in tables else make_schema(m, 0, False) for m in job.members]
@@ -113,19 +122,23 @@ PARAMETERS = {
     "pca": {"components": 2, "gamma": 1024, "max_rows": 20_000},
     "low-rank": {"rank": 2, "max_rows": 20_000},
     "least-squares": {"label": f"{PARTIES[0]}.x0", "max_rows": 20_000},
-    "logistic-regression": {"label": f"{PARTIES[0]}.x0", "max_rows": 20_000, "method": "moments"},
+    "logistic-regression": {"label": f"{PARTIES[0]}.label", "max_rows": 20_000, "method": "moments"},
 }
 
 
 @pytest.mark.parametrize("analysis", PARAMETERS)
 async def test_the_result_and_the_reports_are_those_of_threads_bit_for_bit(analysis):
     tables = tables_of(9000)
+    if analysis == "logistic-regression":
+        tables[PARTIES[0]] = with_label(tables[PARTIES[0]])
     plan = plan_of(tables, n_workers=2, analysis=analysis, parameters=PARAMETERS[analysis])
     alone, idle = await run(plan, tables, with_workers=False)
     worked, workers = await run(plan, tables, with_workers=True)
     assert worked.result == alone.result
     assert worked.reports == alone.reports
     assert any(sum(report.clipped_values.values()) for report in worked.reports.values())
+    mapped = worked.reports[PARTIES[0]].mapped_values
+    assert (mapped.get("label", 0) > 0) == (analysis == "logistic-regression")
     assert idle[1].attempts == []
     assert workers[1].attempts == workers[2].attempts == [(0, 0), (1, 0)]
 
