@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from analyses.job.job import JobInput
@@ -21,6 +22,8 @@ from party.engine.order import Answer, ShardOrder, TableOrder, WorkerFailedError
 from party.engine.row_stream import can_be_read_in_parts, version_of
 from party.tables.config import TableConfig, TableOwner
 from party.tables.table import UnusableTableError
+
+log = structlog.get_logger()
 
 Traffic = Callable[[Mapping[str, int], Mapping[str, int]], None]
 """Told the payload bytes that a worker has sent and received, by stage."""
@@ -135,6 +138,9 @@ class _Run:
         answer = await self._workers.engine.work(self._handle, self._order.session_id, addresses)
         self._workers.on_traffic(answer.sent, answer.received)
         if answer.kind:
+            log.warning(
+                "an attempt of a worker failed", session=self._order.session_id, kind=answer.kind, reason=answer.what
+            )
             raise self._error_of(answer)
         if answer.share is None:
             return ShardSum(None, answer.counts)

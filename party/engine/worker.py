@@ -38,16 +38,21 @@ from party.engine.row_stream import RowStream
 from party.tables.config import TableConfig
 from party.tables.sources.source import SourceError
 from service.authorization import Permissions
+from service.errors import ServiceError, UnreachableError
 from service.identity import Identity, Role
 from service.server import ListenError, Server
 from service.tls import Credentials, CredentialsError, credentials_of
-from transport.calls.channel import open_channel
+from transport.calls.channel import open_channel, wait_until_reachable
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
 from transport.messages.session import GrpcSession
 
 STAGES = frozenset({GREETING_STAGE, CONFIRMATION_STAGE, ROWS_STAGE})
 """The only stages in which a worker sends anything: keys, and shares of rows. Nothing is opened in any of them."""
+
+REACH_STAGE = "reaching workers"
+REACH_S = 30.0
+"""Limit for a worker to reach those of the other parties, which listen already."""
 
 MAX_ATTEMPTS_KEPT = 1024
 """Attempts that a worker expects or works on at once."""
@@ -188,6 +193,9 @@ class Worker:
         )
         log.info("a worker begins", session=order.session_id)
         try:
+            if (unreachable := await _unreachable(order, addresses, channels)) is not None:
+                await session.abort(unreachable.what)
+                return unreachable
             return await self._answer(order, session)
         except asyncio.CancelledError:
             await session.abort("the attempt was abandoned")
@@ -215,6 +223,23 @@ class Worker:
         share = None if triangle.share is None else np.ascontiguousarray(triangle.share, dtype="<u8").tobytes().hex()
         counts: dict[str, Any] = {} if mine is None else mine.counts()
         return Answer(share=share, counts=counts, sent=session.bytes_sent, received=dict(session.bytes_received))
+
+
+async def _unreachable(order: ShardOrder, addresses: Mapping[int, str], channels: Mapping[int, Any]) -> Answer | None:
+    """Wait until all namesakes answer: some are busy with their start. Return who does not; None where all do."""
+    limit_s = min(order.deadline_s, REACH_S)
+
+    async def reach(member: int) -> Answer | None:
+        peer = f"the worker of {order.names[member]}"
+        try:
+            await wait_until_reachable(channels[member], peer=peer, address=addresses[member], deadline_s=limit_s)
+        except UnreachableError as error:
+            return Answer(kind="PeerLostError", member=member, stage=REACH_STAGE, what=str(error))
+        except ServiceError as error:
+            return Answer(kind="PeerViolationError", member=member, stage=REACH_STAGE, what=str(error))
+        return None
+
+    return next(filter(None, await asyncio.gather(*map(reach, channels))), None)
 
 
 def identity_of_worker(federation: str, party: str) -> Identity:

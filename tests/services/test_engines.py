@@ -58,6 +58,11 @@ def assert_right(result, n_rows=N_ROWS):
     assert np.abs(opened(result) - exact(n_rows)).max() < n_rows / 1000
 
 
+def assert_paid_once(report):
+    """The budget is that of a new federation; its accounting at its own delta says a little less than the job."""
+    assert 0.8 * EPSILON < report["budget"]["spent_epsilon"] <= EPSILON
+
+
 @contextmanager
 def federation(folder, engines, n_rows=N_ROWS):
     """Yield a federation of parties whose sections `[engine]` are given, and an analyst."""
@@ -102,7 +107,7 @@ def test_workers_as_processes_compute_what_threads_do_and_count_what_they_clip(t
             report = deployment.report(owner, view.job_id)
             assert report["rows"] == N_ROWS
             assert report["clipped_values"]["x0"] == OUTSIDE
-            assert report["budget"]["spent_epsilon"] == pytest.approx(EPSILON, rel=1e-3)
+            assert_paid_once(report)
         assert '"workers":2' in view.plan_json
         assert str(N_ROWS) not in view.plan_json
 
@@ -128,7 +133,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_job_is_paid_once(tmp_path):
         assert_right(result_of(view), n_rows)
         for owner in OWNERS:
             report = deployment.report(owner, view.job_id)
-            assert report["budget"]["spent_epsilon"] == pytest.approx(EPSILON, rel=1e-3)
+            assert_paid_once(report)
             assert report["clipped_values"]["x0"] == OUTSIDE
         view = run(analyst)
         assert_right(result_of(view), n_rows)
@@ -196,7 +201,7 @@ def test_dask_clusters_of_two_workers_each_compute_what_threads_do(tmp_path):
             assert cluster.log().count("Run out-of-band function 'work'") == N_WORKERS
             report = deployment.report(owner, view.job_id)
             assert report["clipped_values"]["x0"] == OUTSIDE
-            assert report["budget"]["spent_epsilon"] == pytest.approx(EPSILON, rel=1e-3)
+            assert_paid_once(report)
 
 
 def test_a_worker_of_a_cluster_that_is_killed_leaves_its_shard_to_another_one(tmp_path):
@@ -212,4 +217,4 @@ def test_a_worker_of_a_cluster_that_is_killed_leaves_its_shard_to_another_one(tm
         assert result_of(run(analyst))  # one worker is left for both parts
         for owner in OWNERS:
             report = deployment.report(owner, job_id)
-            assert report["budget"]["spent_epsilon"] == pytest.approx(EPSILON, rel=1e-3)
+            assert_paid_once(report)
