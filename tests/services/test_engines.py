@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
-from dask_clusters import DaskCluster
 from deadlines import GENEROUS_S
 from federation import BOUNDS, Analyst, pca_job, result_of
 from forked_services import ForkedDeployment
@@ -26,6 +25,7 @@ from worked_jobs import (
 )
 from workers import Setting
 
+from bench.jobs.dask_clusters import DaskCluster
 from mpc.protocol.shards import WorkerLostError
 from party.engine.processes import WorkerProcess
 

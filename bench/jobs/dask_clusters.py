@@ -2,18 +2,18 @@
 
 import datetime
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-
-from child_processes import child_environ
-from deadlines import GENEROUS_S
+from typing import Any, Self
 
 from service.identity import Role
 from service.pki import create_authority, issue
+
+START_S = 300.0
+"""Limit for a scheduler to listen: it imports for seconds on a busy machine."""
 
 
 def cluster_files(folder: Path, owner: str) -> dict[str, str]:
@@ -31,7 +31,18 @@ def cluster_files(folder: Path, owner: str) -> dict[str, str]:
 
 
 class DaskCluster:
-    """A scheduler and workers of one owner; ended by their process ids."""
+    """A scheduler and workers of one owner; ended by their process ids.
+
+    Args:
+        folder: new, for certificates, logs and scratch.
+        owner: a party.
+        n_workers: processes beside the scheduler's.
+
+    Attributes:
+        tls: paths of the cluster's authority, and of a certificate and a key of all its members.
+        scheduler: the address.
+        processes: the scheduler's, then those of the workers.
+    """
 
     def __init__(self, folder: Path, owner: str, n_workers: int = 2) -> None:
         folder.mkdir()
@@ -40,12 +51,12 @@ class DaskCluster:
         self._n_workers = n_workers
         self.scheduler = ""
 
-    def __enter__(self) -> "DaskCluster":
+    def __enter__(self) -> Self:
         try:
             contact = self.folder / "scheduler.json"
             options = ["--port", "0", "--host", "tls://127.0.0.1", "--no-dashboard", "--scheduler-file", str(contact)]
             self._start("dask_scheduler", *options)
-            latest_s = time.monotonic() + GENEROUS_S
+            latest_s = time.monotonic() + START_S
             while not self.scheduler:
                 assert self.processes[0].poll() is None, self.log()
                 assert time.monotonic() < latest_s, self.log()
@@ -67,6 +78,7 @@ class DaskCluster:
 
     @property
     def workers(self) -> list[subprocess.Popen[bytes]]:
+        """The processes of the workers, in the order of their starts."""
         return self.processes[1:]
 
     def add_worker(self) -> None:
@@ -79,13 +91,13 @@ class DaskCluster:
         tls = ["--tls-ca-file", self.tls["authority"], "--tls-cert", self.tls["certificate"]]
         command = [sys.executable, "-m", f"distributed.cli.{module}", *options, *tls, "--tls-key", self.tls["key"]]
         with (self.folder / "log").open("ab") as log:
-            environment = {**child_environ(), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes.append(process)
 
     def log(self) -> str:
+        """Return what all of them have said."""
         return (self.folder / "log").read_text()
 
-    def section(self, **fields: object) -> dict:
+    def section(self, **fields: Any) -> dict[str, Any]:
         """Return the section `[engine]` that uses this cluster, without the certificate of the party's workers."""
         return {"kind": "dask", "scheduler": self.scheduler, "cluster_tls": self.tls, **fields}
