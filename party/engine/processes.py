@@ -85,7 +85,8 @@ class WorkerProcess:
         if self.is_lost:
             raise WorkerLostError("a worker has ended")
         number = next(self._numbers)
-        answer = self._awaited[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._awaited[number] = answer
         try:
             await self._send({"do": do, "number": number, **fields})
             return await answer

@@ -4,7 +4,7 @@ The party has read the whole table before, for the comparison of rows, and refus
 reads must be of the same version of the source, at the beginning and at the end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,7 @@ class RowStream:
             self._check_version()
         return block
 
-    def _read(self, start: int) -> Iterator[NDArray[np.float64]]:
+    def _read(self, start: int) -> Generator[NDArray[np.float64], None, None]:
         from party.tables.rows_of_source import read_blocks  # brings polars
 
         yield from read_blocks(self._table, self.schema.columns, start)
