@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -51,7 +52,7 @@ class DaskEngine(Engine):
         self._connecting = asyncio.Lock()
         self._in_use = Counter[str]()
 
-    async def prepare(self, lane: int, order: ShardOrder) -> tuple[tuple[str, str], str]:
+    async def prepare(self, lane: int, order: ShardOrder) -> tuple["_Prepared", str]:
         """See `Engine`: at the process with the fewest attempts, or the next one if it cannot."""
         for address in await self._processes():
             settings = self._settings_at(address)
@@ -62,29 +63,31 @@ class DaskEngine(Engine):
                 self._in_use[address] -= 1
                 continue
             if "address" in answer:
-                return (address, settings), str(answer["address"])
+                return _Prepared(address, settings), str(answer["address"])
             self._in_use[address] -= 1
             log.warning("a worker of the cluster refuses an order", worker=address, reason=answer.get("refused"))
         raise WorkerLostError("no worker of a party's cluster can be had; its log has the reason")
 
     async def work(self, handle: object, session_id: str, addresses: Mapping[int, str]) -> Answer:
         """See `Engine`."""
-        address, settings = _parts(handle)
+        assert isinstance(handle, _Prepared), "it comes from `prepare`"
         try:
-            answer = await self._run(address, dask_worker.work, settings, session_id, dict(addresses))
+            found = dict(addresses)
+            answer = await self._run(handle.address, dask_worker.work, handle.settings, session_id, found)
         finally:
-            self._in_use[address] -= 1
+            self._let_go(handle)
         if "answer" not in answer:
-            log.warning("a worker of the cluster has failed", worker=address, reason=answer.get("refused"))
+            log.warning("a worker of the cluster has failed", worker=handle.address, reason=answer.get("refused"))
             raise WorkerLostError("a worker of a party's cluster has failed; its log has the reason")
         return Answer.model_validate_json(answer["answer"])
 
     async def abandon(self, handle: object, session_id: str) -> None:
         """See `Engine`."""
-        address, settings = _parts(handle)
+        assert isinstance(handle, _Prepared), "it comes from `prepare`"
+        self._let_go(handle)
         with contextlib.suppress(WorkerLostError, TimeoutError):
             async with asyncio.timeout(FORGET_S):
-                await self._run(address, dask_worker.abandon, settings, session_id)
+                await self._run(handle.address, dask_worker.abandon, handle.settings, session_id)
 
     async def close(self) -> None:
         """See `Engine`; the cluster is the owner's, and stays."""
@@ -137,12 +140,21 @@ class DaskEngine(Engine):
                     raise WorkerLostError(UNREACHABLE) from None
             return self._client
 
+    def _let_go(self, handle: "_Prepared") -> None:
+        """Count an attempt no more; once, whether it worked or was abandoned or both."""
+        if handle.is_counted:
+            handle.is_counted = False
+            self._in_use[handle.address] -= 1
+
     def _settings_at(self, address: str) -> str:
         host = self._settings.host or dask_worker.own_host(address)
         return str(self._settings.model_copy(update={"host": host}).model_dump_json())
 
 
-def _parts(handle: object) -> tuple[str, str]:
-    assert isinstance(handle, tuple), "it comes from `prepare`"
-    address, settings = handle
-    return str(address), str(settings)
+@dataclass
+class _Prepared:
+    """An attempt that a process of the cluster expects."""
+
+    address: str
+    settings: str
+    is_counted: bool = True
