@@ -75,7 +75,7 @@ def certify(
 ) -> bytes:
     """Issue a certificate, PEM, for one member of the authority's federation, who has the private key.
 
-    Parties and the coordinator may serve and dial, analysts and devices only dial. The certificate never outlives the
+    Parties, their workers and the coordinator may serve and dial, analysts and devices only dial. The certificate never outlives the
     authority.
 
     Raises:
