@@ -8,7 +8,7 @@ moves the origin to the mean and takes the leading eigenvectors of what is left.
     line of algorithm 1                              function
     2, each client discretises its columns           `QuantisedRows.quantise`: to the nearest, not at random
     8, each client samples noise                     `JointComputation.noise_of`: everybody's, dealt with degree 2t
-    2 and 9, shares of the columns                   `JointComputation.rows`, block by block, in `gram_of_rows`
+    2 and 9, shares of the columns                   `JointComputation.rows`, in `JointComputation.gram_of_rows`
     9, inner products of two clients' columns        `GramSum.add`, and the noise is added by `NoisySum.__iadd__`
     11, one client's own inner products and noise    none: that noise would protect nobody from the owner's coalition;
                                                      all blocks take line 9

@@ -1,9 +1,9 @@
 """A worker: its endpoint, and the attempts at shards that it works on. It knows no coordinator and no ledger.
 
 It answers workers of other parties only, and only those of an attempt that its own party has ordered; it calls nobody
-else. Its certificate is that of `worker/PARTY`, which no party and no coordinator takes a call from, but to be asked for
-its health (`PERMISSIONS` of `party.server`, deny by default). So whoever takes over a worker's host learns what its shares and rows are, and cannot
-speak for the party: not open, not commit, not propose.
+else. Its certificate is that of `worker/PARTY`, which no party and no coordinator takes a call from (`PERMISSIONS` of
+`party.server`, deny by default), but to be asked for its health. So whoever takes over a worker's host learns its
+shares and its party's rows, and cannot speak for the party: not open, not commit, not propose.
 """
 
 import asyncio
