@@ -65,6 +65,9 @@ class DaskCluster:
                 time.sleep(0.05)
             for _ in range(self._n_workers):
                 self.add_worker()
+            while self.log().count("Register worker") < self._n_workers:
+                assert time.monotonic() < latest_s, self.log()
+                time.sleep(0.05)
         except BaseException:
             self.__exit__()
             raise

@@ -24,6 +24,9 @@ from party.engine.engine import Engine
 from party.engine.order import Answer, ShardOrder, WorkerSettings
 
 CONNECT_S = 30.0
+APPEAR_S = 30.0
+"""Limit for a process of the cluster to appear where there is none."""
+LOOK_AGAIN_S = 0.5
 FORGET_S = 10.0
 """Limit for telling a process of the cluster to forget an attempt: it may be gone."""
 
@@ -53,7 +56,19 @@ class DaskEngine(Engine):
         self._in_use = Counter[str]()
 
     async def prepare(self, lane: int, order: ShardOrder) -> tuple["_Prepared", str]:
-        """See `Engine`: at the process with the fewest attempts, or the next one if it cannot."""
+        """See `Engine`: at the process with the fewest attempts, or the next one if it cannot.
+
+        Where none can, it may be that they are being started: so it waits for some time.
+        """
+        loop = asyncio.get_running_loop()
+        latest_s = loop.time() + APPEAR_S
+        while (prepared := await self._prepare_somewhere(order)) is None:
+            if loop.time() >= latest_s:
+                raise WorkerLostError("no worker of a party's cluster can be had; its log has the reason")
+            await asyncio.sleep(LOOK_AGAIN_S)
+        return prepared
+
+    async def _prepare_somewhere(self, order: ShardOrder) -> tuple["_Prepared", str] | None:
         for address in await self._processes():
             settings = self._settings_at(address)
             self._in_use[address] += 1
@@ -66,7 +81,7 @@ class DaskEngine(Engine):
                 return _Prepared(address, settings), str(answer["address"])
             self._in_use[address] -= 1
             log.warning("a worker of the cluster refuses an order", worker=address, reason=answer.get("refused"))
-        raise WorkerLostError("no worker of a party's cluster can be had; its log has the reason")
+        return None
 
     async def work(self, handle: object, session_id: str, addresses: Mapping[int, str]) -> Answer:
         """See `Engine`."""
