@@ -107,7 +107,7 @@ class LocalDeployment:
             rows than this delta admits has `largest_delta`.
         policy: party to sections of its configuration, for instance `{"policy.limits": {"min_compute_parties": 3}}`;
             by default every job that the budget covers is accepted.
-        members: others that get a certificate: devices.
+        members: others that get a certificate: devices, and workers of parties.
         sum_members: name to Ed25519 key, hexadecimal, of those that may take part in masked sums.
     """
 

@@ -12,11 +12,15 @@ from service.pki import create_authority, issue_all
 
 
 def write_certificates(folder: Path, federation: str, members: Sequence[tuple[Role, str]]) -> None:
-    """Write `ca.pem` and, for each member, `NAME.pem` and `NAME.key`, valid for a day; names must be distinct."""
+    """Write `ca.pem` and, for each member, `NAME.pem` and `NAME.key`, valid for a day; names must be distinct.
+
+    The files of a party's workers, which bear its name, are `worker-NAME.pem` and `worker-NAME.key`.
+    """
     now = datetime.datetime.now(datetime.UTC)
     authority = create_authority(federation, days=2, now=now)
     (folder / "ca.pem").write_bytes(authority.certificate_pem)
-    for (_, name), pair in issue_all(authority, members, days=1, now=now).items():
+    for (role, member), pair in issue_all(authority, members, days=1, now=now).items():
+        name = f"worker-{member}" if role is Role.WORKER else member
         (folder / f"{name}.pem").write_bytes(pair.certificate_pem)
         key = folder / f"{name}.key"
         key.touch(mode=0o600)

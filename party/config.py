@@ -12,6 +12,7 @@ from typing import Annotated, Self
 from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
+from party.engine.config import EngineConfig
 from party.policy import Policy
 from party.tables.ratings_config import AnyTableConfig
 from service.logs import LogFormat, LogLevel
@@ -84,6 +85,7 @@ class PartyConfig(Settings):
         least_deadline_s: a job with a shorter `deadline_s` gets no table of this party. Well above the time that the
             largest table takes to be read: else an analyst's deadline, and not the table, would decide whether jobs
             fail that cost nothing.
+        engine: who shares and multiplies rows: by default threads of this process.
         policy: which jobs are accepted, asked about, refused; by default the owner is asked about every job.
         ledger: where the privacy ledger lies.
         page: a page to look at, and metrics; none where absent.
@@ -105,6 +107,7 @@ class PartyConfig(Settings):
     table_memory_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 128
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0
+    engine: EngineConfig = EngineConfig()
     policy: Policy = Policy()
     ledger: LedgerConfig = LedgerConfig()
     page: PageConfig | None = None

@@ -44,6 +44,7 @@ from mpc.errors import LocalFaultError
 from mpc.protocol.exchange import send_unless_lost
 from mpc.protocol.greeting import GREETING_STAGE
 from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
+from mpc.protocol.shards import RowWorkers
 from party.drawn import DrawnNoise
 
 COMMIT_STAGE = "budget"
@@ -67,6 +68,7 @@ class GatedSession:
         releases: that the plan states.
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
         until_wanted: waits before the commit while nobody is there who would take what it pays for.
+        row_workers: of this party in this job. They have no session with the coordinator, and nothing to open.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class GatedSession:
         releases: Sequence[PlannedRelease],
         must_greet: Collection[int],
         until_wanted: Callable[[], Awaitable[object]] | None = None,
+        row_workers: RowWorkers | None = None,
     ) -> None:
         async def commit_and_report() -> None:
             if until_wanted is not None:
@@ -97,6 +100,7 @@ class GatedSession:
                 await asyncio.gather(*(_receive_commit(session, owner) for owner in awaited))
 
         self._session = session
+        self._row_workers = row_workers
         self._commit_and_report = commit_and_report
         self._receive_commits = receive_commits
         self._receivers = frozenset(receivers)
@@ -114,6 +118,7 @@ class GatedSession:
         *,
         commit: Callable[[], None],
         until_wanted: Callable[[], Awaitable[object]] | None = None,
+        row_workers: RowWorkers | None = None,
     ) -> Self:
         """Return the session that a party gives to the analysis of a plan; arguments as of the class."""
         return cls(
@@ -125,6 +130,7 @@ class GatedSession:
             releases=plan.releases,
             must_greet=plan.peers_of(session.me),
             until_wanted=until_wanted,
+            row_workers=row_workers,
         )
 
     @property
@@ -151,6 +157,17 @@ class GatedSession:
     def entropy(self) -> Entropy:
         """See `Session`."""
         return self._session.entropy
+
+    @property
+    def row_workers(self) -> RowWorkers | None:
+        """See `Session`. They are had only once all members have confirmed the plan.
+
+        Raises:
+            LocalFaultError: not all have.
+        """
+        if self._row_workers is not None:
+            self._check_greeted("no row is given to workers")
+        return self._row_workers
 
     async def commit(self) -> None:
         """Commit and notify the others, without waiting for them. Repetitions do nothing. See `Session.commit`.

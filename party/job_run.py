@@ -16,11 +16,13 @@ from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentErro
 from mpc.protocol.session import COORDINATOR, Session
 from party.admission import Admission, Applicant
 from party.config import PartyConfig
+from party.engine.engine import Engine, workers_of_job
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.gate import GatedSession
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
+from party.tables.sources.source import SourceError
 from party.tables.table import UnusableTableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
 
@@ -54,6 +56,9 @@ class JobSession(Session, Protocol):
 
     def waited_most_for(self) -> int | None:
         """Return the member that we have waited for most in total; None if for no member half of the time."""
+
+    def count_traffic(self, sent: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """Count payload bytes that our workers have moved for this job, by stage."""
 
     async def finish(self) -> None:
         """Wait until every message was received."""
@@ -89,6 +94,7 @@ class JobRun:
         roster: member number to name, with the coordinator.
         on_stage: told each stage, at its first report and later ones.
         on_left: called when the coordinator went away and did not return in time.
+        engine: our workers; None where this process does all work itself.
 
     Attributes:
         failure: the public text of why it failed; None as long as it has not.
@@ -108,6 +114,7 @@ class JobRun:
         roster: Mapping[int, str],
         on_stage: Callable[[str], None] = lambda stage: None,
         on_left: Callable[[], None] = lambda: None,
+        engine: Engine | None = None,
     ) -> None:
         self.failure: str | None = None
         self.is_done = False
@@ -122,6 +129,7 @@ class JobRun:
         self._on_stage = on_stage
         self._number = applicant.job.members.index(config.name) + 1
         self._on_left = on_left
+        self._engine = engine
         self._latest = ProgressEvent("start", 0)
         self._last: JobEvent | None = None  # how it ended
         self._listener: asyncio.Queue[JobEvent | None] | None = None
@@ -282,11 +290,16 @@ class JobRun:
     async def _compute(self, session: JobSession) -> LocalReport:
         """Read our table, run our part of the analysis behind the gate, and let the others open."""
         plan, brought = self._plan, self._applicant.brought
+        try:  # before the table is read, so that what workers read is of the same version
+            workers = workers_of_job(self._engine, self._config, plan, self._number, brought, session.count_traffic)
+        except SourceError as error:
+            raise UnusableTableError(f"the table of party {self._config.name!r}", str(error)) from None
         gated = GatedSession.of_plan(
             session,
             plan,
             commit=lambda: self._admission.commit(self._applicant),
             until_wanted=self._present.wait,
+            row_workers=workers,
         )
         table = None
         if brought is not None:

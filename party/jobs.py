@@ -16,6 +16,7 @@ from analyses.registry import analysis_of
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant, RefusalError
 from party.config import PartyConfig
+from party.engine.engine import Engine
 from party.events import FailedEvent, JobEvent
 from party.job_run import LEFT_EARLY, JobRun, ReportWriter, SessionOpener
 from party.reading import TableReading
@@ -85,6 +86,7 @@ class PartyJobs:
         close_session: forgets everything about a job's messages.
         write_report: keeps the party-local report of a job.
         meter: of the service.
+        engine: our workers; None where this process does all work itself.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class PartyJobs:
         close_session: Callable[[str, str | None], None],
         write_report: ReportWriter,
         meter: Meter | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._config = config
         self._admission = admission
@@ -109,6 +112,7 @@ class PartyJobs:
         self._close_session = close_session
         self._write_report = write_report
         self._meter = meter or Meter()
+        self._engine = engine
         self._jobs: dict[str, _AcceptedJob] = {}
         self._releases: set[asyncio.Task[None]] = set()
 
@@ -147,7 +151,9 @@ class PartyJobs:
             check_roster(job)
             self._check_members(job, roster)
             brought = next((i for i in job.inputs if i.party == self._config.name), None)
-            schema = BlockSchema(party=self._config.name) if brought is None else self._describe_table(brought)
+            schema = self._with_workers(
+                BlockSchema(party=self._config.name) if brought is None else self._describe_table(brought), brought
+            )
         except (JobError, TableError) as error:
             raise RefusalError(told(error)) from error
         self._admission.check_proposal(job, analyst, schema)
@@ -161,6 +167,11 @@ class PartyJobs:
         self._forget_oldest()  # here too: a coordinator that reads no further ends no call
         log.info("job accepted", job=job_id, analysis=job.analysis, stage="propose")
         return schema
+
+    def _with_workers(self, schema: BlockSchema, brought: JobInput | None) -> BlockSchema:
+        """Say in our schema how many workers we have for what we bring."""
+        n_workers = None if self._engine is None else self._engine.offered(self._config, brought)
+        return schema if n_workers is None else schema.model_copy(update={"workers": n_workers})
 
     def _check_members(self, job: Job, roster: Mapping[int, str]) -> None:
         me = self._config.name
@@ -272,6 +283,7 @@ class PartyJobs:
             roster=accepted.roster,
             on_stage=partial(self._meter.stage, job_id, self._config.name),
             on_left=lambda: self.settle(job_id),
+            engine=self._engine,
         )
 
     def settle(self, job_id: str) -> None:

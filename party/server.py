@@ -33,6 +33,7 @@ from entropy import SystemEntropy
 from party.admission import Admission, RefusalError
 from party.config import MAY_CHANGE, PartyConfig
 from party.consent import ConsentBox
+from party.engine.make import make_engine
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.installation import Installation
 from party.job_sessions import JobSessions
@@ -310,6 +311,10 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             )
 
         tables = TableReader(config)
+        engine = make_engine(config)
+        if engine is not None:
+            stack.push_async_callback(engine.close)
+            engine.begin()
         jobs = PartyJobs(
             config,
             Admission(config, ledger, consent, meter=meter),
@@ -320,6 +325,7 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             close_session=sessions.close,
             write_report=keep_report,
             meter=meter,
+            engine=engine,
         )
         service = PartyService(config, jobs, meter)
         checks = dict.fromkeys(COORDINATOR_METHODS, service.check_caller)

@@ -26,9 +26,11 @@ class Role(StrEnum):
     COORDINATOR = "coordinator"
     ANALYST = "analyst"
     DEVICE = "device"
+    WORKER = "worker"
+    """Processes that do part of a party's work, and bear its name; they call, and are called by, other workers only."""
 
 
-SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR})
+SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR, Role.WORKER})
 """The roles that may answer calls; analysts and devices only make calls."""
 
 

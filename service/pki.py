@@ -75,8 +75,8 @@ def certify(
 ) -> bytes:
     """Issue a certificate, PEM, for one member of the authority's federation, who has the private key.
 
-    Parties and the coordinator may serve and dial, analysts and devices only dial. The certificate never outlives the
-    authority.
+    Parties, their workers and the coordinator may serve and dial, analysts and devices only dial. The certificate never
+    outlives the authority.
 
     Raises:
         ValueError: the name breaks the rule of names, or the authority has expired or cannot be read.

@@ -66,7 +66,7 @@ SUB_ROOMS = {
         "distribution": {"job", "pictures", "rows", "sums"},
         "matrix_factorization": {"job", "pictures", "rows", "sums"},
     },
-    "party": {"ledger": set(), "tables": {"ledger"}},
+    "party": {"ledger": set(), "tables": {"ledger"}, "engine": {"tables"}},
     "coordinator": {"sums": set(), "surveys": set(), "leading": set()},
     "transport": {"calls": set(), "messages": {"calls"}},
     "analyst": {"results": set()},

@@ -59,6 +59,16 @@ class Plan(PublicModel):
         return tuple(f"{s.party}.{c.name}" for s in map(self.schema_of, self.owners) for c in s.columns)
 
     @property
+    def n_lanes(self) -> int:
+        """How many parts of the joint table workers of all parties work on at once; 0 where the parties do it alone.
+
+        Every party must have workers, as each of a party's talks to one of every other party. Rows that are matched lie
+        in an order that only the party itself knows, which no source has.
+        """
+        workers = [schema.workers or 0 for schema in self.schemas]
+        return 0 if self.job.matching is not None else min(workers, default=0)
+
+    @property
     def protected(self) -> Protected:
         """What one unit is, for an analysis of the joint table: a row of it, or the rows of a person."""
         return protected_of(self.job, self.schemas)

@@ -76,6 +76,9 @@ rows."""
 
 MAX_ROWS_PER_PERSON = 1 << 16
 
+MAX_WORKERS = 256
+"""Largest number of workers of one party in one job."""
+
 RowsPerPerson = Annotated[int, Field(ge=1, le=MAX_ROWS_PER_PERSON)]
 """The largest number of rows per person that count in a job that protects persons. Fixed without counting rows."""
 
@@ -95,6 +98,8 @@ class BlockSchema(PublicModel):
         matching: how the table identifies its rows, for jobs that match them; None where its owner does not say, whose
             JSON does not show the field.
         where: the filter that rows pass, in words; None where all rows take part, and the JSON does not show the field.
+        workers: how many processes of the party can work on parts of its rows at once (`mpc.protocol.shards`); None
+            where there are none, or none that could read this table, and the JSON does not show the field.
     """
 
     party: Name
@@ -105,6 +110,9 @@ class BlockSchema(PublicModel):
     ratings: Annotated[RatingsSchema | None, Field(exclude_if=lambda ratings: ratings is None)] = None
     matching: Annotated[MatchingSchema | None, Field(exclude_if=lambda matching: matching is None)] = None
     where: Annotated[Annotated[str, Field(min_length=1)] | None, Field(exclude_if=lambda where: where is None)] = None
+    workers: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None, Field(exclude_if=lambda workers: workers is None)
+    ] = None
 
     @model_validator(mode="after")
     def _ratings_have_no_columns(self) -> Self:

@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.schema import Table
 from analyses.logistic_regression.labelled_plan import LabelledRowPlan
 from analyses.rows.integer_column import nearest_places
-from analyses.rows.own_rows import OwnRows
+from analyses.rows.own_rows import OwnRows, RowSource
 
 
 class LabelledRows(OwnRows):
@@ -15,7 +14,7 @@ class LabelledRows(OwnRows):
     Rows that do not count are zero, including the constant, so their gradient is zero for any weights.
     """
 
-    def __init__(self, plan: LabelledRowPlan, me: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
+    def __init__(self, plan: LabelledRowPlan, me: int, table: RowSource, counting: NDArray[np.bool_] | None) -> None:
         super().__init__(table, counting, [column.name for column in plan.features_of(me).columns])
         names = [c.name for c in table.schema.columns]
         label = plan.params.label_column if table.schema.party == plan.params.label_party else None

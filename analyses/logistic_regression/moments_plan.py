@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from math import isqrt, sqrt
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analyses.job.declared_rows import declared_rows
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema
@@ -12,7 +15,9 @@ from analyses.logistic_regression.labelled_plan import (
     squared_norm_bounds_of,
     widths_of_features,
 )
+from analyses.logistic_regression.labelled_rows import LabelledRows
 from analyses.logistic_regression.parameters import LogisticRegressionParams
+from analyses.rows.own_rows import OwnRows, RowSource
 from analyses.rows.quantise import check_scale
 from analyses.rows.row_plan import RowBounds
 from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram
@@ -63,6 +68,10 @@ class LabelledMomentsPlan(LabelledRowPlan, GramPlan):
     def label_values(self) -> tuple[int, int]:
         """The label is as far from 0 as the constant, on either side."""
         return -self.constant, self.constant
+
+    def own_rows(self, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> OwnRows:
+        """See `RowPlan.own_rows`: features, then the label and the constant where they are the owner's."""
+        return LabelledRows(self, member, table, counting)
 
     @property
     def order(self) -> list[int]:

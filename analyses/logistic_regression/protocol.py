@@ -31,7 +31,6 @@ from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed, products_opened_once
 from analyses.logistic_regression.gradient_plan import GradientPlan
 from analyses.logistic_regression.gradient_steps import follow_steps, take_part_in_steps
-from analyses.logistic_regression.labelled_rows import LabelledRows
 from analyses.logistic_regression.link import fit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan, rounding_of
 from analyses.logistic_regression.parameters import LogisticRegressionParams
@@ -41,7 +40,7 @@ from analyses.logistic_regression.text import weight_lines
 from analyses.logistic_regression.uncertainty import forecast, signal, standard_errors
 from analyses.logistic_regression.weights import in_own_units, labelled_moments, weights_of
 from analyses.pictures import logistic_regression
-from analyses.rows.joint_computation import ROWS_PER_BLOCK, joined
+from analyses.rows.joint_computation import joined
 from analyses.rows.own_rows import report_of
 from analyses.second_moments.noisy_gram import open_noisy_gram, triangle_shape
 from mpc.arithmetic.opening import survivable
@@ -85,12 +84,9 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
     if isinstance(plan, GradientPlan):
         return await take_part_in_steps(session, plan, table)
     async with joined(session, plan, table) as (c, n_rows, counting, table):
-        mine = None if table is None else LabelledRows(plan, session.me, table, counting)
+        mine = None if table is None else plan.own_rows(session.me, table, counting)
         total = await c.noise_of(plan.mechanism, triangle_shape(plan))
-        gram = c.gram_sum(plan.n_row_columns)
-        async for x in c.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK):
-            await gram.add(x)
-        total += await gram.triangle()
+        total += await c.gram_of_rows(plan, n_rows, mine)
         await c.release(total)
     return report_of(mine, n_rows)
 

@@ -8,7 +8,7 @@ moves the origin to the mean and takes the leading eigenvectors of what is left.
     line of algorithm 1                              function
     2, each client discretises its columns           `QuantisedRows.quantise`: to the nearest, not at random
     8, each client samples noise                     `JointComputation.noise_of`: everybody's, dealt with degree 2t
-    2 and 9, shares of the columns                   `JointComputation.rows`, block by block
+    2 and 9, shares of the columns                   `JointComputation.rows`, in `JointComputation.gram_of_rows`
     9, inner products of two clients' columns        `GramSum.add`, and the noise is added by `NoisySum.__iadd__`
     11, one client's own inner products and noise    none: that noise would protect nobody from the owner's coalition;
                                                      all blocks take line 9
@@ -35,10 +35,9 @@ from analyses.pca.reference import reference
 from analyses.pca.spectrum import spectrum
 from analyses.pca.text import pca_lines
 from analyses.pictures import pca
-from analyses.rows.joint_computation import ROWS_PER_BLOCK, joined
+from analyses.rows.joint_computation import joined
 from analyses.rows.own_rows import report_of
 from analyses.rows.reach import zeros_of
-from analyses.rows.row_plan import QuantisedRows
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.forecast import signal
 from analyses.second_moments.noisy_gram import GramPlan, open_noisy_gram, triangle_shape
@@ -77,12 +76,9 @@ async def party(session: Session, plan: GramPlan, table: Table | None) -> LocalR
     Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
     """
     async with joined(session, plan, table) as (c, n_rows, counting, table):
-        mine = None if table is None else QuantisedRows(plan, session.me, table, counting)
+        mine = None if table is None else plan.own_rows(session.me, table, counting)
         total = await c.noise_of(plan.mechanism, triangle_shape(plan))
-        gram = c.gram_sum(plan.n_row_columns)
-        async for x in c.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK):
-            await gram.add(x)
-        total += await gram.triangle()
+        total += await c.gram_of_rows(plan, n_rows, mine)
         await c.release(total)
     return report_of(mine, n_rows)
 

@@ -2,12 +2,11 @@
 
 async with joined(session, plan, table) as (c, n_rows, counting, table):
     total = await c.noise_of(plan.mechanism, shape)
-    async for x in c.rows(widths, n_rows, mine, height=ROWS_PER_BLOCK):
-        ...
+    total += await c.gram_of_rows(plan, n_rows, mine)
     await c.release(total)
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -17,14 +16,22 @@ from numpy.typing import NDArray
 from analyses.job.plan import OPENING_STAGE, Plan, matches_in_secret
 from analyses.job.schema import Table
 from analyses.rows.meeting import greet, meet
+from analyses.rows.own_rows import OwnRows
+from analyses.rows.row_plan import RowPlan
 from analyses.rows.secret_rows import SecretRows
 from analyses.rows.surplus import rows_that_count
 from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.gram import upper_triangle_indices
+from mpc.arithmetic.kernels import Words
+from mpc.errors import LocalFaultError, OutOfRangeError
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.noise import NoisySum
 from mpc.protocol.operations.openings import OpenedArray
+from mpc.protocol.operations.rows import MULTIPLY_STAGE
+from mpc.protocol.operations.sharded_rows import ShardedRows
 from mpc.protocol.session import Drawable, Session
+from mpc.protocol.shards import RowWorkers, Shard, ShardSum, shards_of
 from mpc.protocol.shared import SharedArray
 
 ROWS_PER_BLOCK = 4096
@@ -65,6 +72,73 @@ class JointComputation(Computation):
         self.session.progress(NOISE_STAGE, 0, 1)
         return await self.shared_noise(shape, await self.draw(release), bound=bound)
 
+    async def gram_of_rows(self, plan: RowPlan, n_rows: int, mine: OwnRows | None) -> SharedArray:
+        """Share all rows and return the entries on and above the diagonal of X^T X, degree 2t.
+
+        Where all parties have workers and there are rows enough for them, they do it, part by part
+        (`mpc.protocol.operations.sharded_rows`); else we do, block by block (`Rows.rows`, `GramSum`). The sum is the
+        same integers, shared by other polynomials.
+
+        Args:
+            plan: of the job: it says who brings how many columns, and who has workers.
+            n_rows: of the joint table.
+            mine: my rows; None if I own no columns.
+
+        Raises:
+            WorkerLostError: workers of mine were lost too often.
+            PeerError: an owner is silent, drops out or sent an invalid share; or, with workers, any party.
+
+        Cost: 1 round, or with workers that of `ShardedRows`. Where workers do it, all parties are needed until they are
+        done, and whoever dropped out before has ended the job.
+        """
+        workers = self.session.row_workers
+        shards = () if workers is None else shards_of(n_rows, plan.n_lanes, ROWS_PER_BLOCK)
+        if workers is None or not shards:
+            return await self._gram_of_blocks(plan, n_rows, mine, completes_input=True)
+        total = await self._gram_of_shards(plan, shards, mine, workers)
+        if mine is not None:
+            await self.commit_after_input()
+        return total
+
+    async def _gram_of_blocks(
+        self, plan: RowPlan, n_rows: int, mine: OwnRows | None, *, completes_input: bool
+    ) -> SharedArray:
+        gram = self.gram_sum(plan.n_row_columns)
+        blocks = self.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK, completes_input=completes_input)
+        async for x in blocks:
+            await gram.add(x)
+        return await gram.triangle()
+
+    async def _gram_of_shards(
+        self, plan: RowPlan, shards: Sequence[Shard], mine: OwnRows | None, workers: RowWorkers
+    ) -> SharedArray:
+        shape = upper_triangle_indices(plan.n_row_columns)[0].shape
+        total = self.field.zeros(shape) if self.holds_shares else None
+
+        def add(n_done: int, part: ShardSum) -> None:
+            if total is not None:
+                self.field.accumulate(total, self._checked(part.share, shape))
+            if mine is not None:
+                mine.add_counts(part.counts)
+            if self.holds_shares:
+                self.session.progress(MULTIPLY_STAGE, n_done, len(shards))
+
+        members = range(1, len(plan.schemas) + 1)
+        with self._step():
+            sharded = ShardedRows(self.session, members, workers)
+            await sharded.sums(shards, None if mine is None else mine.counting, add)
+        return SharedArray(self.field, shape, 2 * self.t, None, total)
+
+    def _checked(self, share: Words | None, shape: tuple[int, ...]) -> Words:
+        """Return what a worker of mine returned, if it is a share of such an array."""
+        if share is None or share.dtype != np.uint64 or share.shape != (self.field.n_words, *shape):
+            raise LocalFaultError("a worker returned no share of its part")
+        try:
+            self.field.check(share)
+        except OutOfRangeError as error:
+            raise LocalFaultError("a worker returned a value outside the field") from error
+        return share
+
     async def release(self, total: NoisySum | SharedArray) -> OpenedArray | None:
         """Open the one result of a job to the coordinator; see `Computation.open_noisy` and `Computation.open`."""
         self.session.progress(OPENING_STAGE, 0, 1)
@@ -79,6 +153,28 @@ class JointComputation(Computation):
     def names_of(self, members: Collection[int]) -> list[str]:
         """Return the names of members, in the order of their numbers."""
         return [self.session.names[member] for member in sorted(members)]
+
+
+async def gram_of_shard(session: Session, plan: RowPlan, n_rows: int, mine: OwnRows | None) -> SharedArray:
+    """Run a worker's part in one attempt at one shard: agree on keys, share the rows, multiply. Nothing is opened.
+
+    Args:
+        session: of the workers of this attempt alone (`mpc.protocol.shards.Attempt`).
+        plan: of the job.
+        n_rows: of the shard.
+        mine: my party's rows of the shard, the first one is number 0; None if it owns no columns.
+
+    Returns:
+        The entries on and above the diagonal of the shard's X^T X, degree 2t.
+
+    Raises:
+        DifferentTermsError: a worker works on something else.
+        PeerError: one is silent, drops out or sent an invalid share.
+
+    Privacy: at most t colluding parties' workers see uniform shares. Cost: 3 rounds; bytes as of `Rows.rows`.
+    """
+    async with JointComputation(await greet(session, plan), "") as c:
+        return await c._gram_of_blocks(plan, n_rows, mine, completes_input=False)
 
 
 class SecretlyJoined(SecretRows, JointComputation):

@@ -1,13 +1,30 @@
 """A member's own rows of the joint table as the integers that it shares, and its private counts of what was clipped."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.schema import LocalReport, Table
+from analyses.job.schema import BlockSchema, LocalReport
 from analyses.rows.surplus import n_surplus
+
+
+class RowSource(Protocol):
+    """Rows of a party as they are asked for, each once: a table, or what a worker reads of one."""
+
+    @property
+    def schema(self) -> BlockSchema:
+        """The public part."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows. It is known to the parties only."""
+
+    def block(self, rows: slice) -> NDArray[np.float64]:
+        """Return some rows, shape (rows, columns); asked for in their order."""
 
 
 class OwnRows(ABC):
@@ -19,10 +36,11 @@ class OwnRows(ABC):
         clipped: names of the columns whose values are clipped to their public bounds.
     """
 
-    def __init__(self, table: Table, counting: NDArray[np.bool_] | None, clipped: Sequence[str]) -> None:
+    def __init__(self, table: RowSource, counting: NDArray[np.bool_] | None, clipped: Sequence[str]) -> None:
         self._table, self._counting, self._clipped = table, counting, clipped
         self._outside = np.zeros(len(clipped), dtype=np.int64)
         self._clipped_rows = 0
+        self._mapped_by_workers = Counter[str]()
 
     @abstractmethod
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -46,11 +64,28 @@ class OwnRows(ABC):
         """Return per column that has a rule for it, how many values were mapped."""
         return {}
 
+    @property
+    def counting(self) -> NDArray[np.bool_] | None:
+        """Which rows count, shape (rows,); None where all do. Private."""
+        return self._counting
+
+    def counts(self) -> dict[str, Any]:
+        """Return what was counted so far as JSON data, for `add_counts` of the owner's own. Private."""
+        mapped = self.mapped_values()
+        return {"outside": self._outside.tolist(), "clipped_rows": self._clipped_rows, "mapped": mapped}
+
+    def add_counts(self, counts: Mapping[str, Any]) -> None:
+        """Add what a worker counted over rows that it took instead of us."""
+        self._outside += np.array(counts["outside"], dtype=np.int64)
+        self._clipped_rows += counts["clipped_rows"]
+        self._mapped_by_workers.update(counts["mapped"])
+
     def report(self) -> LocalReport:
         """Return the private counts of this party's values."""
         outside = dict(zip(self._clipped, self._outside.tolist(), strict=True))
         surplus = n_surplus(self._counting)
-        return LocalReport(self._table.n_rows, outside, self._clipped_rows, self.mapped_values(), surplus)
+        mapped = {name: n + self._mapped_by_workers[name] for name, n in self.mapped_values().items()}
+        return LocalReport(self._table.n_rows, outside, self._clipped_rows, mapped, surplus)
 
 
 def report_of(mine: OwnRows | None, n_rows: int) -> LocalReport:

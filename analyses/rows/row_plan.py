@@ -14,7 +14,7 @@ from analyses.job.declared_rows import JointRowsParams
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
-from analyses.rows.own_rows import OwnRows
+from analyses.rows.own_rows import OwnRows, RowSource
 from analyses.rows.quantise import BlockQuantiser, check_scale, squared_norm_bound
 from analyses.rows.reach import FURTHEST, Origin, squared_reach
 
@@ -148,6 +148,16 @@ class RowPlan(Plan):
             integers = np.hstack([integers, np.full((len(integers), 1), self.constant)])
         return integers, outside, clipped
 
+    def own_rows(self, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> OwnRows:
+        """Return an owner's rows as the integers that it brings.
+
+        Args:
+            member: the owner.
+            table: its rows.
+            counting: which of them count, shape (rows,); None where all do.
+        """
+        return QuantisedRows(self, member, table, counting)
+
 
 def units_of(params: RowParams) -> int:
     """Return gamma, which a plan has filled in."""
@@ -229,7 +239,7 @@ class QuantisedRows(OwnRows):
         counting: which of them count, shape (rows,); None where all do.
     """
 
-    def __init__(self, plan: RowPlan, member: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
+    def __init__(self, plan: RowPlan, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> None:
         super().__init__(table, counting, [column.name for column in table.schema.columns])
         self._plan, self._member = plan, member
 

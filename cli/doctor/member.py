@@ -106,6 +106,8 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
     Raises:
         SettingsError: it cannot be used; the text names the file and the field.
     """
+    if role not in PREFIXES:
+        raise SettingsError(f"{path}: a {role} has no configuration of its own; check that of its party")
     tree, _ = read_tree(path, prefix=PREFIXES[role], environ=os.environ if environ is None else environ)
     federation = _text(path, tree, "federation")
     tls = _section(path, tree, "tls")

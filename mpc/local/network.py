@@ -16,6 +16,7 @@ from entropy import Entropy, InsecureTestEntropy
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
+from mpc.protocol.shards import RowWorkers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -164,6 +165,7 @@ class LocalSession:
     """One member's end of a `LocalNetwork`. Implements `mpc.protocol.session.Session`."""
 
     def __init__(self, network: LocalNetwork, me: int) -> None:
+        self.row_workers: RowWorkers | None = None
         self._network = network
         self._next_sent: dict[tuple[int, str], int] = {}
         self._next_received: dict[tuple[int, str], int] = {}

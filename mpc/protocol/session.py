@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import Entropy
+from mpc.protocol.shards import RowWorkers
 
 COORDINATOR = 0
 """The coordinator's member number. Shamir's abscissa 0 is the secret, so no party can have it."""
@@ -60,6 +61,10 @@ class Session(Protocol):
     @property
     def entropy(self) -> Entropy:
         """Where my randomness comes from."""
+
+    @property
+    def row_workers(self) -> RowWorkers | None:
+        """My workers, who can share and multiply rows for me; None where I have none, or where a job needs none."""
 
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array. Returns when it may be overwritten, not when it has arrived.

@@ -1,7 +1,7 @@
 """Reads the rows of a source, batch by batch: numbers and kinds become encoded values, all else stays as it is."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -89,9 +89,7 @@ def read_rows(
             others[name] += int(np.count_nonzero(encoding.others))
             if name in conditions:
                 passes.append(conditions[name].holds_of(name, table.columns[name], encoding))
-        block = np.empty((batch.height, len(wanted)))
-        for place, column in enumerate(wanted):
-            block[:, place] = columns[column.name]
+        block = _block_of(columns, wanted, batch.height)
         if passes:
             masks.append(np.logical_and.reduce(passes))
             block = block[masks[-1]]
@@ -106,6 +104,38 @@ def read_rows(
     all_pass = np.broadcast_to(np.True_, n_read)  # which takes no memory
     passes_of_all = np.concatenate(masks) if masks else all_pass
     return RowsOfSource(kept.finish(), of_keys, passes_of_all, dict(+gaps), dict(+others))
+
+
+def read_blocks(table: TableConfig, wanted: Sequence[ColumnSchema], start: int) -> Iterator[NDArray[np.float64]]:
+    """Yield the rows of a table from a number on as encoded values; nothing is counted or kept.
+
+    Args:
+        table: the owner's declaration.
+        wanted: encoded columns.
+        start: the first row.
+
+    Raises:
+        SourceError: the source raises it, or a column is not what its place asks for.
+    """
+    source = table.make_source()
+    asked = dict.fromkeys(column.source for column in wanted)
+    numbers = [name for name in asked if name in table.bounds]
+    encoded = [name for name in asked if name in table.columns]
+    for batch in source.batches_from(start, numbers, encoded):
+        _check_batch(batch, (*numbers, *encoded))
+        columns = {name: _as_numbers(batch[name]) for name in numbers}
+        for name in encoded:
+            columns |= _encoded(table, batch[name], source).columns
+        yield _block_of(columns, wanted, batch.height)
+
+
+def _block_of(
+    columns: Mapping[str, NDArray[np.float64]], wanted: Sequence[ColumnSchema], n_rows: int
+) -> NDArray[np.float64]:
+    block = np.empty((n_rows, len(wanted)))
+    for place, column in enumerate(wanted):
+        block[:, place] = columns[column.name]
+    return block
 
 
 def _check_batch(batch: pl.DataFrame, wanted: Sequence[str]) -> None:

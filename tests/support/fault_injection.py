@@ -13,7 +13,7 @@ from virtual_time import run_in_virtual_time
 import mpc.protocol.double_sharing
 import mpc.protocol.operations.core
 import mpc.protocol.reduction
-from analyses.pca import protocol as pca
+from analyses.rows import joint_computation
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import ProtocolError
@@ -87,7 +87,7 @@ def small_segments() -> Iterator[None]:
     """The computation's arrays travel `SEGMENT` elements at a time, and so many rows of a PCA."""
     modules = (mpc.protocol.operations.core, mpc.protocol.double_sharing, mpc.protocol.reduction)
     patches = [mock.patch.object(module, "SEGMENT", SEGMENT) for module in modules]
-    patches.append(mock.patch.object(pca, "ROWS_PER_BLOCK", SEGMENT))
+    patches.append(mock.patch.object(joint_computation, "ROWS_PER_BLOCK", SEGMENT))
     try:
         for patch in patches:
             patch.start()

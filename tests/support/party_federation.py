@@ -34,6 +34,9 @@ class EndableSession(LocalSession):
     def waited_most_for(self):
         return self.slow
 
+    def count_traffic(self, sent, received):
+        """Nobody asks for it here."""
+
     async def finish(self):
         self.ended = "finished"
 
@@ -57,9 +60,21 @@ class Federation:
         policy: of all parties.
         with_budget: whether their tables have a budget.
         least_deadline_s: of all parties.
+        engine: of all parties.
     """
 
-    def __init__(self, tables, tmp_path, *, deadline_s=2.0, policy=AUTOMATIC, with_budget=True, least_deadline_s=0.01):
+    def __init__(
+        self,
+        tables,
+        tmp_path,
+        *,
+        deadline_s=2.0,
+        policy=AUTOMATIC,
+        with_budget=True,
+        least_deadline_s=0.01,
+        engine=None,
+    ):
+        self.engine = engine
         self.least_deadline_s = least_deadline_s
         self.with_budget = with_budget
         self.policy = policy
@@ -117,6 +132,7 @@ class Federation:
             open_session=open_session,
             close_session=lambda job_id, reason: self.closed.append((me, reason)),
             write_report=lambda job_id, plan, report, elapsed_s: self.reports.__setitem__(me, report),
+            engine=self.engine,
         )
 
     def _note(self, message):

@@ -127,6 +127,11 @@ class GrpcSession:
         return self._entropy
 
     @property
+    def row_workers(self) -> None:
+        """A party's gate gives them to analyses."""
+        return None
+
+    @property
     def bytes_received(self) -> Mapping[str, int]:
         """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
         return self._inbox.bytes_received
@@ -140,6 +145,12 @@ class GrpcSession:
     def received_bytes_by_name(self) -> dict[str, int]:
         """Payload bytes by the name of the sender; as private as `bytes_sent`."""
         return {self._names[member]: n for member, n in self._inbox.bytes_from.items()}
+
+    def count_traffic(self, sent: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """Count payload bytes by stage that others have moved for this member, over sessions of their own."""
+        for counted, more in ((self.bytes_sent, sent), (self._inbox.bytes_received, received)):
+            for stage, n_bytes in more.items():
+                counted[stage] = counted.get(stage, 0) + n_bytes
 
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array; it may be overwritten once this returns.

@@ -55,6 +55,10 @@ class ColumnarFile(TableFile):
 
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
         """See `TableSource`."""
+        return self.batches_from(0, numbers, texts)
+
+    def batches_from(self, start: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
+        """See `TableSource`: of rows before, at most those of one row group are decoded."""
         import polars as pl  # the configuration of a table is read without
 
         before, files, wanted = self.version(), self.files(), (*numbers, *texts)
@@ -64,9 +68,11 @@ class ColumnarFile(TableFile):
         for path in files:
             try:
                 rows = self.scan(path).select(wanted)
-                for start in range(0, self._height(path), ROWS_PER_SCAN):
-                    part = rows.slice(start, ROWS_PER_SCAN)
+                height = self._height(path)
+                for first in range(min(start, height), height, ROWS_PER_SCAN):
+                    part = rows.slice(first, ROWS_PER_SCAN)
                     yield from part.collect_batches(chunk_size=ROWS_AT_ONCE, lazy=True)
+                start = max(0, start - height)
             except (OSError, pl.exceptions.PolarsError):
                 raise SourceError(f"its file cannot be read as {self.ending.removeprefix('.').capitalize()}") from None
             if self.version() != before:

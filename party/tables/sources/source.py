@@ -71,6 +71,13 @@ class TableSource(Settings, ABC):
             SourceError: a column is missing, or the rows cannot be read or were changed meanwhile.
         """
 
+    def batches_from(self, start: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
+        """Yield the rows from a number on, as `batches`; by default those before are read and thrown away."""
+        for batch in self.batches(numbers, texts):
+            if start < batch.height:
+                yield batch[start:]
+            start = max(0, start - batch.height)
+
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.Series"]:
         """Yield whole columns, one after the other, for what needs all rows at once; as `batches`."""
         import polars as pl  # the configuration of a table is read without

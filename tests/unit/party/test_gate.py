@@ -36,6 +36,7 @@ class Setting:
         must_greet=(),
         releases=(),
         until_wanted=None,
+        row_workers=None,
     ):
         self.network = LocalNetwork(NAMES, deadline_s=deadline_s)
         self.happened = []
@@ -51,6 +52,7 @@ class Setting:
                 releases=releases,
                 must_greet=must_greet,
                 until_wanted=until_wanted,
+                row_workers=row_workers,
             )
             for member in (1, 2, 3)
         }
@@ -230,6 +232,16 @@ async def test_greetings_leave_before_and_open_the_gate_once_they_agree():
     keys = await asyncio.gather(*(exchange_public_keys(setting.gated[m], peers[m], b"%d" % m) for m in peers))
     assert keys[0] == {2: b"2", 3: b"3"}
     await setting.gated[1].send(2, "table", RESULT)
+
+
+async def test_workers_get_no_row_before_all_members_have_shown_the_same_binding():
+    workers = object()
+    setting = Setting(must_greet=(2, 3), row_workers=workers)
+    with pytest.raises(LocalFaultError, match="before hospital, telco confirmed the plan"):
+        _ = setting.gated[1].row_workers
+    setting.gated[1].trust_binding((2, 3))
+    assert setting.gated[1].row_workers is workers
+    assert Setting(must_greet=(2, 3)).gated[1].row_workers is None
 
 
 async def test_a_greeting_of_another_plan_opens_nothing():

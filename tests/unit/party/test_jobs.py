@@ -16,6 +16,8 @@ from mpc.errors import PeerViolationError, ShapeError
 from party import job_run
 from party import jobs as party_jobs
 from party.admission import RefusalError
+from party.engine import engine
+from party.engine.engine import Engine
 from party.events import FailedEvent, FinishedEvent, ProgressEvent
 from party.job_run import LEFT_EARLY
 from party.ledger.entry import LedgerError
@@ -51,6 +53,36 @@ async def test_progress_is_told_in_quarters_only(federation):
     events, _ = await federation.run(make_job())
     percents = {e.percent for e in events["bank"] if isinstance(e, ProgressEvent)}
     assert percents <= {0, 25, 50, 75, 100}
+
+
+class Idle(Engine):
+    """An engine of which nobody is asked for anything: the tables of these tests are small."""
+
+    async def prepare(self, lane, order):
+        raise AssertionError("no shard has so few rows")
+
+    async def work(self, handle, session_id, addresses):
+        raise AssertionError("no shard has so few rows")
+
+    async def abandon(self, handle, session_id):
+        """Nothing was begun."""
+
+    async def close(self):
+        """Likewise."""
+
+
+async def test_a_party_with_workers_says_how_many_in_its_schema_and_works_alone_on_few_rows(tables, tmp_path):
+    (tmp_path / "people.csv").touch()
+    federation = Federation(tables, tmp_path, engine=Idle(3))
+    assert (await federation.propose(make_job(), job_id="job-0")).workers == 3
+    events, _ = await federation.run(make_job())
+    assert events["bank"][-1] == FinishedEvent()
+
+
+async def test_a_party_whose_table_its_workers_cannot_read_offers_none(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "can_be_read_in_parts", lambda table: False)
+    federation = Federation(tables, tmp_path, engine=Idle(3))
+    assert (await federation.propose(make_job())).workers is None
 
 
 async def test_a_schema_is_offered_and_a_job_is_accepted_once(federation):

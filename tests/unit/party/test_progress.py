@@ -8,8 +8,8 @@ from party_federation import Federation
 
 from analyses.job.plan import OPENING_STAGE
 from analyses.pattern_count import products as pattern_products
-from analyses.pca import protocol as pca
 from analyses.power_moments import protocol as moments
+from analyses.rows import joint_computation
 from party.events import FinishedEvent, ProgressEvent
 
 BLOCK_ROWS = 4
@@ -26,7 +26,7 @@ JOBS = {
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(pca, "ROWS_PER_BLOCK", BLOCK_ROWS)
+    monkeypatch.setattr(joint_computation, "ROWS_PER_BLOCK", BLOCK_ROWS)
     monkeypatch.setattr(moments, "BLOCK_ROWS", BLOCK_ROWS)
     monkeypatch.setattr(pattern_products, "MAX_PRODUCTS", 12 * BLOCK_ROWS)  # 3 categories, then 3 * 3
 

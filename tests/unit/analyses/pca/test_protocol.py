@@ -6,6 +6,7 @@ from job_builders import PARTIES, make_job, make_schema, make_table
 
 from analyses.job.job import JobError
 from analyses.pca import protocol as pca
+from analyses.rows import joint_computation
 from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerError, PeerLostError
@@ -191,7 +192,7 @@ async def test_parties_learn_their_own_counts_of_clipped_values(tables):
 
 
 async def test_several_blocks_of_rows_are_multiplied_like_one(tables, monkeypatch):
-    monkeypatch.setattr(pca, "ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr(joint_computation, "ROWS_PER_BLOCK", 7)
     plan = plan_for(tables, parameters=ALL_COMPONENTS, privacy={"epsilon": 2000.0, "delta": 1e-5})
     results, _ = await run(plan, tables)
     noise = opened_noise(plan, tables, results[COORDINATOR])

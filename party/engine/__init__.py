@@ -1,0 +1,1 @@
+"""Where a party's rows are shared and multiplied: in its own process, or by workers on one host or several."""
