@@ -17,7 +17,8 @@ from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.survey import MAX_RESPONSES, SurveyQuestion
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.job.job import JobError
-from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
+from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.matrix_factorization.jobs.forecast import forecast_of_offsets
 from analyses.sums.forecast import LARGEST_SHARE
 from analyses.sums.round import HISTOGRAM, MEAN, SUM

@@ -8,8 +8,9 @@ from deadlines import SKIPPED_S, until
 from factor_devices import Contributions, ask_factors, factor_question, made_up_records, rounds_in, with_ratings
 from sum_federation import answer_of, reason_of, sum_federation
 
-from analyses.matrix_factorization.devices.question import rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
 from device.budget import series_charge_id
+from device.journal import SqliteSampleJournal
 from device.models import newest_model
 from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
 from mpc.secagg.messages import MaskedInput
@@ -30,7 +31,9 @@ async def start_all(federation, records, without=(), **changes):
 
 async def answering(federation, name, record, **changes):
     device = await federation.device(name, **changes)
-    return with_ratings(device, record, federation.folder / name)
+    samples = SqliteSampleJournal(federation.folder / name / "samples.sqlite")
+    federation.stack.callback(samples.close)
+    return with_ratings(device, record, federation.folder / name, samples=samples)
 
 
 class StoppedBefore:

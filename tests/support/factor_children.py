@@ -2,16 +2,17 @@
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from devices import IDENTITIES, NAMES, device_in
-from factor_devices import factor_question, made_up_records, with_ratings
+from factor_devices import descent_question, factor_question, made_up_records, with_ratings
 from ledger_children import at_every_step
 
-from analyses.matrix_factorization.devices.question import factor_round_config, rounds_of
+from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
 from analyses.matrix_factorization.model import FactorModel
 from device.factors import FactorRound
+from device.journal import SqliteSampleJournal
 from mpc.transcript import RoundId
 from transport.sum_codec import Invitation
 
@@ -20,7 +21,8 @@ ROUNDS = 3
 
 def invitation_to(number: int, attempt: int = 0, session: str = "session", **changes) -> Invitation:
     """An invitation of an honest coordinator, whose model is all zeros."""
-    asked = factor_question(**{"attempts": 2, **changes})
+    make = descent_question if changes.get("form") == "sgd" else factor_question
+    asked = make(**{"attempts": 2, **changes})
     rounds = rounds_of(asked, len(NAMES))
     config = factor_round_config(rounds, RoundId(session, number, attempt), IDENTITIES)
     n_items = asked.items
@@ -36,9 +38,9 @@ def invitation_to(number: int, attempt: int = 0, session: str = "session", **cha
 def factor_device_in(folder: Path, record=None, **changes):
     """Yield walker-1 with its ratings, without a network."""
     own = made_up_records(NAMES)[NAMES[0]] if record is None else record
-    of_factors = {key: changes.pop(key) for key in ("largest_epsilon", "entropy") if key in changes}
-    with device_in(folder, **changes) as device:
-        made = with_ratings(device, own, folder, **of_factors)
+    of_factors = {key: changes.pop(key) for key in ("largest_epsilon", "entropy", "samples") if key in changes}
+    with device_in(folder, **changes) as device, closing(SqliteSampleJournal(folder / "samples.sqlite")) as samples:
+        made = with_ratings(device, own, folder, **{"samples": samples, **of_factors})
         try:
             yield made
         finally:
