@@ -15,7 +15,7 @@ from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
 from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.matrix_factorization.devices.record import PRIOR, Coins, DeclaredRatings, RatedItems, device_vector
-from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
+from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds, TooFewSurvivorsError
 from analyses.matrix_factorization.model import FactorModel
 from device.factors import FactorDevice, FactorRound
 from device.ratings import KeptRatings
@@ -144,12 +144,14 @@ class Contributions:
         members = {}
 
         def opened(step, points):
+            if step >= len(survivors_of_round):
+                raise TooFewSurvivorsError("no round follows")
             for (name, number), coins in self.coins.items():
                 if number != step:
                     continue
                 if name not in members:
                     used = KeptRatings(DECLARED, lambda name=name: records[name]).used()
-                    own = used.ratings(DECLARED, rounds.centre)
+                    own = used.ratings(DECLARED, rounds.question.middle)
                     members[name] = HorizontalMember(rounds.plan, own, rounds.first_points, KeyStream(coins.key))
                 values, *_ = self.of[name, number]
                 assert np.array_equal(values, members[name].gradient(points).ravel())
