@@ -103,7 +103,7 @@ class FewCoins:
 
 def test_no_device_is_in_more_vectors_than_k_and_what_is_paid_and_reported_says_nothing_of_it(tmp_path):
     n_vectors, paid, reports = [], set(), set()
-    for seed in range(40):
+    for seed in range(16):
         folder = tmp_path / str(seed)
         folder.mkdir()
         with factor_device_in(folder, entropy=FewCoins(seed)) as device:
@@ -116,8 +116,8 @@ def test_no_device_is_in_more_vectors_than_k_and_what_is_paid_and_reported_says_
             paid.add(tuple(standings))
             for name in kept_rounds(folder):
                 reports.add(json.dumps({k: v for k, v in read_sum_report(folder, name).items() if k != "budget"}))
-    assert set(n_vectors) == {0, 1, 2}  # as many as 2^-4, 4 2^-4, and all others
-    assert n_vectors.count(K) > 20
+    assert {1, K} <= set(n_vectors) <= {0, 1, K}  # by chance a quarter, eleven of sixteen, and a sixteenth
+    assert n_vectors.count(K) > 8
     assert len(paid) == 1
     assert len(reports) == T
 

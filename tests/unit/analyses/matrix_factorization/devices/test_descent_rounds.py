@@ -15,7 +15,7 @@ from analyses.matrix_factorization.devices.planned import factor_round_config, r
 from analyses.matrix_factorization.devices.record import Coins, DeclaredRatings, UsedRatings, device_vector
 from analyses.matrix_factorization.devices.text import lines
 from analyses.matrix_factorization.model import FactorModel
-from dp.cost.accounting import ORDERS, epsilon_of_rdp
+from dp.cost.accounting import epsilon_of_rdp
 from dp.cost.event_record import rdp_of
 from dp.cost.views import VIEWS
 from mpc.errors import PeerViolationError
@@ -111,13 +111,15 @@ def test_after_every_vector_what_is_paid_covers_both_views_and_in_the_end_it_is_
     for view in VIEWS:
         assert (whole >= sum(map(rdp_of, rounds.events(view))) * (1 - 1e-12)).all()
     assert np.allclose(whole, sum(map(rdp_of, rounds.events("coalition"))), rtol=1e-9)
-    assert epsilon_of_rdp(ORDERS, whole, 1e-6).epsilon >= rounds.cost_of_all().epsilon(1e-6).epsilon * (1 - 1e-9)
+    assert epsilon_of_rdp(whole, rounds.n_rounds, 1e-6).epsilon >= rounds.cost_of_all().epsilon(1e-6).epsilon * (
+        1 - 1e-9
+    )
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------------
 
 VALUES = (None, -3.0, 0.3, 3.0)
-SMALL = DeclaredRatings(3, -3.0, 3.0, most=3)
+SMALL = DeclaredRatings(2, -3.0, 3.0, most=2)
 
 
 def vector_of(rounds, model, row, key, n_before):
@@ -129,13 +131,13 @@ def vector_of(rounds, model, row, key, n_before):
 @pytest.mark.parametrize("theta", [1, 2])
 def test_all_neighbours_of_a_device_move_a_vector_by_no_more_than_is_paid_for(theta):
     """Whatever it has rated, whatever is broadcast, whatever its coins are: it is there, gone, or another."""
-    asked = descent_question(items=3, rank=1, theta=theta, sampling_rate=0.5, steps=2, most_participations=1)
+    asked = descent_question(items=2, rank=1, theta=theta, sampling_rate=0.5, steps=2, most_participations=1)
     rounds = rounds_of(asked, 5)
     longest = int((rounds.largest**0.5) * rounds.broadcast.units)
     moved, keys = rounds.noise(0).sensitivities, [bytes([i]) * 32 for i in range(6)]
-    rows, most, n_zero, n_vectors = tuple(itertools.product(VALUES, repeat=3)), 0, 0, 0
-    for corner in itertools.product((0, longest), repeat=3):
-        model = FactorModel(np.zeros(3, dtype=np.int64), np.array(corner)[:, None], rounds.broadcast.units)
+    rows, most, n_zero, n_vectors = tuple(itertools.product(VALUES, repeat=2)), 0, 0, 0
+    for corner in itertools.product((0, longest), repeat=2):
+        model = FactorModel(np.zeros(2, dtype=np.int64), np.array(corner)[:, None], rounds.broadcast.units)
         for key in keys:
             vectors = np.stack([vector_of(rounds, model, row, key, 0) for row in rows])
             later = np.stack([vector_of(rounds, model, row, key, 1) for row in rows])
@@ -153,12 +155,12 @@ def test_all_neighbours_of_a_device_move_a_vector_by_no_more_than_is_paid_for(th
 
 
 def test_whether_a_device_is_sampled_depends_on_its_key_alone():
-    rounds = rounds_of(descent_question(items=3, rank=1), 5)
-    model = FactorModel(np.zeros(3, dtype=np.int64), np.zeros((3, 1), dtype=np.int64), rounds.broadcast.units)
+    rounds = rounds_of(descent_question(items=2, rank=1), 5)
+    model = FactorModel(np.zeros(2, dtype=np.int64), np.zeros((2, 1), dtype=np.int64), rounds.broadcast.units)
     for key in (bytes([i]) * 32 for i in range(8)):
         sampled = {
             tuple(bool(vector_of(rounds, model, row, key, n).any()) for n in range(4))
-            for row in ((3.0, None, None), (3.0, 3.0, 3.0), (None, 0.3, 3.0))
+            for row in ((3.0, None), (3.0, 3.0), (None, 0.3))
         }
         assert len(sampled) == 1
 
