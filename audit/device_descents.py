@@ -6,6 +6,7 @@ excess removed. What is broadcast is fixed: embeddings of length 0, at which a u
 moves most.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -98,7 +99,7 @@ class DeviceStepsTarget:
         if world == 0:
             return 0  # no rating, or one of the lower bound, which embeddings of length 0 predict
         params = self.rounds.plan.params
-        return -(params.squared_sensitivity(both=False) ** 0.5).__floor__()
+        return -math.isqrt(params.squared_sensitivity(both=False))
 
     def _law(self, noise: Fraction) -> Law:
         known = with_noise(self.rounds.noise(0), noise)

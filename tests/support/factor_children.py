@@ -1,5 +1,6 @@
 """A device that goes through the rounds of a matrix factorization and kills itself on the way."""
 
+import hashlib
 import os
 import signal
 from contextlib import closing, contextmanager
@@ -51,26 +52,32 @@ def seeds_of(answered: FactorRound) -> tuple[bytes, ...]:
     return tuple(bytes([i]) * 32 for i in range(len(answered.rounds.noise(answered.config.round_id.number).levels) - 1))
 
 
-def go_through(folder: Path) -> None:
-    """Take part in the rounds whose vectors have not left; that a vector leaves is a line of a file."""
+def go_through(folder: Path, form: str = "statistics") -> None:
+    """Take part in the rounds whose vectors have not left; that a vector leaves is a line of a file.
+
+    The line is the number of the round, and, in the form sgd, the number of the coin and a digest of its key.
+    """
     sent = folder / "sent"
-    done = set(sent.read_text().split()) if sent.exists() else set()
+    done = {line.split()[0] for line in sent.read_text().splitlines()} if sent.exists() else set()
+    changes = {"form": "sgd", "steps": ROUNDS} if form == "sgd" else {}
     with factor_device_in(folder) as device:
         for number in range(ROUNDS):
             if str(number) in done:
                 continue
-            answered = device.factors.entered(invitation_to(number))
+            answered = device.factors.entered(invitation_to(number, **changes))
             answered.admit()
             answered.commit()
             answered.contribute(seeds_of(answered))
+            coins = answered._coins
+            thrown = "" if coins is None else f" {coins.n_before} {hashlib.sha256(coins.key).hexdigest()}"
             with sent.open("a") as file:
-                file.write(f"{number}\n")
+                file.write(f"{number}{thrown}\n")
                 file.flush()
                 os.fsync(file.fileno())
             answered.leave(b"")
 
 
-def go_through_and_die_at(step: int, folder: Path) -> None:
+def go_through_and_die_at(step: int, folder: Path, form: str = "statistics") -> None:
     """The same, killed before or after something reaches the disk, or within SQLite's work."""
     steps = iter(range(10**9))
 
@@ -79,4 +86,4 @@ def go_through_and_die_at(step: int, folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     at_every_step(maybe_die)
-    go_through(folder)
+    go_through(folder, form)

@@ -14,7 +14,8 @@ from analyses.matrix_factorization.descent.projected_descent import descend
 from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
 from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.question import FactorQuestion
-from analyses.matrix_factorization.devices.record import PRIOR, Coins, DeclaredRatings, RatedItems, device_vector
+from analyses.matrix_factorization.devices.record import Coins, DeclaredRatings, RatedItems, device_vector
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
 from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds, TooFewSurvivorsError
 from analyses.matrix_factorization.model import FactorModel
 from device.factors import FactorDevice, FactorRound

@@ -41,7 +41,7 @@ from analyses.matrix_factorization.jobs.factor_params import (
 from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
 from analyses.matrix_factorization.plan import AUTO_RANK
 from analyses.sums.round import ring_for
-from analyses.sums.session_series import stages_before_vectors, stages_beside_vectors_of
+from analyses.sums.session_series import StagesBesideVectors, stages_before_vectors
 from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
 from dp.cost.views import PERSON, VIEWS, View
@@ -121,7 +121,7 @@ class DescentJobPlan(SeriesPlan):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """All rounds and the final steps; see the head of this module."""
         attempts, members, n_sums = self.params.attempts, self.compute_members, self.n_sums
-        before = [stages_beside_vectors_of(number, n_sums, attempts) for number in range(n_sums)]
+        before = [StagesBesideVectors(number, n_sums, attempts) for number in range(n_sums)]
         sums = [
             PlannedRelease(
                 one,

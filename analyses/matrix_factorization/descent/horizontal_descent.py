@@ -36,7 +36,7 @@ class HorizontalMember:
     """
 
     def __init__(
-        self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy, n_before: int = 0
+        self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy | KeyStream, n_before: int = 0
     ) -> None:
         p = plan.params
         self._plan = plan

@@ -10,7 +10,7 @@ from analyses.job.job import JobError
 from analyses.job.ratings import digest_of_items
 from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
 from analyses.matrix_factorization.devices.question import FactorQuestion, read_public_input
-from analyses.matrix_factorization.devices.record import PRIOR
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
 from analyses.matrix_factorization.horizontal import member_vector
 from analyses.matrix_factorization.in_process import LocalMembers
 from analyses.matrix_factorization.model import FactorModel
