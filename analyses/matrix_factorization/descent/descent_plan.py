@@ -56,6 +56,9 @@ Noise = Literal["once", "party"]
 MAX_STEPS = 100_000
 MAX_LARGEST = 1000
 
+MAX_ROUNDS_OF_STEPS = 1000
+"""Most rounds of a job or of a question to devices. Costs are exact for any number; each round is a masked sum."""
+
 _STEP_PART = 20
 """A step of rate 1 moves by such a part of the noise's deviation at most."""
 

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
 from analyses.job.ratings import MAX_RATINGS_PER_USER, digest_of_items
+from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS
 from mpc.transcript import decode_fields, encode_fields
 
@@ -69,7 +70,7 @@ class FactorQuestion(PublicModel):
     centre: Finite | None = None
     rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
-    steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
     theta: Annotated[int, Field(ge=1, le=100_000)] | None = None
     sampling_rate: Annotated[Finite, Field(ge=2.0**-32, le=1)] | None = None
     most_participations: Annotated[int, Field(ge=1)] | None = None

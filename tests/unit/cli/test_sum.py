@@ -44,7 +44,7 @@ def test_a_sum_is_planned_without_a_coordinator(question):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("matrix-factorization-devices", "weighted count of 5.95"),
+        ("matrix-factorization-devices", "weighted count"),
         ("matrix-factorization-devices-sgd", "form sgd, local"),
     ],
 )
