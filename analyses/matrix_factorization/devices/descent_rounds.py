@@ -133,7 +133,7 @@ class DescentRounds(DeviceRounds):
     def _whole_step(self) -> JobCost:
         return self.cost(lambda view: (self.plan.whole_step(view),))
 
-    def privacy_report(self) -> dict[str, Any]:
+    def _privacy_report(self) -> dict[str, Any]:
         """See `DeviceRounds`."""
         plan, topology = self.plan, self.topology
         params, moved_by = plan.params, plan.sum_noise.sensitivities

@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -152,12 +154,24 @@ class DeviceRounds(ABC):
 
     def cost_of_all(self) -> JobCost:
         """Return what all rounds cost a device that is in all of them, each once."""
-        return self.cost(self.events)
+        return self._cost_of_all
+
+    @cached_property
+    def _cost_of_all(self) -> JobCost:
+        return self.cost(self.events)  # held, as it knows its epsilon once that was asked for: before every round
 
     def cost(self, events: Callable[[View], tuple[PrivacyEvent, ...]]) -> JobCost:
         """Return what releases cost a member, by what they are in a view."""
         return JobCost.of(events, MEMBER_UNIT, self.topology.n_corrupt)
 
-    @abstractmethod
     def privacy_report(self) -> dict[str, Any]:
         """Return what all rounds cost together, with as few survivors in each as may be. Public."""
+        return deepcopy(self._report)
+
+    @cached_property
+    def _report(self) -> dict[str, Any]:
+        return self._privacy_report()  # a device writes it into its report of every round
+
+    @abstractmethod
+    def _privacy_report(self) -> dict[str, Any]:
+        """Return what `privacy_report` does."""

@@ -83,7 +83,7 @@ class StatisticsRounds(DeviceRounds):
         """See `DeviceRounds`."""
         return number
 
-    def privacy_report(self) -> dict[str, Any]:
+    def _privacy_report(self) -> dict[str, Any]:
         """See `DeviceRounds`."""
         plan, topology = self.plan, self.topology
         last = plan.releases[-1].sensitivities
