@@ -132,18 +132,25 @@ class FactorDevice:
     def commit(self, rounds: DeviceRounds, config: RoundConfig) -> Coins | None:
         """Make the cost of a vector spent; see `DeviceBudget.commit_round`.
 
+        A coin is counted once its charge is spent, not before: a device that is killed in between pays once more. The
+        other way round it would have used up a number that costs something without paying, and pay too little for as
+        many vectors as leave.
+
         Returns:
             What the coin for this vector is thrown with, which is counted now; None where there are no samples.
         """
         assert self.budget is not None
-        session, number = config.round_id.session, config.round_id.number
-        coins = None
+        session, number, series = config.round_id.session, config.round_id.number, b""
+        n_before = 0
         if is_sampled(rounds):
-            coins = Coins(*self._samples().begin(series_of(rounds, session), self.entropy.read(KEY_BYTES)))
-        charge = rounds.charge_of(number, 0 if coins is None else coins.n_before)
+            series = series_of(rounds, session)
+            n_before = self._samples().n_begun(series)
+        charge = rounds.charge_of(number, n_before)
         if charge is not None:
             self.budget.commit_round(session, charge)
-        return coins
+        if not is_sampled(rounds):
+            return None
+        return Coins(*self._samples().begin(series, self.entropy.read(KEY_BYTES)))
 
     def _samples(self) -> SqliteSampleJournal:
         if self.samples is None:

@@ -14,6 +14,9 @@ first K vectors costs one step without any amplification, and each later one not
   Renyi divergences are quasi-convex, so the average costs no more: what has been paid in its view, where a release
   without amplification counts as well.
 
+Charges are numbered as coins are, and a coin is counted after its charge is spent. So where a device was stopped, and
+some coins belong to no vector, those of numbers below K are paid all the same, and what is paid is at least as much.
+
 So a charge by the worst of both views (`JobCost`) covers both views after every vector, and K of them are what the
 whole series costs a coalition: nothing is paid twice. No charge depends on a coin, or a budget would tell of it.
 

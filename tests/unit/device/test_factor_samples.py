@@ -18,6 +18,7 @@ from device.report import kept_rounds, read_sum_report
 from entropy import KeyStream
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError
+from party.ledger.books import JobState
 from transport.sum_codec import Invitation
 
 T, K = 4, 2
@@ -87,6 +88,48 @@ def test_vectors_are_those_of_one_member_in_one_process_though_the_device_is_sta
         assert np.count_nonzero(vector.reshape(N_ITEMS, -1).any(axis=1)) <= rounds.plan.params.theta
         n_sampled += vector.any()
     assert 1 <= n_sampled <= 3
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("place", ["instead of the charge", "instead of counting the coin", "before the vector"])
+def test_a_device_that_is_stopped_again_and_again_has_paid_for_k_vectors_before_any_is_free(
+    tmp_path, monkeypatch, place
+):
+    """It is stopped in the first T rounds; whichever coins are used up by that, of what leaves the first K are paid."""
+    n_sent = 0
+    for attempt in range(8):
+        for number in range(T):
+            with factor_device_in(tmp_path) as device:
+                is_stopped = attempt == 0
+                answered = entered(device, number, attempt, attempts=8)
+                answered.admit()
+                if is_stopped and place != "before the vector":
+                    target = device.budget if place == "instead of the charge" else device.factors.samples
+                    monkeypatch.setattr(target, "commit_round" if target is device.budget else "begin", stop)
+                    with pytest.raises(Stopped):
+                        answered.commit()
+                    continue
+                answered.commit()
+                if is_stopped:
+                    continue
+                answered.contribute(seeds_of(answered))
+                n_sent += 1
+                committed = sum(
+                    charge.state is JobState.COMMITTED
+                    for charge in device.budget._ledger._chain.submit(
+                        lambda books, append: dict(books.charges)
+                    ).values()
+                )
+                assert committed >= min(n_sent, K)
+        if n_sent > K:
+            break
+
+
+def stop(*ignored):
+    raise Stopped
 
 
 class FewCoins:
