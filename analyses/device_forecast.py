@@ -17,8 +17,11 @@ from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.survey import MAX_RESPONSES, SurveyQuestion
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.job.job import JobError
-from analyses.matrix_factorization.devices.question import FactorQuestion, rounds_of
-from analyses.matrix_factorization.jobs.forecast import forecast_of_offsets
+from analyses.matrix_factorization.devices.planned import rounds_of
+from analyses.matrix_factorization.devices.question import FactorQuestion
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
+from analyses.matrix_factorization.devices.statistics_rounds import StatisticsRounds
+from analyses.matrix_factorization.jobs.forecast import OF_A_DESCENT, forecast_of_offsets
 from analyses.sums.forecast import LARGEST_SHARE
 from analyses.sums.round import HISTOGRAM, MEAN, SUM
 from analyses.sums.secure_sum import SumParams, check_delta, privacy_report, topology_of
@@ -67,9 +70,7 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
     n = _members_of(question, n_members)
     try:
         if isinstance(question, FactorQuestion):
-            rounds = rounds_of(question, n)
-            rated = "Every member rates as many items as the question says."
-            return QuestionPlan(n, forecast_of_offsets(rounds.plan, question.bounds, rated), rounds.privacy_report())
+            return _of_rounds(rounds_of(question, n), n)
         if isinstance(question, SurveyQuestion):
             assumed = (f"{n} members answer about a value each. {_EVEN}",)
             forecast = forecast_of_responses(question, question.inquiry.response, n, UNIT, assumed)
@@ -83,6 +84,15 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
         return QuestionPlan(n, _of_sum(question, n, deviation), privacy_report(question, topology))
     except ProtocolError as error:
         raise JobError(f"members, colluding: {error}") from error
+
+
+def _of_rounds(rounds: DeviceRounds, n: int) -> QuestionPlan:
+    if isinstance(rounds, StatisticsRounds):
+        rated = "Every member rates as many items as the question says."
+        forecast = forecast_of_offsets(rounds.plan, rounds.question.bounds, rated)
+    else:
+        forecast = Forecast(not_forecast=(OF_A_DESCENT,))
+    return QuestionPlan(n, forecast, rounds.privacy_report())
 
 
 def _members_of(question: AnyQuestion, n_members: int | None) -> int:

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from analyses.job.job import PrivacyTarget
 from analyses.job.ratings import digest_of_items
-from analyses.matrix_factorization.devices.question import DeviceRounds, FactorQuestion, rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
+from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.matrix_factorization.devices.record import DeclaredRatings, UsedRatings, device_vector
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.secure_sum import SumParams

@@ -25,6 +25,7 @@ from audit.additive import (
     gram_difference,
 )
 from audit.descents import step_of
+from audit.device_descents import DEVICE_DESCENTS
 from audit.entry import Entry, Published, both_views, ways_of
 from audit.factors import horizontal as horizontal_factors
 from audit.factors import vertical as vertical_factors
@@ -302,6 +303,7 @@ TARGETS: dict[str, Entry] = {
         ("matrix-factorization:sgd, vertical, once", "matrix-factorization:sgd, vertical, party"),
         lambda view: step_of("vertical", "party", view, "final"),
     ),
+    **DEVICE_DESCENTS,
 }
 """Name on the command line to what is audited: the audit must not beat it, and must beat it with less noise."""
 

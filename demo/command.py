@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
+from enum import StrEnum
 from importlib.resources import files as package_files
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -31,6 +32,13 @@ KeepDevices = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the made-up data and of the moments; random where absent.")]
 Output = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
+
+
+class FactorForm(StrEnum):
+    """How devices factorize ratings."""
+
+    STATISTICS = "statistics"
+    SGD = "sgd"
 
 
 def _typed(option: Option) -> Any:
@@ -218,6 +226,9 @@ def survey(
 def factor_devices(
     devices: Annotated[int, typer.Option(min=5, max=60, help="How many, each a process of its own.")] = 8,
     killed: Annotated[int, typer.Option(min=0, help="So many are killed, within rounds or between them.")] = 2,
+    form: Annotated[FactorForm, typer.Option(help="Of the rounds: least squares, or gradient descent.")] = (
+        FactorForm.STATISTICS
+    ),
     seed: Seed = None,
     keep: KeepDevices = None,
     output: Output = Format.TEXT,
@@ -230,7 +241,7 @@ def factor_devices(
         if 2 * killed >= devices:
             fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
-        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
+        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn, form)
         if output is Format.JSON:
             print_json(asdict(outcome) | {"seed": drawn})
         else:

@@ -6,13 +6,16 @@ holds the rest again when it is next invited, and takes part from there on: each
 own keys and its own charge, and nothing of another round is needed. What it holds is given back when the series is
 over, or when it has heard of no further round for as long as one can take.
 
+In the form sgd a device throws a coin for each vector, with a key of its own that stays on its disk until the series
+is over, and counts the vector there before it leaves: so it is in no more of them than the question says, however often
+it was stopped. Nobody else sees a coin: what is held, paid, read and sent is the same either way.
+
 The model that the series comes to is kept for the device's own recommendations.
 """
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +23,25 @@ import structlog
 from numpy.typing import NDArray
 
 from analyses.job.job import JobError
-from analyses.matrix_factorization.devices.question import (
-    NAME,
-    DeviceRounds,
-    factor_round_config,
-    read_public_input,
-    rounds_of,
-)
-from analyses.matrix_factorization.devices.record import UsedRatings, device_vector
+from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
+from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
+from analyses.matrix_factorization.devices.question import NAME, read_public_input
+from analyses.matrix_factorization.devices.record import Coins, UsedRatings, device_vector
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.model import FactorModel
-from device.budget import DeviceBudget, cost_of
+from device.budget import DeviceBudget
+from device.journal import SqliteSampleJournal
 from device.models import KeptModel, keep_model
 from device.ratings import KeptRatings
 from device.report import write_factor_report
-from dp.cost.job_cost import JobCost
-from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
+from entropy.stream import KEY_BYTES
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.stage import Stage
+from mpc.transcript import digest
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from transport.sum_codec import Invitation
@@ -65,6 +66,7 @@ class FactorDevice:
         data_dir: where reports and models are kept; None for none.
         largest_epsilon: of all rounds of a question together, in the worst view, at the budget's delta; None for no
             limit but the budget's. It changes when the owner changes it.
+        samples: what it remembers of coins; without it no question of the form sgd is answered.
     """
 
     name: str
@@ -73,6 +75,8 @@ class FactorDevice:
     entropy: Entropy
     data_dir: Path | None = None
     largest_epsilon: float | None = None
+    samples: SqliteSampleJournal | None = None
+    _asked: dict[str, DeviceRounds] = field(default_factory=dict, init=False, repr=False)
     _held: dict[str, threading.Timer] = field(default_factory=dict, init=False, repr=False)
 
     def entered(self, invitation: Invitation) -> "FactorRound | None":
@@ -105,25 +109,54 @@ class FactorDevice:
 
         Raises:
             PolicyRefusalError: all rounds together cost more than the owner allows.
+            PeerViolationError: what is held under the name of the series is for another question.
             BudgetExhaustedError: what is left does not cover the rounds to come.
             ChargeError, LedgerError: there is no budget, its delta is smaller, or it cannot be written.
         """
         if self.budget is None:
             raise ChargeError(f"{self.name} keeps no privacy ledger, so it takes part in no noisy sum")
         delta = self.budget.check_delta(rounds.question)
-        epsilon = cost_of_all(rounds).epsilon(delta).epsilon
+        session, number = config.round_id.session, config.round_id.number
+        if self._asked.get(session, rounds) != rounds:
+            what = "two questions have the name of one series: what is held for one does not pay for the other"
+            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
+        epsilon = rounds.cost_of_all().epsilon(delta).epsilon
         if self.largest_epsilon is not None and epsilon > self.largest_epsilon:
             what = f"epsilon is {epsilon:.3g} at delta {delta:g}, of all rounds in the worst view; "
             raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what + f"at most {self.largest_epsilon:g} here")
-        session, number = config.round_id.session, config.round_id.number
+        n_before = self._samples().n_begun(series_of(rounds, session)) if is_sampled(rounds) else 0
         self._hears_of(session)
-        costs = {other: cost_of(rounds.noise(other)) for other in range(number, rounds.n_rounds)}
-        self.budget.hold_rounds(session, costs, NAME)
+        self.budget.hold_rounds(session, rounds.charges(number, n_before), NAME)
+        self._asked[session] = rounds
 
-    def commit(self, config: RoundConfig) -> None:
-        """Make the cost of a round spent; see `DeviceBudget.commit_round`."""
+    def commit(self, rounds: DeviceRounds, config: RoundConfig) -> Coins | None:
+        """Make the cost of a vector spent; see `DeviceBudget.commit_round`.
+
+        A coin is counted once its charge is spent, not before: a device that is killed in between pays once more. The
+        other way round it would have used up a number that costs something without paying, and pay too little for as
+        many vectors as leave.
+
+        Returns:
+            What the coin for this vector is thrown with, which is counted now; None where there are no samples.
+        """
         assert self.budget is not None
-        self.budget.commit_round(config.round_id.session, config.round_id.number)
+        session, number, series = config.round_id.session, config.round_id.number, b""
+        n_before = 0
+        if is_sampled(rounds):
+            series = series_of(rounds, session)
+            n_before = self._samples().n_begun(series)
+        charge = rounds.charge_of(number, n_before)
+        if charge is not None:
+            self.budget.commit_round(session, charge)
+        if not is_sampled(rounds):
+            return None
+        return Coins(*self._samples().begin(series, self.entropy.read(KEY_BYTES)))
+
+    def _samples(self) -> SqliteSampleJournal:
+        if self.samples is None:
+            what = f"{self.name} keeps no memory of its coins, so it takes part in no rounds about samples"
+            raise PolicyRefusalError(COORDINATOR, Stage.ADVERTISE, what)
+        return self.samples
 
     def leave(self, rounds: DeviceRounds, config: RoundConfig, *, is_over: bool) -> None:
         """Give back what is held for later rounds: now where there are none, else after a silence."""
@@ -131,6 +164,8 @@ class FactorDevice:
         self._hears_of(session)
         if is_over:
             self._give_back(session, "the series is over")
+            if self.samples is not None and is_sampled(rounds):
+                self.samples.forget(series_of(rounds, session))
             return
         question = rounds.question
         silence_s = STAGES * question.stage_s * (question.attempts + 1)
@@ -143,6 +178,7 @@ class FactorDevice:
         """Forget what is held in silence; the next start gives it back."""
         for session in tuple(self._held):
             self._hears_of(session)
+        self._asked.clear()
 
     def _hears_of(self, session: str) -> None:
         if (timer := self._held.pop(session, None)) is not None:
@@ -153,11 +189,12 @@ class FactorDevice:
             return
         try:
             self.budget.release_rounds(session, reason)
+            self._asked.pop(session, None)
         except LedgerError as error:
             _log.error("reservation kept", member=self.name, session=session, reason=str(error))
 
 
-@dataclass(frozen=True)
+@dataclass
 class FactorRound:
     """One round of one question; see `device.answered_round.AnsweredRound`.
 
@@ -174,6 +211,7 @@ class FactorRound:
     config: RoundConfig
     model: FactorModel | None
     kept: KeptRatings
+    _coins: Coins | None = field(default=None, init=False, repr=False)
 
     def admit(self) -> None:
         """See `AnsweredRound`."""
@@ -182,13 +220,13 @@ class FactorRound:
 
     def commit(self) -> None:
         """See `AnsweredRound`."""
-        self.device.commit(self.config)
+        self._coins = self.device.commit(self.rounds, self.config)
 
     def contribute(self, seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
         """See `AnsweredRound`."""
         number, declared = self.config.round_id.number, self.kept.declared
         used = self.kept.used()
-        vector = device_vector(self.rounds, number, self.model, declared, used)
+        vector = device_vector(self.rounds, number, self.model, declared, used, self._coins)
         noise = self.rounds.noise(number).draw(self.device.entropy, seeds)
         self._report(used)
         return vector, noise
@@ -216,11 +254,11 @@ class FactorRound:
             _log.error("report not kept", member=device.name, round=str(self.config.round_id), reason=str(error))
 
 
-def cost_of_all(rounds: DeviceRounds) -> JobCost:
-    """Return what all rounds of a question cost a device."""
-    releases = rounds.plan.releases
-    return JobCost.of(
-        lambda view: tuple(chain.from_iterable(noise.events(view) for noise in releases)),
-        MEMBER_UNIT,
-        rounds.topology.n_corrupt,
-    )
+def is_sampled(rounds: DeviceRounds) -> bool:
+    """Whether rounds are about samples, for which coins are thrown."""
+    return isinstance(rounds, DescentRounds)
+
+
+def series_of(rounds: DeviceRounds, session: str) -> bytes:
+    """Return the name of a series among a device's coins: that of the session, the question and how many are asked."""
+    return digest("coins of a series", session, rounds.question.canonical_json(), rounds.topology.n_members)

@@ -1,4 +1,8 @@
-"""A member's persistent journal of the masked sums that it took part in: one SQLite file, written before it answers."""
+"""A device's lasting memory of masked sums, in SQLite files that are written before anything leaves.
+
+It holds which rounds the device was in; and, of series of rounds about samples, what its coins are thrown with, and for
+how many vectors they were.
+"""
 
 import json
 import os
@@ -25,6 +29,15 @@ CREATE TABLE IF NOT EXISTS rounds (
 """
 
 
+_SERIES_SCHEMA = """
+CREATE TABLE IF NOT EXISTS series (
+    series BLOB PRIMARY KEY,
+    key BLOB NOT NULL,
+    n_begun INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+
 class SumJournalError(ServiceError):
     """The journal cannot be used, so nothing may leave the member. The text is for the owner."""
 
@@ -47,15 +60,7 @@ class SqliteSumJournal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._turn = threading.Lock()
-        with _mapped(path):
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
-            try:
-                for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _SCHEMA):
-                    self._db.execute(statement)
-            except BaseException:
-                self._db.close()
-                raise
+        self._db = _open(path, _SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
@@ -105,6 +110,82 @@ class SqliteSumJournal:
         """Commit on leaving without an error; nobody else writes meanwhile."""
         with self._turn, _mapped(self._path), transaction(self._db):
             yield
+
+
+class SqliteSampleJournal:
+    """What a device's coins are thrown with in each series of rounds about samples, and for how many vectors they were.
+
+    A vector counts before it leaves, and stays counted: a device that is killed then never throws the same coin for
+    another vector, so it is in no more of them than the series allows. The key is a secret: who had it would know in
+    which rounds the device was sampled. It is deleted when the series is over.
+
+    Args:
+        path: of the file; made, readable by its owner only, where absent.
+
+    Raises:
+        SumJournalError: here and in every call: the file cannot be read or written. What was to be written is not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turn = threading.Lock()
+        self._db = _open(path, _SERIES_SCHEMA)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def n_begun(self, series: bytes) -> int:
+        """Return for how many vectors of a series coins were thrown."""
+        with self._transaction():
+            found = self._found(series)
+        return 0 if found is None else found[1]
+
+    def begin(self, series: bytes, new_key: bytes) -> tuple[bytes, int]:
+        """Count one vector more; only then it may leave.
+
+        Args:
+            series: names it.
+            new_key: fresh, of a series that is not known yet.
+
+        Returns:
+            The key of the series, and how many vectors were counted before.
+        """
+        with self._transaction():
+            key, n_begun = self._found(series) or (new_key, 0)
+            query = "INSERT OR REPLACE INTO series (series, key, n_begun) VALUES (?, ?, ?)"
+            self._db.execute(query, (series, key, n_begun + 1))
+        return key, n_begun
+
+    def forget(self, series: bytes) -> None:
+        """Delete a series that is over; whoever is asked for it again begins, and pays, anew."""
+        with self._transaction():
+            self._db.execute("DELETE FROM series WHERE series = ?", (series,))
+
+    def _found(self, series: bytes) -> tuple[bytes, int] | None:
+        query = "SELECT key, n_begun FROM series WHERE series = ?"
+        row: tuple[bytes, int] | None = self._db.execute(query, (series,)).fetchone()
+        return row
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._turn, _mapped(self._path), transaction(self._db):
+            yield
+
+
+def _open(path: Path, schema: str) -> sqlite3.Connection:
+    with _mapped(path):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        db = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
+        try:
+            # What was deleted is overwritten: a key must not stay on the disk.
+            pragmas = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA secure_delete = ON")
+            for statement in (*pragmas, schema):
+                db.execute(statement)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
 
 @contextmanager

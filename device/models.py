@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from analyses.matrix_factorization.devices.question import NAME, DeviceRounds
+from analyses.matrix_factorization.descent.descent_plan import MAX_LARGEST
+from analyses.matrix_factorization.devices.question import NAME
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import MAX_RANK
 from mpc.errors import PeerViolationError
@@ -35,6 +37,7 @@ class KeptModel:
         bounds: of a rating.
         centre: mu0.
         model: of the items.
+        largest: R, of squared norms of embeddings, in the form sgd; None in the form statistics.
     """
 
     record: str
@@ -42,6 +45,7 @@ class KeptModel:
     bounds: tuple[float, float]
     centre: float
     model: FactorModel = field(repr=False)
+    largest: int | None = None
 
     @classmethod
     def released(cls, rounds: DeviceRounds, outcome: bytes) -> Self:
@@ -52,8 +56,8 @@ class KeptModel:
         """
         n_opened = min(int.from_bytes(outcome[:8], "little"), rounds.n_rounds)
         question = rounds.question
-        model = rounds.broadcast.read(outcome, n_opened, "end of the series")
-        return cls(question.record, question.items_digest, question.bounds, question.middle, model)
+        model = rounds.read(outcome, n_opened, "end of the series")
+        return cls(question.record, question.items_digest, question.bounds, question.middle, model, rounds.largest)
 
     @classmethod
     def from_tree(cls, tree: Any) -> Self:
@@ -64,7 +68,7 @@ class KeptModel:
         """
         try:
             lower, upper = tree["bounds"]
-            units, n_items = tree["units"], len(tree["offsets"])
+            units, n_items, largest = tree["units"], len(tree["offsets"]), tree.get("largest")
             model = FactorModel(
                 np.array(tree["offsets"], dtype=np.int64),
                 np.array(tree["vectors"], dtype=np.int64).reshape(n_items, -1),
@@ -75,12 +79,13 @@ class KeptModel:
                 or not 1 <= units <= MAX_UNITS
                 or model.rank > MAX_RANK
                 or not lower <= tree["centre"] <= upper
+                or not (largest is None or (type(largest) is int and 1 <= largest <= MAX_LARGEST))
             ):
                 raise ValueError("out of range")
             model.check(n_items, model.rank, units, COORDINATOR, "a kept model")
             digest, record = str(tree["items_digest"]), str(tree["record"])
-            return cls(record, digest, (float(lower), float(upper)), float(tree["centre"]), model)
-        except (ValueError, TypeError, KeyError, OverflowError, PeerViolationError) as error:
+            return cls(record, digest, (float(lower), float(upper)), float(tree["centre"]), model, largest)
+        except (ValueError, AttributeError, TypeError, KeyError, OverflowError, PeerViolationError) as error:
             raise NoModelError(f"this is no model of a {NAME} over devices") from error
 
     def as_tree(self) -> Mapping[str, Any]:
@@ -93,6 +98,7 @@ class KeptModel:
             "offsets": self.model.offsets_q.tolist(),
             "vectors": self.model.vectors_q.tolist(),
             "units": self.model.units,
+            **({} if self.largest is None else {"largest": self.largest}),
         }
 
 

@@ -5,8 +5,8 @@ What is recommended depends on the exact ratings, and no noise hides them: it is
 
 from pathlib import Path
 
-from analyses.matrix_factorization.devices.record import PRIOR
-from analyses.matrix_factorization.serving.recommend import recommend
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
+from analyses.matrix_factorization.serving.recommend import recommend, recommend_by_embeddings
 from device.config import DeviceConfig
 from device.models import KeptModel, NoModelError, newest_model, read_model
 from device.ratings import KeptRatings
@@ -57,7 +57,10 @@ def recommended_items(kept: KeptRatings, model: KeptModel, *, top: int) -> tuple
     used = kept.used()
     if used.not_used_because:
         raise NoModelError(f"the ratings cannot be used: {used.not_used_because}")
-    found = recommend(
-        model.model, used.places, used.values, top=top, centre=model.centre, bounds=model.bounds, prior=PRIOR
-    )
+    centre, bounds = model.centre, model.bounds
+    if model.largest is None:
+        found = recommend(model.model, used.places, used.values, top=top, centre=centre, bounds=bounds, prior=PRIOR)
+    else:
+        own, vectors = used.ratings(declared, centre), model.model.vectors
+        found = recommend_by_embeddings(vectors, own, largest=model.largest, top=top, centre=centre, bounds=bounds)
     return tuple(RecommendedItem(declared.name_of(one.item), one.rating) for one in found)

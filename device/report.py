@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from analyses.distribution.survey import AskedQuestion, Input
-from analyses.matrix_factorization.devices.question import DeviceRounds
 from analyses.matrix_factorization.devices.record import UsedRatings
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id

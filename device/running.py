@@ -11,7 +11,7 @@ import structlog
 from device.config import DeviceConfig, read_identity_key
 from device.device import Device, answer_rounds, describe_standing
 from device.factors import FactorDevice
-from device.journal import SqliteSumJournal
+from device.journal import SqliteSampleJournal, SqliteSumJournal
 from device.response_store import ResponseStore
 from device.survey import SurveyDevice, answer_questions
 from entropy import SystemEntropy
@@ -198,6 +198,7 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
         CredentialsError: the certificate files cannot be used.
         InstallationError: another process is this member already.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
+        SumJournalError: the memory of rounds or of coins cannot be used.
         ResponseStoreError: the store of responses cannot be used.
     """
     credentials = own_credentials(config)
@@ -209,6 +210,8 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
         installation = stack.enter_context(Installation(config.data_dir, SystemEntropy()))
         journal = SqliteSumJournal(config.data_dir / "sums.sqlite")
         stack.callback(journal.close)
+        samples = SqliteSampleJournal(config.data_dir / "samples.sqlite")
+        stack.callback(samples.close)
         budget = config.open_budget(installation.name)
         stack.callback(budget.close)
         channels.open(coordinator_of(config), credentials)
@@ -222,6 +225,7 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
             entropy=SystemEntropy(),
             data_dir=config.data_dir,
             largest_epsilon=config.policy.largest_epsilon,
+            samples=samples,
         )
         stack.callback(factors.close)
         device = Device(

@@ -1,5 +1,6 @@
 """The releases that a plan states: which members draw the noise of each, how often, and before what."""
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from dp.mechanism.release import Release
@@ -24,7 +25,7 @@ class PlannedRelease:
     release: Release
     members: tuple[int, ...]
     times: int = 1
-    earlier: frozenset[str] = field(default=frozenset())
+    earlier: Set[str] = field(default=frozenset())
     messages_per_draw: int = 1
 
     def __post_init__(self) -> None:

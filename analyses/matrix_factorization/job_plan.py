@@ -29,7 +29,7 @@ from analyses.matrix_factorization.plan import FactorParams, FactorPlan, plan_fa
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.sums.round import ring_for
-from analyses.sums.session_series import stages_beside_vectors_of
+from analyses.sums.session_series import StagesBesideVectors
 from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
@@ -92,7 +92,7 @@ class FactorJobPlan(SeriesPlan):
         releases shares in one attempt of a round only. The noise of own items is drawn once per sweep.
         """
         attempts = self.params.attempts
-        stages_of = [stages_beside_vectors_of(number, self.n_sums, attempts) for number in range(self.n_sums)]
+        stages_of = [StagesBesideVectors(number, self.n_sums, attempts) for number in range(self.n_sums)]
         sums = tuple(
             PlannedRelease(
                 one,

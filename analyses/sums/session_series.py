@@ -9,9 +9,10 @@ The messages of an attempt are named by round and attempt, so none is taken for 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -162,16 +163,49 @@ def stages_before_vectors(n_rounds: int, attempts: int) -> frozenset[str]:
     return frozenset({IDENTITY_STAGE, *names})
 
 
-def stages_beside_vectors_of(number: int, n_rounds: int, attempts: int) -> frozenset[str]:
-    """Return the names of all that parties send the coordinator, but for a round's vectors and what follows them.
+_AFTER_VECTORS = (Stage.MASK, Stage.AGREE, Stage.UNMASK)
+
+
+@dataclass(frozen=True)
+class StagesBesideVectors(Set[str]):
+    """The names of all that parties send the coordinator in a series, but for a round's vectors and what follows them.
 
     The noise of that round has nothing to hide in them: they are keys, sealed shares of keys, and messages of other
     rounds, each of which has noise of its own.
+
+    A plan has such a set for each of its rounds, each of which names nearly all stages of all of them; so what they
+    have in common is held once.
+
+    Attributes:
+        number: of the round.
+        n_rounds: of the series.
+        attempts: of each round.
     """
-    ids = [RoundId("", other, attempt) for other in range(n_rounds) for attempt in range(attempts)]
-    after_vectors = (Stage.MASK, Stage.AGREE, Stage.UNMASK)
-    others = (name_in_series(stage, one) for one in ids for stage in after_vectors if one.number != number)
-    return stages_before_vectors(n_rounds, attempts) | frozenset(others)
+
+    number: int
+    n_rounds: int
+    attempts: int
+
+    def __contains__(self, stage: object) -> bool:
+        return stage in _all_stages(self.n_rounds, self.attempts) and stage not in self._own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_all_stages(self.n_rounds, self.attempts) - self._own)
+
+    def __len__(self) -> int:
+        return len(_all_stages(self.n_rounds, self.attempts)) - len(self._own)
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        ids = [RoundId("", self.number, attempt) for attempt in range(self.attempts)]
+        return frozenset(name_in_series(stage, one) for stage in _AFTER_VECTORS for one in ids)
+
+
+@lru_cache(maxsize=4)
+def _all_stages(n_rounds: int, attempts: int) -> frozenset[str]:
+    ids = [RoundId("", number, attempt) for number in range(n_rounds) for attempt in range(attempts)]
+    after = (name_in_series(stage, one) for stage in _AFTER_VECTORS for one in ids)
+    return stages_before_vectors(n_rounds, attempts) | frozenset(after)
 
 
 class _PartyLink:

@@ -26,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.ratings import digest_of_items
-from analyses.matrix_factorization.devices.question import NAME, FactorQuestion, factor_round_config, rounds_of
-from analyses.matrix_factorization.devices.record import PRIOR, DeclaredRatings, UsedRatings, device_vector
+from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
+from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
+from analyses.matrix_factorization.devices.record import DeclaredRatings, UsedRatings, device_vector
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
 from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
 from analyses.matrix_factorization.in_process import with_noise
 from analyses.sums.noise import SumNoise

@@ -19,6 +19,11 @@ PER_USER = 12
 STAGE_S = 4.0
 N_STAGES = 5
 RANK, LATER_ROUNDS = 2, 2
+FORMS: Mapping[str, Mapping[str, Any]] = {
+    "statistics": {"rounds": LATER_ROUNDS},
+    "sgd": {"form": "sgd", "steps": LATER_ROUNDS + 1, "sampling_rate": 0.5, "most_participations": 2},
+}
+"""What is asked, by its form: as many rounds in each."""
 EPSILON, DELTA = 8.0, 1e-6
 KILL_WITHIN_S = 0.1
 KEPT_WITHIN_S = 60.0
@@ -35,7 +40,8 @@ class FactorDemoOutcome:
         n_kept: devices that have kept the model.
         recommended: to the user of one device, items and predicted ratings.
         recommending: that device.
-        is_consistent: whether all kept models are the answer's, and every device has paid for each round it is in.
+        is_consistent: whether all kept models are the answer's, and every device has paid for each round that it is in,
+            in the form sgd for as many as it can be sampled in.
     """
 
     answer: Mapping[str, Any]
@@ -84,7 +90,9 @@ def random_kills(devices: DeviceProcesses, n_killed: int, seed: int) -> RandomKi
     return RandomKills(devices, moments)
 
 
-def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> FactorDemoOutcome:
+def run_demo(
+    stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int, form: str = "statistics"
+) -> FactorDemoOutcome:
     """Start coordinator and devices, ask, kill devices meanwhile, compare what the others have kept."""
     from analyses.job.ratings import digest_of_items
     from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
@@ -109,9 +117,9 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
         lower=1.0,
         upper=5.0,
         rank=RANK,
-        rounds=LATER_ROUNDS,
         stage_s=STAGE_S,
         privacy={"epsilon": EPSILON, "delta": DELTA},
+        **FORMS[form],
     )
     started_s = time.monotonic()
     kills = random_kills(devices, n_killed, seed)
@@ -127,7 +135,8 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     models = {name: kept_model(configs[name]) for name in last}
     same = all(one is not None and one == (answer["offsets"], answer["vectors"]) for one in models.values())
     paid = {name: config.read_ledger()["budget"]["committed_jobs"] for name, config in configs.items()}
-    owed = {name: sum(name in one["survivors"] for one in answer["rounds"]) for name in names}
+    most = n_rounds if question.most_participations is None else question.most_participations
+    owed = {name: min(most, sum(name in one["survivors"] for one in answer["rounds"])) for name in names}
     chosen = next(name for name in last if models[name] is not None)
     found = recommend_own(configs[chosen], RECORD, top=3)
     return FactorDemoOutcome(

@@ -8,14 +8,15 @@ from commands import moiety
 
 
 @pytest.mark.slow
-def test_killed_devices_leave_one_model_for_all_and_nothing_running(tmp_path):
+@pytest.mark.parametrize("form", ["statistics", "sgd"])
+def test_killed_devices_leave_one_model_for_all_and_nothing_running(tmp_path, form):
     folder = tmp_path / "kept"
-    done = moiety(
-        "demo", "factor-devices", "--devices", 6, "--killed", 2, "--seed", 5, "--keep", folder, "--format", "json"
-    )
+    options = ("--devices", 6, "--killed", 2, "--form", form, "--seed", 5, "--keep", folder, "--format", "json")
+    done = moiety("demo", "factor-devices", *options)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["is_consistent"]
+    assert outcome["answer"]["form"] == form
     assert len(outcome["killed_after_s"]) == 2
     answer = outcome["answer"]
     assert len(answer["rounds"]) == answer["rounds_planned"] == 3

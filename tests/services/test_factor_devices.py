@@ -1,66 +1,18 @@
 """A matrix factorization over devices by real gRPC: rounds in a row, devices that vanish and return, lies about V."""
 
-import asyncio
-
 import numpy as np
 import pytest
 from deadlines import SKIPPED_S, until
-from factor_devices import Contributions, ask_factors, factor_question, made_up_records, rounds_in, with_ratings
+from factor_devices import Contributions, ask_factors, factor_question, made_up_records, rounds_in
+from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
 from sum_federation import answer_of, reason_of, sum_federation
 
-from analyses.matrix_factorization.devices.question import rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
 from device.budget import series_charge_id
 from device.models import newest_model
 from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
-from mpc.secagg.messages import MaskedInput
-from mpc.transcript import RoundId
 from party.ledger.books import JobState
-from transport.aggregation import RoundStep
-from transport.sum_codec import Invitation, StageReport, SumResult, SumRetry
-
-NO_ROUND = RoundId("", 0, 0)
-
-
-async def start_all(federation, records, without=(), **changes):
-    federation.silent |= set(without)
-    for name in federation.names:
-        if name not in without:
-            federation.start(await answering(federation, name, records[name], **changes))
-
-
-async def answering(federation, name, record, **changes):
-    device = await federation.device(name, **changes)
-    return with_ratings(device, record, federation.folder / name)
-
-
-class StoppedBefore:
-    """Calls of a member that is stopped when its masked vector of a round is due, and then started again."""
-
-    def __init__(self, federation, name, client, number, start_again):
-        self.fetch, self._client = client.fetch, client
-        self._federation, self._name, self._number, self._start_again = federation, name, number, start_again
-        self._restarts = []
-
-    async def answer(self, message):
-        if isinstance(message, MaskedInput) and message.round_id.number == self._number:
-            self._federation.left.add((self._name, message.round_id))
-            self._restarts.append(asyncio.create_task(self._start_again()))
-            await asyncio.Event().wait()
-        await self._client.answer(message)
-
-
-class GoneAfter:
-    """Calls of a member that hangs for good after a round."""
-
-    def __init__(self, federation, name, client, number):
-        self.answer, self._client = client.answer, client
-        self._federation, self._name, self._number = federation, name, number
-
-    async def fetch(self, step, last=NO_ROUND):
-        if step is RoundStep.INVITATION and last.session and last.number == self._number:
-            self._federation.silent.add(self._name)
-            await asyncio.Event().wait()
-        return await self._client.fetch(step, last)
+from transport.sum_codec import StageReport, SumResult, SumRetry
 
 
 async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_vanish_and_return(tmp_path, monkeypatch):
@@ -126,28 +78,6 @@ async def test_too_few_in_the_first_round_are_a_failure(tmp_path):
         await start_all(federation, made_up_records(federation.names), without=federation.names[1:])
         heard = await ask_factors(federation, factor_question(stage_s=SKIPPED_S))
         assert "only 1 members answered at stage advertise keys" in reason_of(heard[-1])
-
-
-class Deceived:
-    """Calls of a member to whom the coordinator sends another public input from some round on."""
-
-    def __init__(self, client, change, number):
-        self.answer, self._client, self._change, self._number = client.answer, client, change, number
-        self.inputs = {}
-
-    async def fetch(self, step, *args):
-        message = await self._client.fetch(step, *args)
-        if step is RoundStep.INVITATION and isinstance(message, Invitation):
-            number = message.config.round_id.number
-            self.inputs[number] = message.public_input
-            if number == self._number:
-                return Invitation(message.config, self._change(self.inputs))
-        return message
-
-
-def other_value(inputs):
-    """One lattice point more or less."""
-    return inputs[1][:-4] + bytes([inputs[1][-4] ^ 1]) + inputs[1][-3:]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ noise "party" means of N members have less noise than each, and it is 20 (R n + 
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +41,7 @@ from analyses.matrix_factorization.jobs.factor_params import (
 from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
 from analyses.matrix_factorization.plan import AUTO_RANK
 from analyses.sums.round import ring_for
-from analyses.sums.session_series import stages_before_vectors, stages_beside_vectors_of
+from analyses.sums.session_series import StagesBesideVectors, stages_before_vectors
 from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
 from dp.cost.views import PERSON, VIEWS, View
@@ -55,8 +54,6 @@ STEPS, FINAL_STEPS, SAMPLING_RATE = 20, 5, 0.3
 
 RATES = {"horizontal": 0.5, "vertical": 1.5}
 """And rates of steps: the best of .15, .5, 1.5 and 5 on MovieLens 100K at epsilon 8."""
-
-_STEP_PART = 20
 
 
 class DescentJobPlan(SeriesPlan):
@@ -85,17 +82,10 @@ class DescentJobPlan(SeriesPlan):
         final = BoundedPoisson.with_rate(rate, params.final_steps, self.most_final) if self.most_final else None
         sampling = BoundedPoisson.with_rate(rate, params.n_joint_steps, self.most_participations)
         made = DescentPlan(params, members_of(self.job), sampling, final, self.mu, self.job.privacy.delta)
-        return replace(made, params=replace(params, divisor=self._divisor(made)))
-
-    def _divisor(self, descent: DescentPlan) -> float:
-        p, declared = descent.params, self.declared
-        of_users = sum(one.users * one.ratings_per_user for one in declared) / p.n_users
-        if p.unit == "user":
-            of_users = min(of_users, p.theta * (len(declared) if self.is_vertical else 1))
-        n_sampled = p.sampling_rate * of_users * max(1.0, p.n_users / p.n_items)
-        deviation = math.sqrt(2 * descent.mu) / p.units
-        averaged = math.sqrt(descent.members.n_members) if p.noise == "party" else 1.0
-        return _STEP_PART * (p.largest * n_sampled + deviation) / averaged
+        of_users = sum(one.users * one.ratings_per_user for one in self.declared) / params.n_users
+        if params.unit == "user":
+            of_users = min(of_users, params.theta * (len(self.declared) if self.is_vertical else 1))
+        return made.with_divisor(of_users)
 
     @property
     def n_sums(self) -> int:
@@ -131,7 +121,7 @@ class DescentJobPlan(SeriesPlan):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """All rounds and the final steps; see the head of this module."""
         attempts, members, n_sums = self.params.attempts, self.compute_members, self.n_sums
-        before = [stages_beside_vectors_of(number, n_sums, attempts) for number in range(n_sums)]
+        before = [StagesBesideVectors(number, n_sums, attempts) for number in range(n_sums)]
         sums = [
             PlannedRelease(
                 one,

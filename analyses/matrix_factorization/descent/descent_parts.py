@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analyses.matrix_factorization.broadcast import RELEASED_STAGE, Released
 from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan
+from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember, fine_tuned
 from analyses.matrix_factorization.descent.projected_descent import as_floats, first_embeddings, mean_of, moved
 from analyses.matrix_factorization.descent.step_noise import in_pieces
@@ -112,7 +113,7 @@ class DescentPart:
         Raises:
             PeerViolationError: what was released is no iterate.
         """
-        plan, points = self._plan, in_the_set(self._plan, released.model, RELEASED_STAGE)
+        plan, points = self._plan, in_the_set(self._plan.descent, released.model, RELEASED_STAGE)
         if not plan.is_vertical:
             largest = plan.descent.params.largest
             _, items = fine_tuned(plan.descent, self._ratings, points, OWN_SWEEPS)
@@ -137,16 +138,16 @@ def points_before(plan: DescentJobPlan, announced: Announcement) -> Integers:
         if announced.public_input:
             raise PeerViolationError(COORDINATOR, stage, "broadcast embeddings before there are any")
         return first_points(plan)
-    return in_the_set(plan, plan.broadcast.read(announced.public_input, number, stage), stage)
+    return in_the_set(plan.descent, plan.broadcast.read(announced.public_input, number, stage), stage)
 
 
-def in_the_set(plan: DescentJobPlan, model: FactorModel, stage: str) -> Integers:
+def in_the_set(plan: DescentPlan, model: FactorModel, stage: str) -> Integers:
     """Return the embeddings that the coordinator sent, if they can be iterates.
 
     Raises:
         PeerViolationError: one is negative or too long. Shows none.
     """
-    points, params = model.vectors_q, plan.descent.params
+    points, params = model.vectors_q, plan.params
     longest = params.largest * params.factor_units**2
     if (points < 0).any() or (np.einsum("ij,ij->i", points, points) > longest).any():
         raise PeerViolationError(COORDINATOR, stage, "broadcast an embedding that is negative or too long")

@@ -56,6 +56,12 @@ Noise = Literal["once", "party"]
 MAX_STEPS = 100_000
 MAX_LARGEST = 1000
 
+MAX_ROUNDS_OF_STEPS = 1000
+"""Most rounds of a job or of a question to devices. Costs are exact for any number; each round is a masked sum."""
+
+_STEP_PART = 20
+"""A step of rate 1 moves by such a part of the noise's deviation at most."""
+
 
 @dataclass(frozen=True)
 class DescentParams:
@@ -177,7 +183,7 @@ class DescentPlan:
         return SumNoise(
             mu=mu,
             length=length,
-            levels=survivor_levels(members.fewest, members.n_members),
+            levels=survivor_levels(members.fewest, members.n_members, members.largest_excess),
             n_corrupt=members.n_corrupt,
             sensitivities={view: sensitivity(bound, n_nonzeros, view, p.unit) for view in VIEWS},
         )
@@ -198,8 +204,19 @@ class DescentPlan:
 
     def joint_events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what the T T' steps of all rounds cost together, of all who release something about one unit."""
-        step = self.own_noise if self.is_noised_alone else self.sum_noise
-        return self._sampled(self.sampling, step, view, both=self.params.both)
+        return self._sampled(self.sampling, self._step_noise, view, both=self.params.both)
+
+    @property
+    def _step_noise(self) -> SumNoise:
+        return self.own_noise if self.is_noised_alone else self.sum_noise
+
+    def whole_step(self, view: View) -> SkellamDpEvent | SkellamShiftsDpEvent:
+        """Return what one of the T T' steps costs a unit that is in it, for who knows that: nothing is amplified.
+
+        So much for each of the first K steps that a unit throws a coin for, and nothing for later ones, covers any
+        number of them in both views: the unit is in at most K, whatever its coins show.
+        """
+        return self._release(self._step_noise, view, both=self.params.both)
 
     def final_events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return what the final steps of all owners cost together; nothing where there are none."""
@@ -208,12 +225,28 @@ class DescentPlan:
         return self._sampled(self.final_sampling, self.final_noise, view, both=False)
 
     def _sampled(self, sampling: BoundedPoisson, step: SumNoise, view: View, *, both: bool) -> tuple[PrivacyEvent, ...]:
+        release = self._release(step, view, both=both)
+        steps = sampling.sampled_event(release) if view == "coordinator" else sampling.participation_event(release)
+        return (steps,) * self.n_releasing
+
+    def _release(self, step: SumNoise, view: View, *, both: bool) -> SkellamDpEvent | SkellamShiftsDpEvent:
         # Of all numbers of a step only these can differ: those that a unit moves, and those of the one in its place.
         n_moved = 2 * self.params.n_nonzeros(both=both)
         (release,) = replace(step, length=n_moved).events(view)
         assert isinstance(release, SkellamDpEvent | SkellamShiftsDpEvent)  # no other noise is drawn in a step
-        steps = sampling.sampled_event(release) if view == "coordinator" else sampling.participation_event(release)
-        return (steps,) * self.n_releasing
+        return release
+
+    def with_divisor(self, of_users: float) -> "DescentPlan":
+        """Return the same with the public constant that gradients are divided by: see `descent_job_plan`.
+
+        Args:
+            of_users: ratings of a user that count, as is declared.
+        """
+        p = self.params
+        n_sampled = p.sampling_rate * of_users * max(1.0, p.n_users / p.n_items)
+        deviation = math.sqrt(2 * self.mu) / p.units
+        averaged = math.sqrt(self.members.n_members) if p.noise == "party" else 1.0
+        return replace(self, params=replace(p, divisor=_STEP_PART * (p.largest * n_sampled + deviation) / averaged))
 
     def epsilon(self, view: View, *, near: float | None = None) -> EpsilonBound:
         """Return what all steps together cost in a view, as an epsilon."""

@@ -1,6 +1,7 @@
 """Form `sgd`, horizontal and local setting: a member with its users, and what it fits for itself at the end."""
 
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,13 @@ class HorizontalMember:
         ratings: by user, values from 0 to R. Private.
         items: the first item embeddings, on the lattice: public.
         entropy: of trimming and coins.
+        n_before: steps that the same member has thrown coins for before, from the same entropy: they are passed over.
+            What it is then is what it was, as long as users are fitted before the first step.
     """
 
-    def __init__(self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy) -> None:
+    def __init__(
+        self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy | KeyStream, n_before: int = 0
+    ) -> None:
         p = plan.params
         self._plan = plan
         self._ratings = ratings.trimmed(p.theta, KeyStream(entropy.read(KEY_BYTES)))
@@ -40,9 +45,8 @@ class HorizontalMember:
             self._users = fit_users(ratings, as_floats(plan, items), p.largest)
         else:
             self._users = np.full((ratings.n_rows, p.rank), (p.largest / 2 / p.rank) ** 0.5)
-        self._samples: Iterator[NDArray[np.intp]] = plan.sampling.samples(
-            KeyStream(entropy.read(KEY_BYTES)), ratings.n_rows
-        )
+        samples = plan.sampling.samples(KeyStream(entropy.read(KEY_BYTES)), ratings.n_rows)
+        self._samples: Iterator[NDArray[np.intp]] = islice(samples, n_before, None)
 
     def __repr__(self) -> str:
         return "HorizontalMember()"

@@ -5,15 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from analyses.matrix_factorization.devices.question import (
-    NAME,
-    DeviceRounds,
-    FactorQuestion,
-    factor_round_config,
-    rounds_of,
-)
-from analyses.matrix_factorization.devices.record import PRIOR
-from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
+from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
+from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.sums.asked import AskedQuestion
 from analyses.sums.round import members_of, participation
 from mpc.secagg.config import RoundConfig
@@ -37,7 +31,7 @@ class AskedFactors(AskedQuestion):
         self._question, self._session = question, session
         self._members = members_of(question.members, identities)
         self._rounds = rounds_of(question, len(self._members))
-        self._improved = HorizontalRounds(self._rounds.plan, Estimates(PRIOR))
+        self._progress = self._rounds.begin()
         self._participation: list[dict[str, Any]] = []
         self.analysis, self.stage_s, self.attempts = NAME, question.stage_s, question.attempts
         self.n_rounds = self._rounds.n_rounds
@@ -54,12 +48,12 @@ class AskedFactors(AskedQuestion):
 
     def public_input(self, number: int) -> bytes:
         """See `AskedQuestion`: the question, and the model that the rounds before have led to."""
-        return self._rounds.public_input(number, self._improved.model)
+        return self._rounds.public_input(number, self._progress.model)
 
     def take(self, config: RoundConfig, opened: OpenedSum) -> bytes:
         """See `AskedQuestion`."""
         kept = self._rounds.noise(config.round_id.number).remove_surplus(opened)
-        self._improved.improve(np.asarray(kept.integers(), dtype=np.int64))
+        self._progress.improve(np.asarray(kept.integers(), dtype=np.int64))
         self._participation.append(participation(opened, config))
         self.n_opened += 1
         return self._outcome() if self.is_over else b""
@@ -71,11 +65,11 @@ class AskedFactors(AskedQuestion):
 
     def answer(self) -> dict[str, Any]:
         """Return the model on its lattice, who was in which round, and the privacy cost of all rounds."""
-        question, result = self._question, self._improved.result()
-        model = result.model
+        question, rounds, model = self._question, self._rounds, self._progress.released()
         return {
             "analysis": NAME,
             "setting": "local",
+            "form": question.form,
             "of": "items",
             "record": question.record,
             "items_digest": question.items_digest,
@@ -84,12 +78,13 @@ class AskedFactors(AskedQuestion):
             "units": model.units,
             "centre": question.middle,
             "bounds": list(question.bounds),
-            "rank": self._rounds.plan.rank,
+            "rank": rounds.rank,
+            **({} if rounds.largest is None else {"largest": rounds.largest}),
             "rounds_planned": self.n_rounds,
             "rounds": self._participation,
             "ended_early_because": self.ended_early_because,
-            "privacy": self._rounds.privacy_report(),
+            "privacy": rounds.privacy_report(),
         }
 
     def _outcome(self) -> bytes:
-        return self._rounds.broadcast.write(self.n_opened, self._improved.result().model)
+        return self._rounds.broadcast.write(self.n_opened, self._progress.released())

@@ -6,41 +6,25 @@ bound into every key of every round.
 """
 
 import json
-import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
-from itertools import chain
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
 from analyses.job.ratings import MAX_RATINGS_PER_USER, digest_of_items
-from analyses.matrix_factorization.broadcast import ModelFormat
-from analyses.matrix_factorization.job_plan import RULE
-from analyses.matrix_factorization.model import FactorModel
-from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS, FactorParams, FactorPlan, Members, plan_factors
-from analyses.sums.noise import SumNoise
-from analyses.sums.round import RING_EXCESS, configure, ring_for
-from dp.cost.report import privacy_report
-from dp.cost.views import VECTOR_UNIT, VIEWS
-from mpc.errors import PeerViolationError, ProtocolError
-from mpc.protocol.session import COORDINATOR
-from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
-from mpc.secagg.vector.encoding import VectorEncoding
-from mpc.secagg.vector.group import RingGroup
-from mpc.transcript import RoundId, decode_fields, encode_fields
+from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
+from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS
+from mpc.transcript import decode_fields, encode_fields
 
 NAME = "matrix-factorization"
 
 MAX_DEVICE_ITEMS = 1 << 20
-MAX_MODEL_BYTES = 4 << 20
-"""Largest model that is sent to devices before a round; `transport.aggregation` admits invitations of twice that."""
+LABEL = "moiety matrix factorization over devices"
 
-_LABEL = "moiety matrix factorization over devices"
+STATISTICS_ONLY = ("rounds", "centre")
+SGD_ONLY = ("steps", "theta", "sampling_rate", "most_participations", "noise", "learning_rate")
+"""Fields that one form has and the other has not."""
 
 
 class FactorQuestion(PublicModel):
@@ -51,11 +35,21 @@ class FactorQuestion(PublicModel):
         record: the name under which members keep their ratings.
         items: how many items the public list holds.
         items_digest: `digest_of_items` of it. Default: of the list 0, 1, 2, ...
-        ratings_per_user: k, about as many as a user has; only estimates depend on it.
+        form: statistics: noisy sums of least squares. sgd: noisy projected gradient descent [SGDMF22], corrected.
+        ratings_per_user: k, about as many as a user has; only estimates and sizes of steps depend on it.
         lower, upper: bounds of a rating.
-        centre: mu0, which is taken off every rating. Default: the middle of the bounds.
+        centre: statistics: mu0, which is taken off every rating. Default: the middle of the bounds. The form sgd takes
+            off the lower bound.
         rank: p, the length of an item's vector; 0 for offsets only; "auto" takes what the public rule expects to pay.
-        rounds: T: rounds after the first one. Default: what goes with the rank.
+            The form sgd has at least 1, and 4 for "auto".
+        rounds: statistics: T: rounds after the first one. Default: what goes with the rank.
+        steps: sgd: T, rounds, of one step each. Default 20.
+        theta: sgd: most ratings of a user that are used. Default 10.
+        sampling_rate: sgd: with which each member enters a step, by a coin of its own that nobody else sees. Default
+            0.3.
+        most_participations: sgd: of a member, over all rounds. Default: what 1 % of them would exceed.
+        noise: sgd: once, on the masked sum of each step, in every case.
+        learning_rate: sgd: of a step, relative to a public rule. Default 0.5.
         members: names of those to be asked; empty means all that the coordinator knows.
         colluding: members that may collude with the coordinator without learning more than the sums.
         vanishing: number of members that may drop out of a round, for more than 128 members. With up to 128 it follows
@@ -67,6 +61,7 @@ class FactorQuestion(PublicModel):
 
     analysis: Literal["matrix-factorization"]
     record: Name
+    form: Literal["statistics", "sgd"] = "statistics"
     items: Annotated[int, Field(ge=1, le=MAX_DEVICE_ITEMS)]
     items_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     ratings_per_user: Annotated[int, Field(ge=1, le=MAX_RATINGS_PER_USER)]
@@ -75,6 +70,12 @@ class FactorQuestion(PublicModel):
     centre: Finite | None = None
     rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
+    theta: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    sampling_rate: Annotated[Finite, Field(ge=2.0**-32, le=1)] | None = None
+    most_participations: Annotated[int, Field(ge=1)] | None = None
+    noise: Literal["once", "party"] | None = None
+    learning_rate: Annotated[Finite, Field(gt=0, le=1e6)] | None = None
     members: tuple[Name, ...] = ()
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
@@ -90,6 +91,13 @@ class FactorQuestion(PublicModel):
             raise ValueError("centre: must lie within the bounds of a rating")
         return self
 
+    @model_validator(mode="after")
+    def _fields_are_those_of_the_form(self) -> Self:
+        for name in SGD_ONLY if self.form == "statistics" else STATISTICS_ONLY:
+            if getattr(self, name) is not None:
+                raise ValueError(f'{name}: the form "{self.form}" has no such parameter')
+        return self
+
     @property
     def bounds(self) -> tuple[float, float]:
         """Of a rating."""
@@ -97,7 +105,9 @@ class FactorQuestion(PublicModel):
 
     @property
     def middle(self) -> float:
-        """mu0."""
+        """mu0; of the form sgd the lower bound."""
+        if self.form == "sgd":
+            return self.lower
         return self.lower + (self.upper - self.lower) / 2 if self.centre is None else self.centre
 
     @classmethod
@@ -124,174 +134,13 @@ class FactorQuestion(PublicModel):
             raise JobError(explain(error)) from error
 
 
-@dataclass(frozen=True)
-class DeviceRounds:
-    """All that is public about the rounds of a question, for a number of members.
-
-    Attributes:
-        question: as asked.
-        plan: rank, rounds and noise.
-        topology: who shares with whom, in every round.
-    """
-
-    question: FactorQuestion
-    plan: FactorPlan
-    topology: Topology
-
-    @property
-    def n_rounds(self) -> int:
-        """How many masked sums there are: T + 1."""
-        return self.plan.n_rounds + 1
-
-    @property
-    def broadcast(self) -> ModelFormat:
-        """How a model crosses the network."""
-        return ModelFormat(self.question.items, self.plan.rank, self.plan.params.factor_units)
-
-    def noise(self, number: int) -> SumNoise:
-        """Return the noise of a round."""
-        return self.plan.releases[number]
-
-    def encoding(self, number: int) -> VectorEncoding:
-        """Return how large a member's vector may be in a round.
-
-        A member's vector z of integers has |z|^2 <= B by `unit_vectors`, so no entry is above sqrt(B).
-        """
-        noise = self.noise(number)
-        return VectorEncoding(noise.length, float(math.isqrt(noise.sensitivities["coordinator"].squared_l2)))
-
-    def ring(self, number: int) -> RingGroup:
-        """Return the ring of a round.
-
-        Raises:
-            EncodingOverflowError: no ring holds the sum.
-        """
-        return ring_for(self.topology.n_members, self.encoding(number), self.noise(number))
-
-    def public_input(self, number: int, model: FactorModel | None) -> bytes:
-        """Return what all members of a round start from: the question, and the model; none before round 0."""
-        written = b"" if model is None else self.broadcast.write(number, model)
-        return encode_fields(_LABEL, self.question.canonical_json(), written)
-
-    def model_before(self, number: int, written: bytes) -> FactorModel | None:
-        """Return the model that a round starts from, checked; None for round 0.
-
-        Raises:
-            PeerViolationError: it is of another round, of another shape, or off the lattice. Shows no value.
-        """
-        stage = f"round {number}"
-        if number > 0:
-            return self.broadcast.read(written, number, stage)
-        if written:
-            raise PeerViolationError(COORDINATOR, stage, "broadcast offsets and vectors before there are any")
-        return None
-
-    def privacy_report(self) -> dict[str, Any]:
-        """Return what all rounds cost together, with as few survivors in each as may be. Public."""
-        plan, topology = self.plan, self.topology
-        last = plan.releases[-1].sensitivities
-        least = {
-            view: min(math.sqrt(2 * noise.least_unknown_mu(view)) / RULE.units for noise in plan.releases)
-            for view in VIEWS
-        }
-        return privacy_report(
-            mechanism=f"{NAME}, local: {self.n_rounds} masked sums plus Skellam noise, components in excess removed",
-            sensitivity="of the last sum in integer units, "
-            + "; ".join(
-                f"{last[view].adjacency.value}: L2 {math.sqrt(last[view].squared_l2):.6g}, L1 {last[view].l1}"
-                for view in VIEWS
-            ),
-            n_parties=topology.n_members,
-            colluding=topology.n_corrupt,
-            delta=plan.delta,
-            events={view: tuple(chain.from_iterable(noise.events(view) for noise in plan.releases)) for view in VIEWS},
-            noise={
-                view: f"unknown noise of standard deviation at least {least[view]:.4g} on each number" for view in VIEWS
-            },
-            parameters={
-                "rank": plan.rank,
-                "rounds": plan.n_rounds,
-                "mu": [noise.mu for noise in plan.releases],
-                "numbers": [noise.length for noise in plan.releases],
-                "fewest_survivors": topology.fewest_survivors,
-            },
-            unit=VECTOR_UNIT,
-        )
-
-
-@lru_cache(maxsize=16)  # a member asks for the same rounds several times
-def rounds_of(question: FactorQuestion, n_members: int) -> DeviceRounds:
-    """Fix the rounds of a question that is put to so many members, or refuse it before anything costs.
-
-    Raises:
-        JobError: names the field that cannot be met.
-    """
-    target = question.privacy
-    params = FactorParams(
-        setting="local",
-        n_users=n_members,
-        n_items=question.items,
-        ratings_per_user=question.ratings_per_user,
-        rank=question.rank,
-        n_rounds=question.rounds,
-        rule=RULE,
-    )
-    try:
-        if n_members <= MAX_COMPLETE_GRAPH_MEMBERS:
-            topology, excess = Topology.complete(n_members, question.colluding), Fraction(0)
-        else:
-            topology, excess = Topology.ring(n_members, question.colluding, question.vanishing), RING_EXCESS
-        members = Members(n_members, topology.n_corrupt, topology.fewest_survivors, excess)
-        plan = plan_factors(params, members, epsilon=target.epsilon, delta=target.delta, view=target.view)
-        rounds = DeviceRounds(question, plan, topology)
-        if rounds.broadcast.n_bytes > MAX_MODEL_BYTES:
-            raise JobError(f"items, rank: a model of {rounds.broadcast.n_bytes} bytes; at most {MAX_MODEL_BYTES}")
-        for number in range(rounds.n_rounds):
-            rounds.ring(number)
-    except ProtocolError as error:
-        raise JobError(f"members, colluding, items: {error}") from error
-    return rounds
-
-
-def factor_round_config(rounds: DeviceRounds, round_id: RoundId, identities: Mapping[str, bytes]) -> RoundConfig:
-    """Fix everything public about one attempt of a round.
-
-    Args:
-        rounds: of the question.
-        round_id: of the attempt.
-        identities: of all members of the round, name to Ed25519 key, in the order of their numbers.
-
-    Raises:
-        JobError: there is no such round or attempt, or these do not fit each other.
-    """
-    question = rounds.question
-    if not (0 <= round_id.number < rounds.n_rounds and 0 <= round_id.attempt < question.attempts):
-        raise JobError(
-            f"the question has {rounds.n_rounds} rounds and {question.attempts} attempts of each, and no attempt "
-            f"number {round_id.attempt} of round number {round_id.number}, counted from 0"
-        )
-    number = round_id.number
-    try:
-        return configure(
-            round_id,
-            tuple(identities.items()),
-            rounds.topology,
-            rounds.ring(number),
-            question.record,
-            rounds.encoding(number),
-            rounds.noise(number),
-        )
-    except ProtocolError as error:
-        raise JobError(f"members, colluding, items: {error}") from error
-
-
 def read_public_input(public_input: bytes) -> tuple[FactorQuestion, bytes] | None:
     """Return the question and the written model of a round's public input; None where it is of another question.
 
     Raises:
         JobError: it is one of this kind, and cannot be read.
     """
-    if not public_input.startswith(encode_fields(_LABEL)):
+    if not public_input.startswith(encode_fields(LABEL)):
         return None
     try:
         _, question, written = decode_fields(public_input, 3)

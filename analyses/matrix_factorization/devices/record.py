@@ -23,16 +23,18 @@ from numpy.typing import NDArray
 
 from analyses.job.job import JobError
 from analyses.job.ratings import UNKNOWN, digest_of_items
-from analyses.matrix_factorization.devices.question import DeviceRounds, FactorQuestion
+from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember
+from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
+from analyses.matrix_factorization.devices.question import FactorQuestion
+from analyses.matrix_factorization.devices.rounds import DeviceRounds
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR, StatisticsRounds
 from analyses.matrix_factorization.horizontal import member_vector
 from analyses.matrix_factorization.model import FactorModel
-from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.ratings import Ratings
+from entropy import KeyStream
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-PRIOR = Prior()
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,30 @@ def used_ratings(declared: DeclaredRatings, rated: RatedItems) -> UsedRatings:
     )
 
 
+@dataclass(frozen=True)
+class Coins:
+    """What a device throws its coins with in a series of rounds about samples. Private: they are its amplification.
+
+    Attributes:
+        key: of all coins of the series, and of the choice of its ratings: 32 bytes.
+        n_before: vectors of the series for which coins were thrown before.
+    """
+
+    key: bytes = field(repr=False)
+    n_before: int
+
+
 def device_vector(
-    rounds: DeviceRounds, number: int, model: FactorModel | None, declared: DeclaredRatings, used: UsedRatings
+    rounds: DeviceRounds,
+    number: int,
+    model: FactorModel | None,
+    declared: DeclaredRatings,
+    used: UsedRatings,
+    coins: Coins | None = None,
 ) -> Integers:
     """Return a device's integers in a round, |z|^2 at most the bound B of the round. Private: masked before it leaves.
+
+    In the form sgd these are the gradient of its user's ratings, or zeros where its coin shows tails.
 
     Args:
         rounds: of the question.
@@ -175,6 +197,15 @@ def device_vector(
         model: that the round starts from, checked; None for round 0.
         declared: public.
         used: the ratings that count.
+        coins: of the form sgd.
     """
     ratings = used.ratings(declared, rounds.question.middle)
-    return member_vector(rounds.plan, number, model, ratings, PRIOR)
+    if isinstance(rounds, StatisticsRounds):
+        return member_vector(rounds.plan, number, model, ratings, PRIOR)
+    assert isinstance(rounds, DescentRounds)
+    assert coins is not None
+    points = rounds.first_points if model is None else model.vectors_q
+    if coins.n_before >= rounds.n_rounds:
+        return np.zeros(points.size, dtype=np.int64)
+    member = HorizontalMember(rounds.plan, ratings, rounds.first_points, KeyStream(coins.key), coins.n_before)
+    return member.gradient(points).ravel()

@@ -9,6 +9,7 @@ from analyses.job.job import Finite, Job, JobError, PublicModel, explain
 from analyses.job.plan import check_roster
 from analyses.job.ratings import RatingsSchema
 from analyses.job.schema import BlockSchema
+from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS, Members
 from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
@@ -67,7 +68,7 @@ class FactorJobParams(PublicModel):
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
     centre: Finite | None = None
     attempts: Annotated[int, Field(ge=1, le=8)] = 2
-    steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
     local_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
     final_steps: Annotated[int, Field(ge=0, le=1000)] | None = None
     theta: Annotated[int, Field(ge=1, le=100_000)] | None = None

@@ -11,6 +11,7 @@ from analyses.matrix_factorization.posterior import Prior
 _LEAST_COUNT = 3.0
 """Deviations of its noise above which an item's count must lie, or its offset is more prior than rating."""
 
+OF_A_DESCENT = "Errors of a descent's embeddings depend on the way that its steps take; none are forecast."
 _VECTORS = "Errors of vectors depend on the ratings and on how rounds build on each other."
 
 
@@ -37,8 +38,7 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
     has the deviation sigma (`analyses.matrix_factorization.posterior.offset_posterior`).
     """
     if not isinstance(plan, FactorJobPlan):
-        why = "Errors of a descent's embeddings depend on the way that its steps take; none are forecast."
-        return Forecast(not_forecast=(why,))
+        return Forecast(not_forecast=(OF_A_DESCENT,))
     if plan.is_vertical:
         why = "Errors of users' offsets depend on what the owners' own items, noisy too, have taken off them."
         return Forecast(not_forecast=(why, _VECTORS))

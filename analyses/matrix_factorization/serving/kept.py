@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.matrix_factorization.descent.projected_descent import fit_users
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings
 from analyses.matrix_factorization.posterior import Prior
-from analyses.matrix_factorization.serving.recommend import Recommendation, best_of, recommend
+from analyses.matrix_factorization.serving.recommend import (
+    Recommendation,
+    best_of,
+    recommend,
+    recommend_by_embeddings,
+)
 
 Floats = NDArray[np.float64]
 
@@ -78,9 +82,9 @@ def recommended(
     of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
     rated = own.ratings.columns[of_user]
     if "largest" in kept:
+        of_one, largest = own.ratings.of_rows(np.array([place])), kept["largest"]
         vectors = np.array(kept["vectors"])
-        (solved,) = fit_users(own.ratings.of_rows(np.array([place])), vectors, kept["largest"])
-        return best_of(vectors @ solved, rated, top=top, centre=centre, bounds=bounds)
+        return recommend_by_embeddings(vectors, of_one, largest=largest, top=top, centre=centre, bounds=bounds)
     if kept["of"] == ITEMS:
         vectors = np.array(kept["vectors"], dtype=np.int64).reshape(n_items, -1)
         model = FactorModel(np.array(kept["offsets"], dtype=np.int64), vectors, kept["units"])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.matrix_factorization.descent.projected_descent import fit_users
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.posterior import Prior
@@ -67,6 +68,26 @@ def recommend(
     solved = solve_users(model, own, prior, features)[0]
     scores = model.offsets + item_rows(model, features) @ solved
     return best_of(scores, rated, top=top, centre=centre, bounds=bounds)
+
+
+def recommend_by_embeddings(
+    vectors: Floats, own: Ratings, *, largest: int, top: int, centre: float, bounds: tuple[float, float]
+) -> tuple[Recommendation, ...]:
+    """Return the `top` items for one user in the form sgd: its embedding is fitted to its own ratings, within the set.
+
+    Args:
+        vectors: shape (items, p), released, or refitted by the owner.
+        own: the user's ratings as one row, less the centre.
+        largest: R, of squared norms.
+        top: at most so many, 1 or more.
+        centre: mu0, the lower bound.
+        bounds: of a rating.
+
+    Raises:
+        ValueError: `top` is below 1.
+    """
+    (solved,) = fit_users(own, vectors, largest)
+    return best_of(vectors @ solved, own.columns, top=top, centre=centre, bounds=bounds)
 
 
 def best_of(

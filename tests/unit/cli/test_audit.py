@@ -46,11 +46,12 @@ from entropy import InsecureTestEntropy
 REPOSITORY = Path(__file__).parents[3]
 
 SLOW = {
-    "devices-coordinator", "devices-ring-coalition", "devices-ring-coordinator", "lloyd-coordinator",
-    "logistic-coordinator", "logistic-cubic-coalition", "logistic-cubic-coordinator", "sum-of-4-coordinator",
-    "sum-of-4-coalition", "sum-of-5-coalition", "sum-of-5-coordinator", "tree-coordinator",
+    "devices-coordinator", "devices-descent-coalition", "devices-descent-coordinator", "devices-ring-coalition",
+    "devices-ring-coordinator", "lloyd-coordinator", "logistic-coordinator", "logistic-cubic-coalition",
+    "logistic-cubic-coordinator", "sum-of-4-coordinator", "sum-of-4-coalition", "sum-of-5-coalition",
+    "sum-of-5-coordinator", "tree-coordinator",
 }  # fmt: skip
-"""What takes more than a few seconds; the other view of the same mechanism is among the quick ones."""
+"""What takes more than a few seconds; the other view, or the other form, is among the quick ones."""
 
 
 # -- there is a target for everything --------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def accepts(model, given, release, order):
 def test_every_way_of_every_analysis_has_a_target():
     wanted = {f"{name}:{way}" for name, analysis in ANALYSES.items() for way in ways_of(name, analysis)}
     wanted |= {f"{analysis}:devices" for analysis in choices(SumParams, "analysis")}
-    wanted |= {f"{FACTORS}:devices"}
+    wanted |= {f"{FACTORS}:devices", f"{FACTORS}:devices, sgd"}
     covered = {way for entry in TARGETS.values() for way in entry.covers}
     assert covered == wanted
 

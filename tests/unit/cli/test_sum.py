@@ -41,6 +41,19 @@ def test_a_sum_is_planned_without_a_coordinator(question):
     assert "Against the coordinator" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("matrix-factorization-devices", "weighted count"),
+        ("matrix-factorization-devices-sgd", "form sgd, local"),
+    ],
+)
+def test_the_examples_of_factorizations_are_planned_for_a_thousand_devices(name, words):
+    shown = moiety("sum", EXAMPLES / f"{name}.toml", "--plan", "--members", 1000)
+    assert shown.exit_code == 0, shown.output
+    assert words in shown.stdout
+
+
 def test_a_survey_is_planned_for_as_many_as_end_it():
     shown = moiety("distribution", "plan", EXAMPLES / "survey.toml")
     assert shown.exit_code == 0, shown.output

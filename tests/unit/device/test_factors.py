@@ -9,10 +9,9 @@ from factor_children import ROUNDS, factor_device_in, invitation_to, seeds_of
 from factor_devices import DECLARED, N_ITEMS, factor_question, record_file
 
 from analyses.job.job import JobError
-from analyses.matrix_factorization.devices.question import rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.record import DeclaredRatings, RatedItems
 from analyses.matrix_factorization.model import FactorModel
-from device.factors import cost_of_all
 from device.models import KeptModel, NoModelError, keep_model, newest_model, read_model
 from device.ratings import KeptRatings, read_ratings
 from device.recommend import recommended_items
@@ -110,7 +109,7 @@ def test_the_record_is_read_after_the_commit_only_and_whatever_it_is_a_vector_le
 
 
 def test_the_owner_limits_what_all_rounds_together_cost(tmp_path):
-    epsilon = cost_of_all(rounds_of(factor_question(attempts=2), 5)).epsilon(BUDGET.delta).epsilon
+    epsilon = rounds_of(factor_question(attempts=2), 5).cost_of_all().epsilon(BUDGET.delta).epsilon
     with factor_device_in(tmp_path, largest_epsilon=0.99 * epsilon) as device:
         with pytest.raises(PolicyRefusalError, match="of all rounds in the worst view; at most"):
             device.factors.entered(invitation_to(0)).admit()

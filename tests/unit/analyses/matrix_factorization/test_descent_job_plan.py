@@ -1,6 +1,7 @@
 """The plan of the form `sgd` as a job: what it refuses before anything costs, what it releases, what that costs."""
 
 import math
+import tracemalloc
 
 import pytest
 from rating_jobs import (
@@ -47,7 +48,7 @@ def planned(parameters=SGD, **changes):
         ({**SGD_VERTICAL, "pre_train": False}, "parameters.pre_train"),
         ({**SGD, "sampling_rate": 0.0}, "parameters.sampling_rate"),
         ({**SGD, "sampling_rate": 1.0, "most_participations": 1}, "parameters.*most_participations"),
-        ({**SGD, "steps": 101}, "parameters.steps"),
+        ({**SGD, "steps": 1001}, "parameters.steps"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_by_the_name_of_its_field(parameters, what):
@@ -65,6 +66,21 @@ def test_what_cannot_be_planned_is_refused_by_the_name_of_its_field(parameters, 
 def test_so_are_targets_that_protect_nobody(changes, what):
     with pytest.raises(JobError, match=what):
         planned(**changes)
+
+
+def test_a_plan_of_a_thousand_rounds_takes_memory_by_rounds_not_by_pairs_of_them():
+    made = planned({**SGD, "steps": 1000, "sampling_rate": 0.01})
+    tracemalloc.start()
+    try:
+        assert len(made.releases) == 1000
+        first, last = name_in_series(Stage.MASK, RoundId("", 0, 1)), name_in_series(Stage.MASK, RoundId("", 999, 1))
+        assert [(first in one.earlier, last in one.earlier) for one in made.releases] == (
+            [(False, True)] + [(True, True)] * 998 + [(True, False)]
+        )
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
 
 
 @pytest.mark.parametrize("way", SGD_WAYS)

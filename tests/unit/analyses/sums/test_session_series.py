@@ -10,8 +10,10 @@ from virtual_time import run_in_virtual_time
 from analyses.sums.session_series import (
     ANNOUNCEMENT_STAGE,
     SessionSeries,
+    StagesBesideVectors,
     conduct_series,
     contribute_to_series,
+    name_in_series,
     stages_before_vectors,
 )
 from analyses.sums.session_sum import IDENTITY_STAGE
@@ -21,6 +23,7 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RosterEntry, Topology
 from mpc.secagg.errors import ForgedSignatureError, TooFewMembersError
 from mpc.secagg.stage import Stage
+from mpc.transcript import RoundId
 
 N, LENGTH, STAGE_S, DEADLINE_S = 5, 3, 10.0, 40.0
 MEMBERS = range(1, N + 1)
@@ -162,3 +165,15 @@ def test_nothing_is_said_to_the_coordinator_before_the_keys_are_known():
     assert len(set(to_coordinator)) == len(to_coordinator) == 1 + 2 * len(STAGES)
     before = stages_before_vectors(2, 1)
     assert [stage in before for stage in to_coordinator] == [True] + 2 * [True, True, False, False, False]
+
+
+def test_beside_a_rounds_vectors_are_all_stages_but_three_of_each_of_its_attempts():
+    found = StagesBesideVectors(1, 3, 2)
+    of_all = {name_in_series(stage, RoundId("", n, a)) for stage in STAGES for n in range(3) for a in range(2)}
+    of_round = {name_in_series(stage, RoundId("", 1, a)) for stage in STAGES[2:] for a in range(2)}
+    assert set(found) == of_all - of_round | {IDENTITY_STAGE}
+    assert len(found) == len(set(found))
+    assert all(stage in found for stage in of_all - of_round)
+    assert not any(stage in found for stage in of_round)
+    assert "opening" not in found
+    assert found == StagesBesideVectors(1, 3, 2) != StagesBesideVectors(2, 3, 2)

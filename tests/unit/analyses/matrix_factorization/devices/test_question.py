@@ -8,13 +8,9 @@ from rating_tables import made_up
 from analyses.device_questions import question_from_toml, read_question
 from analyses.job.job import JobError
 from analyses.job.ratings import digest_of_items
-from analyses.matrix_factorization.devices.question import (
-    FactorQuestion,
-    factor_round_config,
-    read_public_input,
-    rounds_of,
-)
-from analyses.matrix_factorization.devices.record import PRIOR
+from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
+from analyses.matrix_factorization.devices.question import FactorQuestion, read_public_input
+from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
 from analyses.matrix_factorization.horizontal import member_vector
 from analyses.matrix_factorization.in_process import LocalMembers
 from analyses.matrix_factorization.model import FactorModel

@@ -6,7 +6,7 @@ from factor_devices import DECLARED, N_ITEMS, factor_question
 
 from analyses.job.job import JobError
 from analyses.job.ratings import digest_of_items
-from analyses.matrix_factorization.devices.question import rounds_of
+from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.record import DeclaredRatings, RatedItems, device_vector, used_ratings
 
 NAN = float("nan")

@@ -1,0 +1,177 @@
+"""What is public about the rounds of a question to devices, whatever its form: each member computes it for itself."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.matrix_factorization.broadcast import ModelFormat
+from analyses.matrix_factorization.devices.question import LABEL, FactorQuestion
+from analyses.matrix_factorization.model import FactorModel
+from analyses.sums.noise import SumNoise
+from analyses.sums.round import ring_for
+from dp.cost.events import PrivacyEvent
+from dp.cost.job_cost import JobCost
+from dp.cost.views import MEMBER_UNIT, View
+from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.config import Topology
+from mpc.secagg.vector.encoding import VectorEncoding
+from mpc.secagg.vector.group import RingGroup
+from mpc.transcript import encode_fields
+
+Integers = NDArray[np.int64]
+
+
+class Progress(Protocol):
+    """The model on its way from round to round, at the coordinator."""
+
+    @property
+    def model(self) -> FactorModel | None:
+        """What is broadcast before the next round; None before round 0."""
+
+    def improve(self, opened: Integers) -> None:
+        """Take in the sum of the next round, noise in excess removed."""
+
+    def released(self) -> FactorModel:
+        """Return what the rounds so far came to; there is at least one."""
+
+
+@dataclass(frozen=True)
+class DeviceRounds(ABC):
+    """All that is public about the rounds of a question, for a number of members.
+
+    Attributes:
+        question: as asked.
+        topology: who shares with whom, in every round.
+    """
+
+    question: FactorQuestion
+    topology: Topology
+
+    @property
+    @abstractmethod
+    def n_rounds(self) -> int:
+        """How many masked sums there are."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """P."""
+
+    @property
+    @abstractmethod
+    def broadcast(self) -> ModelFormat:
+        """How a model crosses the network."""
+
+    @property
+    def largest(self) -> int | None:
+        """R, of squared norms of embeddings; None where a user is solved without such a bound."""
+        return None
+
+    @abstractmethod
+    def begin(self) -> Progress:
+        """Return the model before round 0."""
+
+    @abstractmethod
+    def noise(self, number: int) -> SumNoise:
+        """Return the noise of a round."""
+
+    @abstractmethod
+    def encoding(self, number: int) -> VectorEncoding:
+        """Return how large a member's vector may be in a round."""
+
+    def ring(self, number: int) -> RingGroup:
+        """Return the ring of a round.
+
+        Raises:
+            EncodingOverflowError: no ring holds the sum.
+        """
+        return ring_for(self.topology.n_members, self.encoding(number), self.noise(number))
+
+    # -- what is broadcast ---------------------------------------------------------------------------------------------
+
+    def public_input(self, number: int, model: FactorModel | None) -> bytes:
+        """Return what all members of a round start from: the question, and the model; none before round 0."""
+        written = b"" if model is None else self.broadcast.write(number, model)
+        return encode_fields(LABEL, self.question.canonical_json(), written)
+
+    def model_before(self, number: int, written: bytes) -> FactorModel | None:
+        """Return the model that a round starts from, checked; None for round 0.
+
+        Raises:
+            PeerViolationError: it is of another round, of another shape, or none that rounds lead to. Shows no value.
+        """
+        stage = f"round {number}"
+        if number > 0:
+            return self.read(written, number, stage)
+        if written:
+            raise PeerViolationError(COORDINATOR, stage, "broadcast offsets and vectors before there are any")
+        return None
+
+    def read(self, written: bytes, number: int, stage: str) -> FactorModel:
+        """Return a model that the coordinator sent, checked.
+
+        Args:
+            written: as it came.
+            number: of the round that starts from it, or of rounds that led to it.
+            stage: when.
+
+        Raises:
+            PeerViolationError: as `model_before`.
+        """
+        return self.broadcast.read(written, number, stage)
+
+    # -- what it costs -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def events(self, view: View) -> tuple[PrivacyEvent, ...]:
+        """Return what all rounds cost together."""
+
+    @abstractmethod
+    def charges(self, number: int, n_before: int) -> Mapping[int, JobCost]:
+        """Return what a device holds before it enters a round, for this round and all that follow.
+
+        Args:
+            number: of the round.
+            n_before: how many vectors the device has sent in this series.
+
+        Returns:
+            The number of each charge, counted from 0, to its cost.
+        """
+
+    @abstractmethod
+    def charge_of(self, number: int, n_before: int) -> int | None:
+        """Return the number of the charge that is committed before a vector leaves; None where all of it is paid.
+
+        Arguments as of `charges`.
+        """
+
+    def cost_of_all(self) -> JobCost:
+        """Return what all rounds cost a device that is in all of them, each once."""
+        return self._cost_of_all
+
+    @cached_property
+    def _cost_of_all(self) -> JobCost:
+        return self.cost(self.events)  # held, as it knows its epsilon once that was asked for: before every round
+
+    def cost(self, events: Callable[[View], tuple[PrivacyEvent, ...]]) -> JobCost:
+        """Return what releases cost a member, by what they are in a view."""
+        return JobCost.of(events, MEMBER_UNIT, self.topology.n_corrupt)
+
+    def privacy_report(self) -> dict[str, Any]:
+        """Return what all rounds cost together, with as few survivors in each as may be. Public."""
+        return deepcopy(self._report)
+
+    @cached_property
+    def _report(self) -> dict[str, Any]:
+        return self._privacy_report()  # a device writes it into its report of every round
+
+    @abstractmethod
+    def _privacy_report(self) -> dict[str, Any]:
+        """Return what `privacy_report` does."""
