@@ -95,9 +95,7 @@ class BlockQuantiser:
             values,
             np.concatenate((lower, upper)),
             upper - lower,
-            np.asarray(
-                np.broadcast_to(centres(self.schema.columns, self.origin), lower.shape), dtype=np.float64
-            ).copy(),
+            centres(self.schema.columns, self.origin),
             self.gamma / self.row_norm,
             np.uint64(largest_square),
         )
@@ -118,7 +116,8 @@ class BlockQuantiser:
         than any floating-point error, shorter than the bound. 0 where the compiled loop is not made for such rows.
         """
         n = len(self.schema.columns)
-        if n > MAX_COLUMNS or self.gamma / self.row_norm >= 1 << (SIZE_BITS - 1):
+        is_large = self.squared_norm_bound > MAX_SQUARED_NORM or self.gamma / self.row_norm >= 1 << (SIZE_BITS - 1)
+        if n > MAX_COLUMNS or is_large:
             return 0
         norm = math.sqrt(self.squared_norm_bound) * (1 - 2.0**-30) - math.sqrt(n) / 2
         return int(norm**2) if norm > 0 else 0
