@@ -194,9 +194,10 @@ def small_array_frame(array: Array, sequence: int, *, opens: Frame | None, ends:
     """
     if array.nbytes > SMALL_FRAME_BYTES:
         return None
-    header, *chunks = array_frames(array, sequence)
-    frames = [header, *(Frame(chunk=bytes(part.chunk)) for part in chunks)]
-    bundle = Frame(bundle=Bundle(frames=[*([opens] if opens else []), *frames, *([end_frame()] if ends else [])]))
+    frames = [] if opens is None else [opens]
+    parts = array_frames(array, sequence)
+    frames.extend(Frame(chunk=bytes(part.chunk)) if isinstance(part, Chunk) else part for part in parts)
+    bundle = Frame(bundle=Bundle(frames=[*frames, end_frame()] if ends else frames))
     return bundle if bundle.ByteSize() <= SMALL_FRAME_BYTES else None
 
 
