@@ -2,17 +2,18 @@
 
     python -m bench.peers.mp_spdz --source DIR [--rows 10000] [--columns 100] [--elements 1000000] [--repeats 3]
 
-DIR is a checkout of MP-SPDZ in which its programs are built: `make -j2 shamir-party.x atlas-party.x
-replicated-field-party.x`, with `USE_KOS = 1` in `CONFIG.mine` where OT extensions are not wanted, after `apt install
-libboost-{dev,thread-dev,filesystem-dev,iostreams-dev} libsodium-dev libgmp-dev libssl-dev clang`. This script writes two
-programs into its `Programs/Source` and inputs into its `Player-Data`, compiles and runs them, and prints JSON.
+DIR is a checkout of MP-SPDZ in which its programs are built: `apt install
+libboost-{dev,thread-dev,filesystem-dev,iostreams-dev} libsodium-dev libgmp-dev libssl-dev clang`; simde, SimpleOT and
+SimplestOT_C in `deps/`; `USE_KOS = 1` in `CONFIG.mine`; then `make -j2 shamir-party.x atlas-party.x
+replicated-field-party.x`, which takes half an hour. This script writes two programs into its `Programs/Source` and
+inputs into its `Player-Data`, compiles and runs them, and prints JSON.
 
-Its seconds are those of its own timers, without start and handshake: `product` from when all inputs are shared until
-the result is open (Gram) or shared (products), `all` with the inputs, which its parties read as text. Ours has start
-and handshake excluded too, but includes planning, ledger and noise. Runs of both take turns.
+Its seconds are those of its own timers, without start and handshake: `product_s` from when all inputs are shared until
+the result is open (Gram) or shared (products), `all_s` with the inputs, which its parties read as text. Ours are
+without start too, but with planning, keys, ledger and noise where there are any. Runs of both take turns.
 
 **This script was not run with MP-SPDZ in this version:** its source was not to be had on the machine where the script
-was written. Programs, options and the form of its output follow its documentation and earlier runs by hand (3a0a7b1d).
+was written. Programs, options and the form of the output follow MP-SPDZ's documentation, and may need correcting.
 """
 
 import argparse
