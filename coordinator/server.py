@@ -50,7 +50,8 @@ from service.watch.traces import Traces
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.frames import DELIVER
+from transport.messages.mailbox import Mailboxes, MailboxService
 from transport.survey import ANSWER as ANSWER_SURVEY
 from transport.survey import ASK as ASK_SURVEY
 from transport.survey import FETCH as FETCH_SURVEY

@@ -57,7 +57,8 @@ from service.watch.meter import Meter
 from service.watch.traces import Traces
 from transport.calls.chunks import chunks_of_text, gather_request
 from transport.calls.peers import PeerChannels
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.frames import DELIVER
+from transport.messages.mailbox import Mailboxes, MailboxService
 
 GRACE_S = 3.0
 COORDINATOR_METHODS = tuple(

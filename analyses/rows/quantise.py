@@ -1,5 +1,6 @@
 """Quantisation of a table to integer rows of certified norm: scale by public bounds, clip, round to the nearest."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
+from analyses.rows import quantise_kernels
+from analyses.rows.quantise_kernels import MAX_COLUMNS, SIZE_BITS
 from analyses.rows.reach import Origin, centres
 
 MAX_UNITS = 1 << 40
@@ -63,8 +66,7 @@ class BlockQuantiser:
             shape (rows, n), rows of norm at most sqrt(squared_norm_bound) up to floating-point error; per column, how
             many values lay outside the bounds, shape (n,); how many rows were too long. The counts are private.
         """
-        lower = np.array([c.lower for c in self.schema.columns])
-        upper = np.array([c.upper for c in self.schema.columns])
+        lower, upper = self._bounds()
         scaled = np.clip(values, lower, upper)
         outside = np.count_nonzero(scaled != values, axis=0).astype(np.int64)
         scaled -= lower  # in place: each further array of a block would be memory that the system clears first
@@ -79,6 +81,48 @@ class BlockQuantiser:
         Raises:
             ValueError: a row cannot be bounded, see the guarantee.
         """
+        largest_square = self._largest_plain_square()
+        if largest_square <= 0:
+            return self._quantise_by_numpy(values)
+        lower, upper = self._bounds()
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        x = np.empty(values.shape, dtype=np.int64)
+        outside, left = np.zeros(values.shape[1], dtype=np.int64), np.empty(values.shape[0], dtype=np.int64)
+        n_left = quantise_kernels.quantise(
+            x,
+            outside,
+            left,
+            values,
+            np.concatenate((lower, upper)),
+            upper - lower,
+            centres(self.schema.columns, self.origin),
+            self.gamma / self.row_norm,
+            np.uint64(largest_square),
+        )
+        n_too_long = 0
+        if n_left:
+            rows = left[:n_left]
+            x[rows], _, n_too_long = self._quantise_by_numpy(values[rows])
+        return x, outside, n_too_long
+
+    def _bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        lower = np.array([c.lower for c in self.schema.columns])
+        return lower, np.array([c.upper for c in self.schema.columns])
+
+    def _largest_plain_square(self) -> int:
+        """Return the squared norm up to which a row of integers says that nothing had to be done about its norm.
+
+        A scaled row whose rounded one has at most this norm is, by sqrt(n) / 2 and 2^-30 of the bound, which is more
+        than any floating-point error, shorter than the bound. 0 where the compiled loop is not made for such rows.
+        """
+        n = len(self.schema.columns)
+        is_large = self.squared_norm_bound > MAX_SQUARED_NORM or self.gamma / self.row_norm >= 1 << (SIZE_BITS - 1)
+        if n > MAX_COLUMNS or is_large:
+            return 0
+        norm = math.sqrt(self.squared_norm_bound) * (1 - 2.0**-30) - math.sqrt(n) / 2
+        return int(norm**2) if norm > 0 else 0
+
+    def _quantise_by_numpy(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         scaled, outside, n_too_long = self.scale_and_clip(values)
         squared = np.einsum("ij,ij->i", scaled, scaled)
         # Not "any above": a comparison with NaN is false, and NaN would turn into an integer whose square wraps.

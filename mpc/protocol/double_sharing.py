@@ -161,18 +161,13 @@ class _Multiplication:
         """Take what others dealt, make r of it, send x * y - r to the kings."""
         session = self._exchange.session
         for block, segment in enumerate(self._segments, first_block):
-            takes = [
-                self._exchange.take(dealer, label, block, (self._n_dealt(segment),), degree)
-                for degree, label in self._labels.items()
-                for dealer in self._others
-            ]
-            taken = iter(await run_together(*takes))
+            shapes = {dealer: (self._n_dealt(segment),) for dealer in self._others}
+            takes = [self._exchange.take_all(shapes, label, block, degree) for degree, label in self._labels.items()]
+            taken = dict(zip(self._labels, await run_together(*takes), strict=True))
             own = await self._own.get()
-            dealt = {d: {p: own[d] if p == self._me else next(taken) for p in self._everybody} for d in self._labels}
+            dealt = [{p: own[d] if p == self._me else taken[d][p] for p in self._everybody} for d in self._labels]
             size = segment.stop - segment.start
-            mask, product_mask = [await session.compute(self._extract, dealt[degree], size) for degree in self._labels]
-            product = await session.compute(self._product_share, segment)
-            masked = await session.compute(self._exchange.field.subtract, product, product_mask)
+            mask, masked = await session.compute(self._masked_product, segment, *dealt)
             reigns = self._reigns(size)
             sends = [
                 session.send(k, self._to_king, np.ascontiguousarray(masked[:, w])) for k, w in reigns if k != self._me
@@ -211,6 +206,13 @@ class _Multiplication:
         part = -(-size // self._n_parties)
         reigns = [(king, slice((king - 1) * part, min(king * part, size))) for king in self._everybody]
         return [(king, where) for king, where in reigns if where.start < where.stop]
+
+    def _masked_product(self, where: slice, dealt: dict[int, Words], dealt_2t: dict[int, Words]) -> tuple[Words, Words]:
+        """Return my shares of r, degree t, and of x * y - r, degree 2t."""
+        size = where.stop - where.start
+        product_mask = self._extract(dealt_2t, size)
+        masked = self._exchange.field.subtract(self._product_share(where), product_mask)
+        return self._extract(dealt, size), masked
 
     def _extract(self, dealt: dict[int, Words], size: int) -> Words:
         field = self._exchange.field

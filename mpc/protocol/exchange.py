@@ -23,6 +23,7 @@ from mpc.errors import (
     ShapeError,
     TooFewPartiesError,
 )
+from mpc.protocol.concurrency import run_together
 from mpc.protocol.greeting import exchange_public_keys
 from mpc.protocol.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
 from mpc.protocol.session import Array, Session
@@ -159,8 +160,27 @@ class ShareExchange:
         Returns:
             My own share if I am a compute party, else None.
         """
+        return await self._send(
+            label, await self.compute(secret.size, self._split, label, block, secret, degree), degree
+        )
+
+    async def deal_made(
+        self, label: str, block: int, make: Callable[[], Words], degree: int, n_words: int = MOST_WORDS_HERE + 1
+    ) -> Words | None:
+        """Share one array of mine as `deal` does; it is made in the thread that shares it: one way there, not two.
+
+        Args:
+            label: as of `deal`.
+            block: likewise.
+            make: returns the packed words.
+            degree: likewise.
+            n_words: how many it makes, where that says how long it takes; else it is always done in a thread.
+        """
+        shares = await self.compute(n_words, lambda: self._split(label, block, make(), degree))
+        return await self._send(label, shares, degree)
+
+    async def _send(self, label: str, shares: Mapping[int, Words], degree: int) -> Words | None:
         me = self.session.me
-        shares = await self.compute(secret.size, self._split, label, block, secret, degree)
         explicit = [r for r in self.scheme(degree).explicit_receivers(me) if r != me]
         await asyncio.gather(*(send_unless_lost(self.session, r, label, shares[r]) for r in explicit))
         return shares.get(me)
@@ -182,14 +202,73 @@ class ShareExchange:
             PeerViolationError: a word is not a packed field element.
             PeerError: the dealer is silent or drops out.
         """
+        shares = await self.take_all({dealer: shape}, label, block, degree)
+        return shares[dealer]
+
+    async def take_all(
+        self, shapes: Mapping[int, tuple[int, ...]], label: str, block: int, degree: int
+    ) -> dict[int, Words]:
+        """Return my shares of an array from each of several dealers; their streams and checks are one step of work.
+
+        Args:
+            shapes: dealer to the shape of its array, without the words axis.
+            label: as of `deal`.
+            block: likewise.
+            degree: likewise.
+
+        Raises:
+            LocalFaultError, PeerViolationError, PeerError: as `take`, for the first dealer that fails.
+        """
+        receives = [self._arrival(dealer, label, shape, degree) for dealer, shape in shapes.items()]
+        arrived = dict(zip(shapes, await run_together(*receives), strict=True))
+        return await self._in_one_step(shapes, lambda: self._shares_of(shapes, label, block, arrived))
+
+    async def take_each(
+        self, shapes: Mapping[int, tuple[int, ...]], label: str, block: int, degree: int
+    ) -> dict[int, Words | PeerError]:
+        """Return for each dealer what `take_all` does, or why it failed; waits for all of them."""
+
+        async def arrival(dealer: int) -> Words | PeerError | None:
+            try:
+                return await self._arrival(dealer, label, shapes[dealer], degree)
+            except PeerError as error:
+                return error
+
+        arrived = dict(zip(shapes, await asyncio.gather(*map(arrival, shapes)), strict=True))
+
+        def share_of(dealer: int) -> Words | PeerError:
+            words = arrived[dealer]
+            try:
+                return words if isinstance(words, PeerError) else self._share_of(shapes, label, block, dealer, words)
+            except PeerViolationError as error:
+                return error
+
+        return await self._in_one_step(shapes, lambda: {dealer: share_of(dealer) for dealer in shapes})
+
+    async def _in_one_step(self, shapes: Mapping[int, tuple[int, ...]], work: Callable[[], R]) -> R:
+        return await self.compute(self.field.n_words * sum(map(prod, shapes.values())), work)
+
+    async def _arrival(self, dealer: int, label: str, shape: tuple[int, ...], degree: int) -> Words | None:
+        """Wait for what a dealer sends me, unchecked; None where I derive it."""
         me = self.session.me
         if dealer not in self.secrets:
             raise LocalFaultError(f"member {dealer} deals no shares to member {me}")
         if me in self.scheme(degree).derived_receivers(dealer):
-            stream = self.secrets[dealer].stream(dealer, me, label, block)
-            return await self.compute(prod(shape), self.field.random, stream, shape)
-        words = await self.session.receive(dealer, label, (self.field.n_words, *shape))
-        await self.compute(words.size, check_from, self.field, words, dealer, label, self.session.names[dealer])
+            return None
+        return await self.session.receive(dealer, label, (self.field.n_words, *shape))
+
+    def _shares_of(
+        self, shapes: Mapping[int, tuple[int, ...]], label: str, block: int, arrived: Mapping[int, Words | None]
+    ) -> dict[int, Words]:
+        return {dealer: self._share_of(shapes, label, block, dealer, words) for dealer, words in arrived.items()}
+
+    def _share_of(
+        self, shapes: Mapping[int, tuple[int, ...]], label: str, block: int, dealer: int, words: Words | None
+    ) -> Words:
+        if words is None:
+            stream = self.secrets[dealer].stream(dealer, self.session.me, label, block)
+            return self.field.random(stream, shapes[dealer])
+        check_from(self.field, words, dealer, label, self.session.names[dealer])
         return words
 
     async def deal_and_sum(self, label: str, secret: Words, degree: int, block: int = 0) -> Words:

@@ -6,6 +6,7 @@ pairwise keys; everybody takes the shares dealt to it and returns a public linea
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import ShareExchange, Words
 from mpc.protocol.product_check import ProductCheck
 
-SEGMENT = 1 << 16
-"""Elements per message: 512 KB per word. A segment is computed on while the next one travels."""
+SEGMENT = 7 << 14
+"""Elements per message: 896 KiB per word, two chunks of the transport. A segment is computed on while the next one
+travels. Each message costs a party half a millisecond of processor time, whatever its length."""
 
 Weigh = Callable[[tuple[int, ...]], Mapping[int, Weights]]
 """Function from the dealers that count to the factors of those that are used."""
@@ -183,34 +185,29 @@ async def _combine_dealt(
 
     async def deal_all() -> None:
         for number, segment in enumerate(segments):
-            values = await exchange.session.compute(secret, segment)
-            share = await exchange.deal(stage, first_block + number, values, degree)
+            share = await exchange.deal_made(stage, first_block + number, partial(secret, segment), degree)
             assert share is not None, "only compute parties take part"
             await own_shares.put(share)
 
-    async def take_from(dealer: int, block: int, size: int) -> Words | PeerError:
-        try:
-            return await exchange.take(dealer, stage, block, (size,), degree)
-        except PeerError as error:
-            return error
+    def combine(block: int, shares: Mapping[int, Words], agreed: tuple[int, ...], out: Words) -> None:
+        weights = weigh(agreed)
+        field.combine([shares[dealer] for dealer in weights], list(weights.values()), out)
+        observe(block, {dealer: shares[dealer] for dealer in agreed})
 
     async def take_all() -> None:
         for number, segment in enumerate(segments):
             out = result[:, segment]
-            dealers = agreement.present()
-            answers = await asyncio.gather(*(take_from(d, first_block + number, out.shape[1]) for d in dealers))
+            sizes = dict.fromkeys(agreement.present(), (out.shape[1],))
             shares: dict[int, Words] = {}
-            for dealer, answer in zip(dealers, answers, strict=True):
+            answers = await exchange.take_each(sizes, stage, first_block + number, degree)
+            for dealer, answer in answers.items():
                 if isinstance(answer, PeerError):
                     agreement.miss(answer)
                 else:
                     shares[dealer] = answer
             shares[me] = await own_shares.get()
             agreed = await agreement.agree(shares.keys(), n_required)
-            weights = weigh(agreed)
-            parts = [shares[dealer] for dealer in weights]
-            await exchange.compute(len(parts) * out.size, field.combine, parts, list(weights.values()), out)
-            await exchange.session.compute(observe, first_block + number, {d: shares[d] for d in agreed})
+            await exchange.compute(len(agreed) * out.size, partial(combine, first_block + number, shares, agreed, out))
 
     await run_together(deal_all(), take_all())
     agreement.settle()

@@ -43,8 +43,9 @@ from service.identity import Identity, Role
 from service.server import ListenError, Server
 from service.tls import Credentials, CredentialsError, credentials_of
 from transport.calls.channel import open_channel, wait_until_reachable
+from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.mailbox import Mailboxes, MailboxService
 from transport.messages.session import GrpcSession
 
 STAGES = frozenset({GREETING_STAGE, CONFIRMATION_STAGE, ROWS_STAGE})

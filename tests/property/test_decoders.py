@@ -1,5 +1,6 @@
 """Whatever bytes arrive: the decoders of the wire raise their own error, or return what may be used."""
 
+import asyncio
 import contextlib
 
 import numpy as np
@@ -14,12 +15,15 @@ from transport.messages.frames import (
     Announcement,
     FrameError,
     StreamDecoder,
+    Unbundled,
     array_frames,
     check_envelope,
     check_header,
     end_frame,
     envelope_frame,
+    message_of,
     read_frame,
+    small_array_frame,
 )
 from transport.sum_codec import (
     Invitation,
@@ -31,8 +35,13 @@ from transport.sum_codec import (
 )
 
 VALID_FRAMES = [
-    frame.SerializeToString()
-    for frame in (envelope_frame("job", "stage"), *array_frames(np.arange(20, dtype=np.uint64), 0), end_frame())
+    message_of(frame)
+    for frame in (
+        envelope_frame("job", "stage"),
+        *array_frames(np.arange(20, dtype=np.uint64), 0),
+        end_frame(),
+        small_array_frame(np.arange(20, dtype=np.uint64), 0, opens=envelope_frame("job", "stage"), ends=True),
+    )
 ]
 
 
@@ -60,12 +69,18 @@ any_frame = st.one_of(st.binary(max_size=200), mutated(VALID_FRAMES))
 @settings(deadline=None, max_examples=500)
 @given(st.lists(any_frame, max_size=6))
 def test_frames_raise_their_own_error_only(messages):
-    decoder = StreamDecoder()
-    with contextlib.suppress(FrameError):
+    async def come():
         for message in messages:
-            step = decoder.feed(read_frame(message))
-            if isinstance(step, Announcement):
+            yield read_frame(message)
+
+    async def feed():
+        decoder = StreamDecoder()
+        async for frame in Unbundled(come()):
+            if isinstance(decoder.feed(frame), Announcement):
                 decoder.accept()
+
+    with contextlib.suppress(FrameError):
+        asyncio.run(feed())
 
 
 @settings(deadline=None, max_examples=500)

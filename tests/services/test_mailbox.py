@@ -12,14 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
-from moiety.v1.mailbox_pb2_grpc import MailboxStub
+from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, Frame
 
 from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
 from service.tls import Credentials
 from transport.calls.final_status import FinalStatus
-from transport.messages.frames import ARRAY_CHUNK_BYTES, array_frames, end_frame, envelope_frame
+from transport.messages.frames import ARRAY_CHUNK_BYTES, array_frames, end_frame, envelope_frame, small_array_frame
+from transport.messages.outlet import Delivery
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)
@@ -43,7 +43,7 @@ async def deliver(channel, frames):
         for frame in frames:
             yield frame
 
-    call = MailboxStub(channel).Deliver(stream(), timeout=GENEROUS_S)
+    call = Delivery(channel).stream(stream(), timeout=GENEROUS_S)
     status, details = await FinalStatus(call).wait()
     return await call if status is grpc.StatusCode.OK else (status, details)
 
@@ -59,6 +59,13 @@ async def test_a_valid_stream_is_acknowledged_with_the_number_of_its_arrays(fede
     frames = [OPEN, *FRAMES, *array_frames(ARRAY, 1), end_frame()]
     answer = await deliver(federation.members[2].channels[1], frames)
     assert answer.n_arrays == 2
+    assert np.array_equal(await federation.session(1).receive(2, "s", (4,)), ARRAY)
+
+
+async def test_a_small_array_in_one_message_is_a_stream_of_its_own(federation):
+    whole = small_array_frame(ARRAY, 0, opens=OPEN, ends=True)
+    answer = await Delivery(federation.members[2].channels[1]).at_once(whole, timeout=GENEROUS_S)
+    assert answer.n_arrays == 1
     assert np.array_equal(await federation.session(1).receive(2, "s", (4,)), ARRAY)
 
 
@@ -87,6 +94,20 @@ VIOLATIONS = {
     "second envelope": ([OPEN], "second envelope"),
     "chunk first": ([Frame(chunk=bytes(8))], "without a header"),
     "empty frame": ([Frame()], "without content"),
+    "bundle without a frame": ([Frame(bundle=Bundle())], "a bundle is empty, or holds more"),
+    "bundle of more than a small array": (
+        [Frame(bundle=Bundle(frames=[Frame()] * 5))],
+        "a bundle is empty, or holds more",
+    ),
+    "bundle in a bundle": (
+        [Frame(bundle=Bundle(frames=[Frame(bundle=Bundle(frames=[end_frame()]))]))],
+        "a bundle is empty, or holds more",
+    ),
+    "bundled array cut short": (
+        [Frame(bundle=Bundle(frames=[header(), Frame(chunk=bytes(8)), end_frame()]))],
+        "cut short by the end",
+    ),
+    "bundled envelope after the first": ([Frame(bundle=Bundle(frames=[OPEN, header()]))], "second envelope"),
 }
 
 
@@ -131,7 +152,7 @@ async def test_a_job_that_ended_is_over_and_says_why(federation):
 
 async def test_a_second_stream_of_a_stage_is_refused_while_the_first_is_open(federation):
     channel = federation.members[2].channels[1]
-    first = MailboxStub(channel).Deliver()
+    first = Delivery(channel).stream()
     await first.write(OPEN)
     await first.write(FRAMES[0])
     await asyncio.sleep(0.05)

@@ -25,8 +25,7 @@ from service.limits import LIMITS, MAX_MESSAGE_BYTES, READS_EACH
 from service.server import STREAM_WINDOW_BYTES
 from service.tls import load_credentials
 from transport.calls.channel import open_channel
-from transport.messages.frames import array_frames, envelope_frame
-from transport.messages.mailbox import DELIVER
+from transport.messages.frames import DELIVER, array_frames, envelope_frame, message_of
 from transport.messages.room import SENDER_BYTES
 
 PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
@@ -113,7 +112,7 @@ STATED_MIB = 254
 async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
     async with serving_mailbox(tmp_path) as (pid, channels):
         array = np.zeros(MIB // 8, dtype=np.uint64)
-        frames = [frame.SerializeToString() for frame in array_frames(array, 0)]
+        frames = [message_of(frame) for frame in array_frames(array, 0)]
 
         def messages(i):
             yield envelope_frame(JOB, f"stage {i}").SerializeToString()

@@ -24,7 +24,6 @@ from federation import Analyst, pca_job, random_values, tables_of
 from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
 from moiety.v1.mailbox_pb2 import Frame
-from moiety.v1.mailbox_pb2_grpc import MailboxStub
 from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.job.schema import BlockSchema, ColumnSchema
@@ -35,8 +34,8 @@ from service.authorization import Permissions
 from service.identity import Role
 from service.server import Server
 from transport.calls.channel import open_channel
-from transport.messages.frames import array_frames, envelope_frame
-from transport.messages.mailbox import DELIVER
+from transport.messages.frames import DELIVER, array_frames, envelope_frame
+from transport.messages.outlet import Delivery
 
 
 def says_it_waits_for(member: str) -> PartyEvent:
@@ -62,14 +61,14 @@ def trickling(setup: CoordinatorSetup, slow: str, told: dict[str, int] | None = 
 
 async def test_a_trickled_array_ends_at_the_least_rate_and_names_its_sender(tmp_path: Path) -> None:
     async with running_federation(tmp_path, 2) as federation:
-        call = MailboxStub(federation.members[2].channels[1]).Deliver()
+        call = Delivery(federation.members[2].channels[1]).stream()
         header, chunk = array_frames(np.zeros(1000, dtype=np.uint8), 0)
 
         async def trickle() -> None:
             await call.write(envelope_frame(JOB, "s"))
             await call.write(header)
             for i in range(1000):
-                await call.write(Frame(chunk=chunk.chunk[i : i + 1]))
+                await call.write(Frame(chunk=bytes(chunk.chunk[i : i + 1])))
                 await asyncio.sleep(0.1)  # a tenth of the deadline: 100 s in all
 
         trickling = asyncio.create_task(trickle())

@@ -17,8 +17,9 @@ from service.pki import KeyPair, create_authority, issue
 from service.server import Server
 from service.tls import Credentials, load_credentials
 from transport.calls.channel import open_channel
+from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.mailbox import Mailboxes, MailboxService
 from transport.messages.session import GrpcSession
 
 FEDERATION = "acme"

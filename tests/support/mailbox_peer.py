@@ -10,21 +10,21 @@ from pathlib import Path
 
 import numpy as np
 from mailbox_federation import FEDERATION, JOB
-from moiety.v1.mailbox_pb2_grpc import MailboxStub
 
 from service.authorization import Permissions
 from service.identity import Identity, Role
 from service.server import Server
 from service.tls import Credentials, load_credentials
 from transport.calls.channel import open_channel
-from transport.messages.frames import array_frames, envelope_frame
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.frames import DELIVER, array_frames, envelope_frame
+from transport.messages.mailbox import Mailboxes, MailboxService
+from transport.messages.outlet import Delivery
 
 WORDS = 1 << 18  # two chunks
 
 
 async def send_half(credentials: Credentials, address: str, peer: Identity) -> None:
-    call = MailboxStub(open_channel(address, peer, credentials)).Deliver()
+    call = Delivery(open_channel(address, peer, credentials)).stream()
     await call.write(envelope_frame(JOB, "deal"))
     for frame in list(array_frames(np.zeros(WORDS, dtype=np.uint64), 0))[:2]:
         await call.write(frame)

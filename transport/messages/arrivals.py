@@ -102,7 +102,7 @@ class Said:
         self._repeated = _digest_of(announced.shape, announced.dtype)
         return announced.n_bytes == self._said[number][0]
 
-    def hear(self, chunk: bytes) -> None:
+    def hear(self, chunk: bytes | memoryview) -> None:
         """Take the next bytes of it."""
         self._repeated.update(chunk)
 

@@ -1,16 +1,19 @@
 """Arrays on the wire: `moiety.v1.Frame` to and from NumPy, without trust in what arrives.
 
 One stream carries an envelope once, then per array a header and its bytes in chunks. The decoder checks every length,
-type, shape and number before it allocates or copies anything.
+type, shape and number before it allocates or copies anything. Each message costs a service some tenths of a
+millisecond, whatever its length, so what belongs to a small array travels as a bundle, in one message. Chunks are
+written and read here: protobuf would copy their bytes twice each way.
 
 No error text states a shape, a length or a count: texts travel to the coordinator, which must not learn how many rows
 the parties have.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -18,6 +21,7 @@ from moiety.v1.mailbox_pb2 import (
     ELEMENT_TYPE_UINT8,
     ELEMENT_TYPE_UINT64,
     ArrayHeader,
+    Bundle,
     ElementType,
     End,
     Envelope,
@@ -27,14 +31,20 @@ from numpy.typing import NDArray
 
 from service.limits import ARRAY_CHUNK_BYTES, MAX_MESSAGE_BYTES
 
+DELIVER = "/moiety.v1.Mailbox/Deliver"
+
 SMALL_FRAME_BYTES = 2048
 """Largest size on the wire of a frame that is not a chunk: larger than an envelope with the longest names."""
+MAX_BUNDLED = 4
+"""Frames in a bundle: an envelope, a header, a chunk and the end."""
 MAX_ARRAY_BYTES = 1 << 30
 """Largest size of one array; larger data are sent in blocks of rows."""
 MAX_DIMENSIONS = 8
 MAX_NAME_CHARACTERS = 200
 
 _CHUNK_TAG = bytes([Frame.CHUNK_FIELD_NUMBER << 3 | 2])  # how the wire marks the field, of protobuf's type 2
+_VARINT_BITS, _VARINT_MASK = 7, 0x7F  # lengths on the wire: seven bits a byte, the lowest ones first
+_MAX_VARINT_BYTES = 4
 
 Array = NDArray[Any]
 
@@ -58,24 +68,106 @@ class Announcement:
     n_bytes: int
 
 
-def read_frame(data: bytes) -> Frame:
+class Chunk:
+    """A frame that is a chunk, as it is on the wire: `message`. Its `chunk` is a view of it.
+
+    Args:
+        message: on the wire.
+        start: where the bytes of the array begin; they go on to the end.
+    """
+
+    __slots__ = ("chunk", "message")
+
+    def __init__(self, message: bytes, start: int) -> None:
+        self.message = message
+        self.chunk = memoryview(message)[start:]
+
+    @classmethod
+    def of(cls, content: memoryview) -> Self:
+        """Return the frame of some bytes; they are copied."""
+        head, n_left = bytearray(_CHUNK_TAG), len(content)
+        while n_left >> _VARINT_BITS:
+            head.append(n_left & _VARINT_MASK | 1 << _VARINT_BITS)
+            n_left >>= _VARINT_BITS
+        head.append(n_left)
+        return cls(b"".join((head, content)), len(head))
+
+    @classmethod
+    def read(cls, message: bytes) -> Self | None:
+        """Return the frame that a message is, or None where it has another field, or more than the one."""
+        length = 0
+        for i, byte in enumerate(message[len(_CHUNK_TAG) : len(_CHUNK_TAG) + _MAX_VARINT_BYTES]):
+            length |= (byte & _VARINT_MASK) << (_VARINT_BITS * i)
+            if byte <= _VARINT_MASK:
+                start = len(_CHUNK_TAG) + i + 1
+                return cls(message, start) if start + length == len(message) else None
+        return None
+
+
+AnyFrame = Frame | Chunk
+
+
+def message_of(frame: AnyFrame) -> bytes:
+    """Return the bytes of a frame on the wire."""
+    return frame.message if isinstance(frame, Chunk) else frame.SerializeToString()
+
+
+def part_of(frame: AnyFrame) -> str | None:
+    """Return the name of the kind of a frame; None if it is empty."""
+    if isinstance(frame, Chunk):
+        return "chunk"
+    part: str | None = frame.WhichOneof("part")
+    return part
+
+
+def read_frame(data: bytes) -> AnyFrame:
     """Return the frame that some bytes from the network hold.
 
     A frame that is no chunk is measured before it is decoded: a megabyte of dimensions would become eight.
 
     Raises:
-        FrameError: they are no frame, or a longer one than any member has reason to send.
+        FrameError: they are no frame, or a longer one than any member has reason to send; a bundle in a bundle, or one
+            of more frames than a small array has.
     """
     is_chunk = data[:1] == _CHUNK_TAG
     if len(data) > (MAX_MESSAGE_BYTES if is_chunk else SMALL_FRAME_BYTES):
         raise FrameError("a frame is longer than frames of its kind may be")
+    if is_chunk and (chunk := Chunk.read(data)) is not None:
+        return chunk
     try:
         frame: Frame = Frame.FromString(data)
     except DecodeError as error:
         raise FrameError("a frame cannot be decoded") from error
-    if frame.WhichOneof("part") != "chunk" and len(data) > SMALL_FRAME_BYTES:
+    part = frame.WhichOneof("part")
+    if part != "chunk" and len(data) > SMALL_FRAME_BYTES:
         raise FrameError("a frame is longer than frames of its kind may be")
+    if part == "bundle" and (
+        not 0 < len(frame.bundle.frames) <= MAX_BUNDLED
+        or any(inner.WhichOneof("part") == "bundle" for inner in frame.bundle.frames)
+    ):
+        raise FrameError("a bundle is empty, or holds more than what belongs to a small array")
     return frame
+
+
+class Unbundled:
+    """Frames as they come, and those of bundles one by one. Keeps none that it has handed out."""
+
+    def __init__(self, frames: AsyncIterator[AnyFrame]) -> None:
+        self._frames = frames
+        self._next: deque[Frame] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AnyFrame:
+        if self._next:
+            return self._next.popleft()
+        frame = await anext(self._frames)
+        if part_of(frame) != "bundle":
+            return frame
+        assert isinstance(frame, Frame), "a chunk is no bundle"
+        self._next.extend(frame.bundle.frames)
+        return self._next.popleft()
 
 
 def envelope_frame(job_id: str, stage: str) -> Frame:
@@ -88,7 +180,28 @@ def end_frame() -> Frame:
     return Frame(end=End())
 
 
-def array_frames(array: Array, sequence: int) -> Iterator[Frame]:
+def small_array_frame(array: Array, sequence: int, *, opens: Frame | None, ends: bool) -> Frame | None:
+    """Return one frame that holds a whole array; None where it would be longer than small frames may be.
+
+    Args:
+        array: as of `array_frames`.
+        sequence: its place in the stage, from 0.
+        opens: the envelope, where the stream begins with this array.
+        ends: whether the stream ends with it.
+
+    Raises:
+        ValueError: as `array_frames`.
+    """
+    if array.nbytes > SMALL_FRAME_BYTES:
+        return None
+    frames = [] if opens is None else [opens]
+    parts = array_frames(array, sequence)
+    frames.extend(Frame(chunk=bytes(part.chunk)) if isinstance(part, Chunk) else part for part in parts)
+    bundle = Frame(bundle=Bundle(frames=[*frames, end_frame()] if ends else frames))
+    return bundle if bundle.ByteSize() <= SMALL_FRAME_BYTES else None
+
+
+def array_frames(array: Array, sequence: int) -> Iterator[AnyFrame]:
     """Yield the header of one array and then its bytes in chunks.
 
     Each chunk is copied once, when it is yielded: the array may be overwritten after the last frame was taken.
@@ -110,7 +223,7 @@ def array_frames(array: Array, sequence: int) -> Iterator[Frame]:
     )
     wire_bytes = np.ascontiguousarray(array, dtype=_DTYPE_OF[element_type]).reshape(-1).view(np.uint8)
     for start in range(0, wire_bytes.size, ARRAY_CHUNK_BYTES):
-        yield Frame(chunk=wire_bytes[start : start + ARRAY_CHUNK_BYTES].tobytes())
+        yield Chunk.of(wire_bytes[start : start + ARRAY_CHUNK_BYTES].data)
 
 
 class StreamDecoder:
@@ -128,12 +241,12 @@ class StreamDecoder:
         self.has_ended = False
         self._announced: Announcement | None = None
         self._array: Array | None = None
-        self._listener: Callable[[bytes], None] | None = None
+        self._listener: Callable[[bytes | memoryview], None] | None = None
         self._bytes: memoryview | None = None
         self._filled_bytes = 0
 
-    def feed(self, frame: Frame) -> Announcement | Array | None:
-        """Take the next frame after the envelope.
+    def feed(self, frame: AnyFrame) -> Announcement | Array | None:
+        """Take the next frame after the envelope; none is a bundle (`Unbundled`).
 
         Returns:
             What the frame completes: an announcement, an array with its last chunk, or nothing yet. With the last frame
@@ -144,6 +257,8 @@ class StreamDecoder:
         """
         if self.has_ended:
             raise FrameError("a frame after the end of the stream")
+        if isinstance(frame, Chunk):
+            return self._feed_chunk(frame.chunk)
         part = frame.WhichOneof("part")
         if part == "chunk":
             return self._feed_chunk(frame.chunk)
@@ -175,7 +290,7 @@ class StreamDecoder:
         self._filled_bytes = 0
         return None
 
-    def pass_over(self, listener: Callable[[bytes], None]) -> None:
+    def pass_over(self, listener: Callable[[bytes | memoryview], None]) -> None:
         """Keep nothing of the announced array, and give its bytes to the listener as they come."""
         if self._announced is None or self._array is not None:
             raise RuntimeError("pass_over follows an announcement")
@@ -183,7 +298,7 @@ class StreamDecoder:
         if self._announced.n_bytes == 0:
             self._finish()
 
-    def _feed_chunk(self, chunk: bytes) -> Array | None:
+    def _feed_chunk(self, chunk: bytes | memoryview) -> Array | None:
         if self._announced is None:
             raise FrameError("a chunk without a header before it")
         if self._listener is None and self._bytes is None:
@@ -209,14 +324,14 @@ class StreamDecoder:
         self.next_sequence += 1
 
 
-def check_envelope(frame: Frame) -> tuple[str, str]:
+def check_envelope(frame: AnyFrame) -> tuple[str, str]:
     """Return (job id, stage) of the first frame of a stream.
 
     Raises:
         FrameError: it is not an envelope, or a name in it is empty, too long or not printable.
     """
-    part = frame.WhichOneof("part")
-    if part != "envelope":
+    part = part_of(frame)
+    if isinstance(frame, Chunk) or part != "envelope":
         raise FrameError(f"a stream must begin with an envelope, not with {part or 'an empty frame'}")
     for what, name in (("job id", frame.envelope.job_id), ("stage", frame.envelope.stage)):
         if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():

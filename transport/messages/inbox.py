@@ -10,12 +10,11 @@ import math
 from collections.abc import AsyncIterator, Collection, Mapping
 
 import numpy as np
-from moiety.v1.mailbox_pb2 import Frame
 
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError, PeerViolationError
 from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
 from transport.messages.arrivals import Sender, Stage
-from transport.messages.frames import Announcement, Array, FrameError, StreamDecoder
+from transport.messages.frames import Announcement, AnyFrame, Array, FrameError, StreamDecoder, part_of
 from transport.messages.room import Room, Share
 from transport.messages.waits import MIN_BYTES_PER_S, Waits
 
@@ -195,7 +194,7 @@ class Inbox:
             raise self._fail(self._unexpected(member, stage))
         return array
 
-    async def take(self, member: int, stage: str, frames: AsyncIterator[Frame]) -> int | None:
+    async def take(self, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int | None:
         """Read one stream, from behind its envelope to its end; it continues where the stage's last one ended.
 
         If the job ends in order meanwhile, the rest of the stream is thrown away, but read: where the answer comes
@@ -224,7 +223,7 @@ class Inbox:
         finally:
             sender.readers.discard(me)
 
-    async def _take(self, member: int, stage: str, frames: AsyncIterator[Frame]) -> int | None:
+    async def _take(self, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int | None:
         sender, queue = self._senders[member], self._stage(member, stage)
         if queue.is_open:
             raise AlreadyExistsError(f"{self._names[member]} already has an open stream of stage {stage}")
@@ -235,7 +234,7 @@ class Inbox:
         queue.is_open = True
         try:
             async for frame in frames:
-                part = frame.WhichOneof("part")
+                part = part_of(frame)
                 if self._has_ended_in_order():
                     if part == "end":
                         return queue.n_received

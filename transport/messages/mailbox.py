@@ -6,17 +6,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import grpc
-from moiety.v1.mailbox_pb2 import Delivered, Frame
+from moiety.v1.mailbox_pb2 import Delivered
 from moiety.v1.mailbox_pb2_grpc import MailboxServicer
 
 from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, NotFoundError, WrongStateError
 from service.identity import Identity, peer_identity
 from service.job_id import check_job_id
-from transport.messages.frames import FrameError, check_envelope, read_frame
+from transport.messages.frames import DELIVER, AnyFrame, FrameError, Unbundled, check_envelope, read_frame
 from transport.messages.inbox import Inbox
 from transport.messages.room import Room
 
-DELIVER = "/moiety.v1.Mailbox/Deliver"
 CUT_OFF_S = 1.0
 """gRPC reports the end of a stream just before it reports that the connection broke. This is "just", generously."""
 DRAIN_S = 30.0
@@ -108,14 +107,14 @@ class MailboxService(MailboxServicer):
         service, method = DELIVER.lstrip("/").split("/")
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: deliver}),))
 
-    async def Deliver(self, request_iterator: AsyncIterator[Frame], context: Any) -> Delivered:  # noqa: N802 - gRPC's name
+    async def Deliver(self, request_iterator: AsyncIterator[AnyFrame], context: Any) -> Delivered:  # noqa: N802 - gRPC's name
         """Take one stream of frames into the inbox of its job.
 
         Ends with the number of arrays taken when the caller has no more. Where the job ends before, the caller hears a
         reason at once; without one, what it still sends is read and thrown away.
         """
         caller = peer_identity(context)
-        frames = aiter(request_iterator)
+        frames = Unbundled(aiter(request_iterator))
         try:
             job_id, stage = check_envelope(await anext(frames))
         except StopAsyncIteration:
@@ -141,7 +140,7 @@ class MailboxService(MailboxServicer):
         return Delivered(n_arrays=inbox.n_received(member, stage))
 
     @staticmethod
-    async def _read(inbox: Inbox, member: int, stage: str, frames: AsyncIterator[Frame]) -> int:
+    async def _read(inbox: Inbox, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int:
         """Take a stream; where it is cut off, find out whether by the network or by the sender."""
         n_arrays = await inbox.take(member, stage, frames)
         if n_arrays is None:

@@ -44,8 +44,9 @@ from service.server import Server
 from service.settings import Address, Settings, TlsFiles, load_settings
 from service.tls import party_credentials
 from transport.calls.channel import open_channel, wait_until_reachable
+from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
-from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
+from transport.messages.mailbox import Mailboxes, MailboxService
 from transport.messages.session import GrpcSession
 
 ENVIRONMENT_PREFIX = "MOIETY_MESH"

@@ -1,6 +1,7 @@
 """How values come into a computation: dealt by those that have them, public, or random."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -91,8 +92,9 @@ class Inputs(ComputationCore):
     async def _deal(self, stage: str, first_block: int, integers: NDArray[Any]) -> Words | None:
         own = np.empty((self.field.n_words, integers.size), np.uint64) if self._exchange.am_receiver else None
         for number, segment in enumerate(self._segments(integers.size)):
-            part = await self._exchange.compute(integers[segment].size, self.field.encode, integers[segment])
-            share = await self._exchange.deal(stage, first_block + number, part, self.t)
+            made = partial(self.field.encode, integers[segment])
+            size = segment.stop - segment.start
+            share = await self._exchange.deal_made(stage, first_block + number, made, self.t, size)
             if own is not None and share is not None:
                 own[:, segment] = share
         return own

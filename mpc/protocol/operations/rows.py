@@ -11,6 +11,7 @@ show how many blocks the rows fill.
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,10 +172,12 @@ class Rows(Inputs):
     async def _deal_rows(
         self, mine: RowsOf, blocks: list[slice], own: asyncio.Queue[Words | None], completes_input: bool
     ) -> None:
-        session = self._exchange.session
+        def encoded(rows: slice) -> Words:
+            return self.field.encode(mine(rows))
+
         for number, rows in enumerate(blocks):
-            words = await session.compute(lambda rows=rows: self.field.encode(mine(rows)))  # type: ignore[misc]
-            await own.put(await self._exchange.deal(self._stage(ROWS_STAGE), number, words, self.t))
+            made = partial(encoded, rows)
+            await own.put(await self._exchange.deal_made(self._stage(ROWS_STAGE), number, made, self.t))
         if completes_input:
             await self.commit_after_input()
 
@@ -182,13 +185,11 @@ class Rows(Inputs):
         self, number: int, blocks: list[slice], widths: Mapping[int, int], own: asyncio.Queue[Words | None]
     ) -> list[Words | None]:
         n_block = blocks[number].stop - blocks[number].start
+        shapes = {owner: (n_block, width) for owner, width in widths.items() if owner != self.me and self.holds_shares}
 
-        async def share_of(owner: int) -> Words | None:
-            if owner == self.me:
-                return await own.get()
-            if not self.holds_shares:
-                return None
-            shape = (n_block, widths[owner])
-            return await self._exchange.take(owner, self._stage(ROWS_STAGE), number, shape, self.t)
+        async def mine() -> Words | None:
+            return await own.get() if self.me in widths else None
 
-        return await run_together(*map(share_of, widths))
+        stage = self._stage(ROWS_STAGE)
+        share, others = await run_together(mine(), self._exchange.take_all(shapes, stage, number, self.t))
+        return [share if owner == self.me else others.get(owner) for owner in widths]

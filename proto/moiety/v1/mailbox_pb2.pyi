@@ -17,16 +17,24 @@ ELEMENT_TYPE_UINT8: ElementType
 ELEMENT_TYPE_UINT64: ElementType
 
 class Frame(_message.Message):
-    __slots__ = ("envelope", "header", "chunk", "end")
+    __slots__ = ("envelope", "header", "chunk", "end", "bundle")
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_FIELD_NUMBER: _ClassVar[int]
     envelope: Envelope
     header: ArrayHeader
     chunk: bytes
     end: End
-    def __init__(self, envelope: _Optional[_Union[Envelope, _Mapping]] = ..., header: _Optional[_Union[ArrayHeader, _Mapping]] = ..., chunk: _Optional[bytes] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
+    bundle: Bundle
+    def __init__(self, envelope: _Optional[_Union[Envelope, _Mapping]] = ..., header: _Optional[_Union[ArrayHeader, _Mapping]] = ..., chunk: _Optional[bytes] = ..., end: _Optional[_Union[End, _Mapping]] = ..., bundle: _Optional[_Union[Bundle, _Mapping]] = ...) -> None: ...
+
+class Bundle(_message.Message):
+    __slots__ = ("frames",)
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    frames: _containers.RepeatedCompositeFieldContainer[Frame]
+    def __init__(self, frames: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ...) -> None: ...
 
 class Envelope(_message.Message):
     __slots__ = ("job_id", "stage")

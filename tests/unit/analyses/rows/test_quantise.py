@@ -11,6 +11,7 @@ from job_builders import make_schema
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.rows.quantise import BlockQuantiser, check_scale, shorten, squared_norm_bound
+from analyses.rows.quantise_kernels import MAX_COLUMNS
 
 WIDE = ((-8e307, 8e307),) * 3
 
@@ -75,6 +76,52 @@ def test_a_row_whose_nearest_integers_are_above_the_bound_is_rounded_toward_zero
     x, _, too_long = quantiser(n_columns=2, gamma=10, bound=199).quantise(values)
     assert x.tolist() == [[9, 9], [10, 5]]
     assert too_long == 0
+
+
+def hard_values(rng, n_rows, n_columns):
+    """Values of columns within [-1, 3] and beyond: ordinary ones, ends, halves of units, infinities, both zeros."""
+    values = rng.uniform(-2.0, 4.0, (n_rows, n_columns))
+    special = rng.choice(
+        [-1.0, 3.0, 1.0, -0.0, 0.0, math.inf, -math.inf, 1e300, 1 + 2.0**-6, np.nextafter(3.0, 4)], values.shape
+    )
+    return np.where(rng.random(values.shape) < 0.3, special, values)
+
+
+@pytest.mark.parametrize("origin", ["lower", "middle"])
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 33, 100])
+@pytest.mark.parametrize(("gamma", "share"), [(64, 0.34), (4096, 0.2), (4096, 1.0), (1 << 20, 0.3)])
+def test_the_compiled_loop_gives_the_same_integers_and_counts_as_numpy(gamma, share, n_columns, origin):
+    bound = int(gamma**2 * share)
+    block = BlockQuantiser(make_schema("bank", n_columns), gamma, math.sqrt(n_columns), bound, origin)
+    assert block._largest_plain_square() > 0
+    values = hard_values(np.random.default_rng(n_columns), 500, n_columns)
+    x, outside, n_too_long = block.quantise(values)
+    expected, expected_outside, expected_too_long = block._quantise_by_numpy(values)
+    assert x.tolist() == expected.tolist()
+    assert outside.tolist() == expected_outside.tolist()
+    assert n_too_long == expected_too_long
+    assert is_bounded(x, bound)
+
+
+def test_rows_at_their_bound_are_those_of_numpy():
+    block = quantiser(n_columns=3, gamma=4096, bound=4096**2)
+    values = np.eye(3)[np.arange(60) % 3] * 4 - 1  # one of three, as of categories: each row is as long as it may be
+    x, _, n_too_long = block.quantise(values)
+    assert x.tolist() == (np.eye(3, dtype=int)[np.arange(60) % 3] * 4096).tolist()
+    assert n_too_long == 0
+
+
+def test_scales_that_the_compiled_loop_is_not_made_for_are_quantised_too():
+    for gamma, n_columns in ((1 << 30, 2), (64, MAX_COLUMNS + 1)):
+        block = BlockQuantiser(make_schema("bank", n_columns), gamma, math.sqrt(n_columns), gamma**2)
+        assert block._largest_plain_square() == 0
+        values = np.full((2, n_columns), 1.0)
+        assert block.quantise(values)[0][0, 0] == round(gamma / 2 / math.sqrt(n_columns))
+
+
+def test_what_is_no_number_is_refused_and_becomes_no_integer():
+    with pytest.raises(ValueError, match="the norm of rows cannot be bounded"):
+        quantiser().quantise(np.array([[0.0, math.nan, 1.0], [0.0, 0.0, 0.0]]))
 
 
 @pytest.mark.parametrize("gamma", [64, 1024])

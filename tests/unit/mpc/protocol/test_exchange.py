@@ -9,7 +9,12 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import PeerLostError, PeerViolationError, TooFewPartiesError
 from mpc.local.network import LocalNetwork, local_names
+from mpc.protocol import reduction
+from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.exchange import MOST_WORDS_HERE, ShareExchange, agree_pairwise_secrets
+from mpc.protocol.operations import core
+from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.reduction import reduce_degree
 
 FIELD = ResidueField(3)
 SECRET = np.array([[5, -7, 0], [1 << 40, -(1 << 40), 3]])
@@ -171,3 +176,69 @@ def test_a_silent_party_costs_an_opening_one_deadline():
     assert np.array_equal(FIELD.decode(opening.words), SECRET)
     assert opening.wrong == ()
     assert at_s == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("n_parties", "t"), [(3, 1), (5, 1)])
+async def test_a_segment_of_a_reduction_takes_three_ways_to_a_thread(n_parties, t, monkeypatch):
+    """Make and deal, take from all dealers, combine and check: each costs as much as arithmetic on thousands."""
+    size, n_segments = MOST_WORDS_HERE + 1, 4
+    monkeypatch.setattr(reduction, "SEGMENT", size)
+    monkeypatch.setattr(core, "SEGMENT", size)
+    ways = []
+
+    async def protocol(exchange):
+        session = exchange.session
+        if session.me == 0:
+            return
+        compute = session.compute
+
+        async def counted(*work):
+            ways.append(session.me)
+            return await compute(*work)
+
+        monkeypatch.setattr(session, "compute", counted)
+        x = FIELD.zeros((n_segments * size,))
+        await reduce_degree(
+            exchange,
+            agreement := DealerAgreement(exchange, "c"),
+            ProductCheck(exchange, agreement),
+            0,
+            lambda segment: x[:, segment],
+            n_segments * size,
+            2 * t,
+        )
+
+    await run(protocol, n_parties, t)
+    assert [ways.count(party) for party in range(1, n_parties + 1)] == [3 * n_segments] * n_parties
+
+
+async def test_arrays_of_several_dealers_are_taken_together_and_the_first_failure_is_named():
+    def protocol_of(takes):
+        async def protocol(exchange):
+            me = exchange.session.me
+            if me == 0:
+                return None
+            if me == 2:
+                await exchange.session.send(1, "x", np.full((1, 2), (1 << 64) - 1, dtype=np.uint64))
+            elif me == 3:
+                await exchange.deal("x", 0, FIELD.encode(np.array([7, 8])), 1)
+            else:
+                return await takes(exchange)
+            return None
+
+        return protocol
+
+    shapes = {2: (2,), 3: (2,)}
+
+    async def each(exchange):
+        return await exchange.take_each(shapes, "x", 0, 1)
+
+    results, _ = await run(protocol_of(each))
+    assert isinstance(results[1][2], PeerViolationError)
+    assert results[1][3].shape == (1, 2)
+
+    async def all_of_them(exchange):
+        with pytest.raises(PeerViolationError, match="party-2 sent a value outside the field in stage x"):
+            await exchange.take_all(shapes, "x", 0, 1)
+
+    await run(protocol_of(all_of_them))

@@ -1,17 +1,24 @@
 import numpy as np
 import pytest
-from moiety.v1.mailbox_pb2 import ArrayHeader, Envelope, Frame
+from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, Envelope, Frame
 
 from transport.messages.frames import (
     ARRAY_CHUNK_BYTES,
     MAX_ARRAY_BYTES,
+    SMALL_FRAME_BYTES,
     Announcement,
+    Chunk,
     FrameError,
     StreamDecoder,
+    Unbundled,
     array_frames,
     check_envelope,
     end_frame,
     envelope_frame,
+    message_of,
+    part_of,
+    read_frame,
+    small_array_frame,
 )
 
 UINT8, UINT64 = 1, 2
@@ -66,7 +73,7 @@ def test_an_array_comes_back_as_it_was(array):
 def test_no_chunk_is_longer_than_a_megabyte():
     frames = list(array_frames(np.zeros(ARRAY_CHUNK_BYTES // 8 * 2 + 1, dtype=np.uint64), 0))
     assert [len(frame.chunk) for frame in frames[1:]] == [ARRAY_CHUNK_BYTES, ARRAY_CHUNK_BYTES, 8]
-    assert max(frame.ByteSize() for frame in frames) < 4 << 20
+    assert max(len(message_of(frame)) for frame in frames) < 4 << 20
 
 
 def test_a_frame_keeps_its_bytes_when_the_array_is_overwritten():
@@ -92,6 +99,74 @@ def test_an_array_beyond_the_limit_is_not_sent():
     giant = np.broadcast_to(np.uint64(0), (MAX_ARRAY_BYTES // 8 + 1,))
     with pytest.raises(ValueError, match="too large for one message"):
         next(array_frames(giant, 0))
+
+
+@pytest.mark.parametrize("length", [1, 127, 128, 16_383, 16_384, ARRAY_CHUNK_BYTES])
+def test_a_chunk_is_on_the_wire_as_protobuf_would_write_it(length):
+    content = np.random.default_rng(length).integers(0, 256, length, dtype=np.uint8)
+    message = message_of(Chunk.of(content.data))
+    assert message == Frame(chunk=content.tobytes()).SerializeToString()
+    read = read_frame(message)
+    assert isinstance(read, Chunk)
+    assert bytes(read.chunk) == content.tobytes()
+    assert message_of(read) == message
+
+
+def test_a_message_with_more_than_a_chunk_is_read_by_protobuf():
+    longer = Frame(chunk=b"abc").SerializeToString() + Frame(chunk=b"de").SerializeToString()
+    read = read_frame(longer)
+    assert isinstance(read, Frame)
+    assert read.chunk == b"de"
+    with pytest.raises(FrameError, match="cannot be decoded"):
+        read_frame(Frame(chunk=b"abc").SerializeToString()[:-1])
+
+
+async def unbundled(*messages):
+    """Return the frames of messages as a service gets them."""
+
+    async def come():
+        for message in messages:
+            yield read_frame(message)
+
+    return [frame async for frame in Unbundled(come())]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4), (200,)])
+async def test_a_small_array_travels_in_one_message(shape):
+    array = np.arange(np.prod(shape, dtype=int), dtype=np.uint64).reshape(shape)
+    whole = small_array_frame(array, 0, opens=envelope_frame("job", "stage"), ends=True)
+    assert whole is not None
+    first, *frames = await unbundled(message_of(whole))
+    assert check_envelope(first) == ("job", "stage")
+    (decoded,) = decode(frames)
+    assert decoded.shape == shape
+    assert np.array_equal(decoded, array)
+
+
+async def test_small_arrays_of_an_open_stream_take_one_message_each():
+    arrays = [np.full(3, i, dtype=np.uint64) for i in range(3)]
+    bundles = [small_array_frame(array, i, opens=None, ends=False) for i, array in enumerate(arrays)]
+    frames = await unbundled(*map(message_of, bundles), message_of(end_frame()))
+    assert [part_of(frame) for frame in frames] == ["header", "chunk"] * 3 + ["end"]
+    assert [a.tolist() for a in decode(frames)] == [a.tolist() for a in arrays]
+
+
+@pytest.mark.parametrize("n_words", range(200, 260, 7))
+def test_no_bundle_is_longer_than_small_frames_may_be(n_words):
+    opens = envelope_frame("job", "s" * 100)
+    whole = small_array_frame(np.zeros(n_words, dtype=np.uint64), 0, opens=opens, ends=True)
+    assert whole is None or len(message_of(whole)) <= SMALL_FRAME_BYTES
+    assert (whole is None) == (8 * n_words + 100 > SMALL_FRAME_BYTES - 40)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[], [end_frame()] * 5, [Frame(bundle=Bundle(frames=[end_frame()]))]],
+    ids=["empty", "too many", "nested"],
+)
+def test_a_bundle_holds_what_belongs_to_a_small_array_and_nothing_else(frames):
+    with pytest.raises(FrameError, match="a bundle is empty, or holds more"):
+        read_frame(message_of(Frame(bundle=Bundle(frames=frames))))
 
 
 BROKEN = {
