@@ -21,6 +21,7 @@ from party.gate import GatedSession
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
+from party.tables.match_of_job import MatchOfJob
 from party.tables.table import UnusableTableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
 
@@ -285,10 +286,12 @@ class JobRun:
             commit=lambda: self._admission.commit(self._applicant),
             until_wanted=self._present.wait,
         )
-        table = None
+        table, match = None, None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
+            match = await asyncio.to_thread(MatchOfJob.begin, self._config, self._applicant.job)
             table = await self._tables.read(brought)
+            table = table if match is None else await asyncio.to_thread(match.given_to, table)
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
         if table is not None:
             report = replace(
@@ -300,6 +303,8 @@ class JobRun:
                 merged=table.merged,
             )
         await gated.open()
+        if match is not None and table is not None:
+            await asyncio.to_thread(match.keep, self._applicant.job_id, table)
         return report
 
     async def _abort(self, session: JobSession, event: FailedEvent) -> None:
