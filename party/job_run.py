@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -280,18 +280,20 @@ class JobRun:
     async def _compute(self, session: JobSession) -> LocalReport:
         """Read our table, run our part of the analysis behind the gate, and let the others open."""
         plan, brought = self._plan, self._applicant.brought
-        gated = GatedSession.of_plan(
-            session,
-            plan,
-            commit=lambda: self._admission.commit(self._applicant),
-            until_wanted=self._present.wait,
-        )
         table, match = None, None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
             match = await asyncio.to_thread(MatchOfJob.begin, self._config, self._applicant.job)
             table = await self._tables.read(brought)
             table = table if match is None else await asyncio.to_thread(match.given_to, table)
+
+        def commit() -> None:
+            job_id = self._applicant.job_id
+            # Before anything is opened, so that whoever sees the result can name the match.
+            with nullcontext() if match is None or table is None else match.kept_with(job_id, table):
+                self._admission.commit(self._applicant)
+
+        gated = GatedSession.of_plan(session, plan, commit=commit, until_wanted=self._present.wait)
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
         if table is not None:
             report = replace(
@@ -303,8 +305,6 @@ class JobRun:
                 merged=table.merged,
             )
         await gated.open()
-        if match is not None and table is not None:
-            await asyncio.to_thread(match.keep, self._applicant.job_id, table)
         return report
 
     async def _abort(self, session: JobSession, event: FailedEvent) -> None:

@@ -7,6 +7,8 @@ are told of it what they are told of any table that cannot be used.
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -116,8 +118,9 @@ class MatchOfJob:
             raise UnusableTableError(label, f"match {self.kept.match} names rows that it does not have")
         return replace(table, match=OwnMatch(rows, bytes.fromhex(self.kept.origin)))
 
-    def keep(self, job_id: str, table: Table) -> None:
-        """Keep what the job has found, if it was to find it.
+    @contextmanager
+    def kept_with(self, job_id: str, table: Table) -> Iterator[None]:
+        """Keep what the job has found, if it was to find it; what is done in this context must succeed, or it goes.
 
         Args:
             job_id: of the job; it becomes the id of the match.
@@ -128,9 +131,10 @@ class MatchOfJob:
         """
         found = table.match
         if self.kept is not None or found is None or found.rows is None or table.schema.matching is None:
+            yield
             return
-        inputs = _inputs_of(self.job)
-        KeptMatches(self.owner.data_dir).keep(
+        matches, inputs = KeptMatches(self.owner.data_dir), _inputs_of(self.job)
+        matches.keep(
             job_id,
             found.rows,
             inputs=inputs,
@@ -140,6 +144,11 @@ class MatchOfJob:
             ids_digest=ids_digest(table),
             origin=found.origin,
         )
+        try:
+            yield
+        except BaseException:
+            matches.delete(job_id)
+            raise
 
 
 def shown_matches(owner: TableOwner) -> list[dict[str, Any]]:

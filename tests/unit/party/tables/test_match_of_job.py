@@ -72,7 +72,8 @@ def keep(owner, asked=None):
     match = MatchOfJob.begin(owner, asked)
     table = match.given_to(load_table(owner, brought(asked)))
     table.match.rows, table.match.origin = ROWS, ORIGIN
-    match.keep("job-1", table)
+    with match.kept_with("job-1", table):
+        assert KeptMatches(owner.data_dir).ids() == ["job-1"]
 
 
 def check(owner, asked):
@@ -115,11 +116,23 @@ def test_a_job_that_names_a_match_or_found_none_keeps_none(owner):
     keep(owner)
     before = KeptMatches(owner.data_dir).find("job-1")
     named = job(match="job-1")
-    MatchOfJob.begin(owner, named).keep("job-2", given(owner, named))
+    with MatchOfJob.begin(owner, named).kept_with("job-2", given(owner, named)):
+        pass
     making = job(keep=True)
-    MatchOfJob.begin(owner, making).keep("job-3", given(owner, making))
+    with MatchOfJob.begin(owner, making).kept_with("job-3", given(owner, making)):
+        pass
     assert KeptMatches(owner.data_dir).ids() == ["job-1"]
     assert KeptMatches(owner.data_dir).find("job-1") == before
+
+
+def test_nothing_is_kept_of_a_job_whose_cost_could_not_be_committed(owner):
+    asked = job(keep=True)
+    match = MatchOfJob.begin(owner, asked)
+    table = match.given_to(load_table(owner, brought(asked)))
+    table.match.rows, table.match.origin = ROWS, ORIGIN
+    with pytest.raises(ValueError, match="the ledger"), match.kept_with("job-1", table):
+        raise ValueError("the ledger says no")
+    assert KeptMatches(owner.data_dir).ids() == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +192,8 @@ def test_a_source_that_changes_between_version_and_reading_makes_no_usable_match
     write(owner, [5, 6, 7, 8, 9])
     table = match.given_to(load_table(owner, brought(asked)))
     table.match.rows, table.match.origin = ROWS, ORIGIN
-    match.keep("job-1", table)
+    with match.kept_with("job-1", table):
+        assert KeptMatches(owner.data_dir).ids() == ["job-1"]
     with pytest.raises(MatchRefusedError, match="written anew"):
         check(owner, job(match="job-1"))
 
