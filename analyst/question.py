@@ -25,8 +25,9 @@ class Question:
         colluding: number of parties that may pool what they see; by default the most that is possible.
         deadline_s: a stage in which nothing arrives from a member for so long fails the job.
         title: for people.
-        matching: how the rows of tables are matched that hold other rows in other orders, `revealed` or `secret`
-            (`analyses.job.job.Matching`); by default all tables must hold the same rows in the same order.
+        matching: how the rows of tables are matched that hold other rows in other orders, `revealed` or `secret`, or
+            the fields of `analyses.job.job.Matching`: `{"kind": "revealed", "keep": True}`, or `"match": ID` in its
+            place; by default all tables must hold the same rows in the same order.
         parameters: of the analysis; the reference of job files explains them.
 
     Raises:
@@ -47,7 +48,7 @@ class Question:
         colluding: int | None = None,
         deadline_s: float = 30.0,
         title: str = "",
-        matching: MatchingKind | None = None,
+        matching: MatchingKind | Mapping[str, Any] | None = None,
         **parameters: Any,
     ) -> None:
         if (epsilon is None) != (delta is None):
@@ -63,7 +64,7 @@ class Question:
             "parameters": parameters,
         }
         if matching is not None:
-            fields["matching"] = {"kind": matching}
+            fields["matching"] = {"kind": matching} if isinstance(matching, str) else dict(matching)
         if epsilon is not None and delta is not None:
             fields["privacy"] = {"epsilon": float(epsilon), "delta": float(delta), "view": view}
         self.job = checked(fields)

@@ -1,4 +1,4 @@
-"""`moiety party jobs`, `approve`, `refuse`, `report` and `recommend`: decisions on jobs, and what they leave here."""
+"""`moiety party jobs`, `approve`, `refuse`, `report`, `matches`, `recommend`: decisions on jobs, what they leave."""
 
 import json
 import math
@@ -95,6 +95,37 @@ def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) ->
             print_text("\n".join(describe_report(found)))
 
 
+def matches(
+    config: Config,
+    delete: Annotated[str | None, typer.Option(metavar="MATCH", help="Delete this match instead.")] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """List the matches that this party keeps for later jobs, or delete one. Keep the exact counts to yourself."""
+    with exit_codes():
+        from party.tables.kept_matches import KeptMatches, NoMatchError
+        from party.tables.match_of_job import shown_matches
+
+        settings = read_config(config)
+        if delete is not None:
+            try:
+                KeptMatches(settings.data_dir).delete(delete)
+            except NoMatchError as error:
+                fail(error, ExitCode.NOT_FOUND)
+            if output is Format.JSON:
+                print_json({"deleted": delete})
+            else:
+                say(f"match {delete} is deleted; jobs that name it are refused")
+            return
+        found = shown_matches(settings)
+        if output is Format.JSON:
+            print_json(found)
+            return
+        for one in found:
+            print_text("\n".join(_lines_of_match(one)))
+        if not found:
+            say("no match is kept")
+
+
 def recommend(
     config: Config,
     job: Annotated[str, typer.Option(help="Identifier of a matrix factorization that ended here.")],
@@ -124,7 +155,7 @@ def recommend(
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to `moiety party`."""
-    for command in (jobs, approve, refuse, report, recommend):
+    for command in (jobs, approve, refuse, report, matches, recommend):
         app.command()(command)
 
 
@@ -173,6 +204,15 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
     if question["anyway"]:
         lines += _field("anyway", "the analyst wants the job although no answer could be seen in its noise")
     return [*lines, *(line for reason in question["why_asked"] for line in _field("asked as", reason))]
+
+
+def _lines_of_match(match: dict[str, Any]) -> list[str]:
+    lines = [f"match {match['match']}"]
+    if match["inputs"]:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(match["kept_at_s"]))
+        tables = ", ".join(f"{party}.{table}" for party, table in match["inputs"].items())
+        lines += [f"  kept       {at}, {match['rows']} rows of table {match['table']}", *_field("of", tables)]
+    return [*lines, *_field("state", match["state"])]
 
 
 def _field(label: str, text: str) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from party.gate import GatedSession
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
+from party.tables.match_of_job import MatchOfJob
 from party.tables.sources.source import SourceError
 from party.tables.table import UnusableTableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
@@ -294,17 +295,20 @@ class JobRun:
             workers = workers_of_job(self._engine, self._config, plan, self._number, brought, session.count_traffic)
         except SourceError as error:
             raise UnusableTableError(f"the table of party {self._config.name!r}", str(error)) from None
-        gated = GatedSession.of_plan(
-            session,
-            plan,
-            commit=lambda: self._admission.commit(self._applicant),
-            until_wanted=self._present.wait,
-            row_workers=workers,
-        )
-        table = None
+        table, match = None, None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
+            match = await asyncio.to_thread(MatchOfJob.begin, self._config, self._applicant.job)
             table = await self._tables.read(brought)
+            table = table if match is None else await asyncio.to_thread(match.given_to, table)
+
+        def commit() -> None:
+            job_id = self._applicant.job_id
+            # Before anything is opened, so that whoever sees the result can name the match.
+            with nullcontext() if match is None or table is None else match.kept_with(job_id, table):
+                self._admission.commit(self._applicant)
+
+        gated = GatedSession.of_plan(session, plan, commit=commit, until_wanted=self._present.wait, row_workers=workers)
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
         if table is not None:
             report = replace(

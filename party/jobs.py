@@ -20,6 +20,7 @@ from party.engine.engine import Engine
 from party.events import FailedEvent, JobEvent
 from party.job_run import LEFT_EARLY, JobRun, ReportWriter, SessionOpener
 from party.reading import TableReading
+from party.tables.match_of_job import check_kept_match
 from party.tables.table import TableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
 from service.errors import AlreadyExistsError
@@ -157,6 +158,10 @@ class PartyJobs:
         except (JobError, TableError) as error:
             raise RefusalError(told(error)) from error
         self._admission.check_proposal(job, analyst, schema)
+        try:  # after the policy: whom it excludes is told nothing of what is kept
+            check_kept_match(self._config, job, schema)
+        except TableError as error:
+            raise RefusalError(told(error)) from error
         names = {COORDINATOR: self._config.coordinator.name, **roster}
         applicant = Applicant(job_id, analyst, job, brought)
         try:

@@ -6,8 +6,6 @@ row. For the same reason no message, log line or error text carries them.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 from analyses.job.schema import LocalReport
 from dp.cost.report import describe
 from party.ledger.standing import standing_of
+from service.files.private_file import write_private
 from service.job_id import is_job_id
 
 
@@ -107,18 +106,7 @@ def keep_private(path: Path, tree: Mapping[str, Any]) -> Path:
         OSError: it cannot be written.
     """
     text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")  # mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
-    return path
+    return write_private(path, [text.encode()])
 
 
 def describe_report(report: Mapping[str, Any]) -> list[str]:

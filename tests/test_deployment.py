@@ -21,6 +21,17 @@ def test_a_party_of_the_compose_file_publishes_the_demos_bounds(party):
     assert table.get("on_request", []) == list(ON_REQUEST[party])
 
 
+def test_the_visitors_in_postgresql_are_declared_as_those_in_a_file():
+    """The host's configuration there is this file behind its own (deploy/compose/postgres/make)."""
+    text = (COMPOSE / "host.toml").read_text() + (COMPOSE / "postgres" / "table.toml").read_text()
+    tables = {table["name"]: table for table in tomllib.loads(text)["tables"]}
+    in_file, in_database = tables["visitors"], tables["visitors-in-postgres"]
+    for field in ("rows", "matching", "bounds", "first_budget"):
+        assert in_database[field] == in_file[field]
+    assert in_database["source"]["kind"] == "postgres"
+    assert "password" not in in_database["source"]["url"]
+
+
 def test_everybody_knows_the_same_members():
     roster = {p["name"]: p["address"] for p in tomllib.loads((COMPOSE / "coordinator.toml").read_text())["parties"]}
     assert set(roster) == set(NUMERIC)

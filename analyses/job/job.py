@@ -131,21 +131,47 @@ class JobInput(PublicModel):
 MatchingKind = Literal["revealed", "secret"]
 
 
+MatchId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$")]
+"""The id of the job that made a kept match: what `service.job_id` takes."""
+
+
 class Matching(PublicModel):
     """How the owners' rows are matched; each owner declares what identifies its own (`BlockSchema.matching`).
 
     Attributes:
         kind: `revealed`: each owner learns which of its own rows all owners have. `secret`: nobody learns of any row
             whether it matched, and nobody learns how many did.
+        keep: whether each owner keeps which of its rows matched, for later jobs that name this one; the JSON of other
+            jobs does not show the field.
+        match: the id of an earlier job whose kept match takes the place of a new one; absent: rows are matched in this
+            job, and its JSON does not show the field.
     """
 
     kind: MatchingKind
+    keep: Annotated[bool, Field(strict=True, exclude_if=lambda keep: not keep)] = False
+    match: Annotated[MatchId | None, Field(exclude_if=lambda match: match is None)] = None
+
+    @model_validator(mode="after")
+    def _only_what_is_revealed_can_be_kept(self) -> Self:
+        if self.kind != "revealed" and (self.keep or self.match is not None):
+            raise ValueError(
+                'keep, match: of rows that are matched in secret nobody has anything to keep; set kind to "revealed"'
+            )
+        if self.keep and self.match is not None:
+            raise ValueError("keep, match: a job either makes a match to keep, or names one that is kept")
+        return self
 
     @property
     def reveals(self) -> str:
         """What owners learn by it, in words."""
+        if self.match is not None:
+            return (
+                f"each owner has learned from job {self.match} which of its rows all owners have, and learns nothing "
+                "more of that; epsilon does not cover it"
+            )
         if self.kind == "revealed":
-            return "each owner learns which of its rows all owners have; epsilon does not cover that"
+            kept = ", and keeps that for later jobs" if self.keep else ""
+            return f"each owner learns which of its rows all owners have{kept}; epsilon does not cover that"
         return "nobody learns which rows matched, nor how many"
 
 

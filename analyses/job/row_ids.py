@@ -28,11 +28,21 @@ def digests_of_ids(fields: Sequence[Sequence[str]]) -> RowIds:
     Returns:
         shape (rows, 32). Rows whose fields are equal have equal digests, and others do not.
     """
-    label = hashlib.sha256(encode_fields("moiety row id", len(fields)))
+    return digests_of_encoded((encode_fields(*row) for row in zip(*fields, strict=True)), len(fields))
+
+
+def digests_of_encoded(rows: Iterable[bytes], n_fields: int) -> RowIds:
+    """Return `digests_of_ids` of rows of which the fields have been put together.
+
+    Args:
+        rows: of each row `mpc.transcript.encode_fields` of its normalised fields.
+        n_fields: of a row.
+    """
+    label = hashlib.sha256(encode_fields("moiety row id", n_fields))
     digests = bytearray()
-    for row in zip(*fields, strict=True):
+    for row in rows:
         digest = label.copy()
-        digest.update(encode_fields(*row))
+        digest.update(row)
         digests += digest.digest()
     return np.frombuffer(bytes(digests), dtype=np.uint8).reshape(-1, ID_BYTES)
 

@@ -132,6 +132,24 @@ class BlockSchema(PublicModel):
         return self.rows is None or ((self.where is not None or self.rows[0] <= n_rows) and n_rows <= self.rows[1])
 
 
+@dataclass
+class OwnMatch:
+    """Which rows of an owner's table all owners have: found in a job that keeps it, or kept by an earlier one.
+
+    As private as the rows; never shown by repr.
+
+    Attributes:
+        rows: shape (matched rows,), their numbers in the owner's table, in an order common to all owners; None until a
+            job that keeps them has found them and all owners have agreed that they are of the same ids.
+        origin: 32 bytes that belong to the job that found them, the same at all of its members and at no other job
+            (`Session.binding`); empty likewise. Owners compare it with the ids, so parts of two matches do not fit
+            together, also where they are of the same rows.
+    """
+
+    rows: NDArray[np.int64] | None = field(default=None, repr=False)
+    origin: bytes = field(default=b"", repr=False)
+
+
 @dataclass(frozen=True)
 class Table:
     """One party's rows, as an analysis gets them. Never shown by repr.
@@ -149,6 +167,8 @@ class Table:
             of those there may be fewer than the schema declares.
         gaps, others, filtered, left_out, merged: what has been counted while it was read, for the owner's report; see
             `LocalReport`.
+        match: where a job keeps which of its rows match, or goes by what an earlier job has kept; None in any other
+            job.
 
     Raises:
         ValueError: there are fewer or more rows than the schema declares, or not of each row its person or its id, or
@@ -167,6 +187,7 @@ class Table:
     filtered: int = field(default=0, repr=False)
     left_out: int = field(default=0, repr=False)
     merged: int = field(default=0, repr=False)
+    match: OwnMatch | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if (self.ratings is None) != (self.schema.ratings is None):
@@ -205,11 +226,12 @@ class Table:
         """Number of rows. It is known to the parties only."""
         return int(self.values.shape[0])
 
-    def matched(self, rows: NDArray[np.int64]) -> "Table":
+    def matched(self, rows: NDArray[np.int64], origin: bytes = b"") -> "Table":
         """Return the rows that all owners have, in this order; what is compared afterwards are their ids.
 
         Args:
             rows: numbers of some of its rows, each once. The table must have ids.
+            origin: of the kept match that they are from, which is compared, too; empty where they were matched now.
         """
         assert self.ids is not None, "a table without ids serves no job that matches rows"
         values, ids = self.values[rows], self.ids[rows]
@@ -218,7 +240,7 @@ class Table:
             self,
             values=values,
             ids=ids,
-            ids_digest=hashlib.sha256(ids.tobytes()).digest(),
+            ids_digest=hashlib.sha256(origin + ids.tobytes()).digest(),
             persons=None if self.persons is None else self.persons.of_some(rows),
             is_matched=True,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analyses.job.plan import Plan, matches_in_secret, protects_persons
 from analyses.job.schema import Table
@@ -28,7 +29,8 @@ async def meet(
 ) -> tuple[ShareExchange, int, Table | None]:
     """Agree on pairwise secrets, confirm that all members run the same plan, and check that the tables agree.
 
-    Where the job reveals to owners which of their rows all have, they match them first, and go on with those.
+    Where the job reveals to owners which of their rows all have, they match them first, and go on with those. Where it
+    names a match that they have kept, each takes its rows from there, and they compare ids, order and origin as always.
 
     No share, no noise and no masked vector leaves a member before this has ended: the secrets that hide them exist only
     between members with the same plan (`mpc.protocol.greeting`), and each has confirmed that to each other one.
@@ -48,20 +50,25 @@ async def meet(
         UnequalValuesError: the tables do not hold the same rows in the same order, or, where the job protects persons,
             not rows of the same persons.
         PeerError: a member is silent, drops out or violates the protocol.
-        LocalFaultError: the job matches rows under shares, where tables never agree; see `greet`.
+        LocalFaultError: the job matches rows under shares, where tables never agree; or it names a kept match, and my
+            table comes without; see `greet`.
 
     Cost: 2 rounds and 96 bytes per pair and direction, then those of `match_revealed` and `check_same_rows`.
     """
     if matches_in_secret(plan.job):
         raise LocalFaultError("rows that are matched in secret are in no order that their owners could agree on")
-    members, reveals = range(1, len(plan.schemas) + 1), matches_openly(plan)
+    members, reveals, rows = range(1, len(plan.schemas) + 1), matches_openly(plan), None
     exchange = await greet(session, plan, all_pairs=all_pairs or reveals)
     if reveals:
         session.progress("matching", 0, 1)
-        table = await _match(session, plan, table, exchange.secrets)
+        table, rows = await _match(session, plan, table, exchange.secrets)
+    elif table is not None and plan.job.matching is not None:
+        table = await session.compute(_as_kept, table)
     session.progress("rows", 0, 1)
     with_persons = protects_persons(plan.job)
     n_rows = await check_same_rows(exchange, members, plan.owners, table, with_persons=with_persons)
+    if table is not None and table.match is not None and table.match.rows is None:
+        table.match.rows, table.match.origin = rows, session.binding
     return exchange, n_rows, table
 
 
@@ -79,14 +86,24 @@ async def greet(session: Session, plan: Plan, *, all_pairs: bool = False) -> Sha
 
 
 def matches_openly(plan: Plan) -> bool:
-    """Return whether owners learn which of their rows all have."""
-    return plan.job.matching is not None and plan.job.matching.kind == "revealed"
+    """Return whether owners learn in this job which of their rows all have."""
+    matching = plan.job.matching
+    return matching is not None and matching.kind == "revealed" and matching.match is None
+
+
+def _as_kept(table: Table) -> Table:
+    """Return my rows of the match that I have kept from an earlier job."""
+    if table.match is None or table.match.rows is None:
+        raise LocalFaultError("the job names a kept match, and the table comes without one")
+    return table.matched(table.match.rows, table.match.origin)
 
 
 async def _match(
     session: Session, plan: Plan, table: Table | None, secrets: Mapping[int, PairwiseSecret]
-) -> Table | None:
-    """Return my rows that all owners have, in an order common to all; None for a compute party without columns.
+) -> tuple[Table | None, NDArray[np.int64] | None]:
+    """Return my rows that all owners have, in an order common to all, and their numbers.
+
+    None and None for a compute party without columns.
 
     Such a party waits until the owners have matched. None of them sends it anything meanwhile, so it may hear nothing
     for as long as that takes; each step of theirs ends within the deadline, or fails and ends the job here, too.
@@ -98,10 +115,10 @@ async def _match(
         found = await session.compute(table.matched, rows)
         others = set(plan.compute_members) - set(plan.owners)
         await run_together(*(session.send(other, MATCHED, np.zeros(1, dtype=np.uint8)) for other in sorted(others)))
-        return found
+        return found, rows
     n_steps = sum(len(parcels(size)) for size in sizes.values())
     await run_together(*(_hear_of_the_end(session, owner, n_steps) for owner in plan.owners))
-    return None
+    return None, None
 
 
 async def _hear_of_the_end(session: Session, owner: int, n_steps: int) -> None:

@@ -114,7 +114,7 @@ class JointTraffic(ShareTraffic):
         plan, owners = self._plan, self._plan.owners
         outsiders = set(self.parties) - set(owners)
         is_known = any(plan.schema_of(owner).has_ids for owner in owners)
-        is_known = is_known or matches_openly(plan) or protects_persons(plan.job)
+        is_known = is_known or plan.job.matching is not None or protects_persons(plan.job)
         if outsiders and len(owners) > 1 and is_known:
             greet(self.traffic, owners, max(owners))
             agree_on_key(self.traffic, owners)

@@ -89,7 +89,7 @@ def _of_what_passes(
     Raises:
         SourceError: the rows break a rule of the declaration, whether they pass or not.
     """
-    fields: list[list[str]] = []
+    fields: list[pl.Series] = []
     found, of_rows, n_rows = None, keys, len(passes)
     if table.matching is not None:
         fields = fields_of(table.matching, [keys[name] for name in table.matching.columns])
@@ -109,7 +109,7 @@ def _of_what_passes(
     keys = {name: one.gather(passing) for name, one in keys.items()}
     if found is None:
         return keys, None
-    found = identify([[one[row] for row in passing.tolist()] for one in fields])
+    found = identify([one.gather(passing) for one in fields])
     return _of_one_row_each(table, found, keys), found
 
 

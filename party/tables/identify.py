@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analyses.job.matching import DuplicateRule
-from analyses.job.row_ids import RowIds, digests_of_ids
+from analyses.job.row_ids import RowIds, digests_of_encoded, digests_of_ids
 from analyses.job.schema import ColumnSchema
 from party.tables.encoding import LARGEST
 from party.tables.kinds import MISSING
@@ -24,6 +24,11 @@ from party.tables.sources.source import SourceError
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
+
+
+_ONE_BYTE = 128
+_LENGTHS = pl.Series([length.to_bytes(8, "big").decode() for length in range(_ONE_BYTE)], dtype=pl.String)
+"""How a length stands before a field (`mpc.transcript.encode_fields`): as text, since all of its bytes are ASCII."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Identified:
         return np.diff(self.starts, append=np.int64(len(self.rows)))
 
 
-def fields_of(config: MatchingConfig, columns: Sequence[pl.Series]) -> list[list[str]]:
+def fields_of(config: MatchingConfig, columns: Sequence[pl.Series]) -> list[pl.Series]:
     """Return of each column that identifies rows its normalised texts; an empty one where there is no id.
 
     Raises:
@@ -67,15 +72,17 @@ def fields_of(config: MatchingConfig, columns: Sequence[pl.Series]) -> list[list
     return [normalised(one, config.steps[one.name], formats.get(one.name, ISO_DATE)) for one in columns]
 
 
-def identify(fields: Sequence[Sequence[str]]) -> Identified:
+def identify(fields: Sequence[pl.Series]) -> Identified:
     """Return the rows of each id; rows of which a field is empty have none and are left out.
 
     Args:
-        fields: as `fields_of`.
+        fields: as `fields_of`, at least one.
     """
-    has_id = np.array([all(row) for row in zip(*fields, strict=True)], dtype=np.bool_)
+    has_id = np.ones(len(fields[0]), dtype=np.bool_)
+    for one in fields:
+        has_id &= (one != "").to_numpy()
     of_rows = np.flatnonzero(has_id)
-    ids = digests_of_ids([[one[row] for row in of_rows.tolist()] for one in fields])
+    ids = _digests([one if len(of_rows) == len(has_id) else one.gather(of_rows) for one in fields])
     by_id = np.lexsort(ids.view(np.uint64).T[::-1])  # stable: rows of one id stay in their order
     is_new = np.ones(len(by_id), dtype=np.bool_)
     is_new[1:] = (ids[by_id[1:]] != ids[by_id[:-1]]).any(axis=1)
@@ -86,6 +93,18 @@ def identify(fields: Sequence[Sequence[str]]) -> Identified:
     found = ids[order[starts]]
     found.setflags(write=False)
     return Identified(found, of_rows[order], starts)
+
+
+def _digests(fields: Sequence[pl.Series]) -> RowIds:
+    """Return `digests_of_ids` of some fields, which polars puts together where they are short."""
+    lengths = [one.str.len_bytes().to_numpy() for one in fields]
+    if any(len(one) and one.max() >= _ONE_BYTE for one in lengths):  # a length that is no ASCII character
+        return digests_of_ids([one.to_list() for one in fields])
+    encoded: list[pl.Series] = []
+    for place, (one, length) in enumerate(zip(fields, lengths, strict=True)):
+        encoded += [_LENGTHS.gather(length).alias(f"{place} length"), one.alias(f"{place}")]
+    rows = pl.select(pl.concat_str(encoded).cast(pl.Binary)).to_series()
+    return digests_of_encoded(rows, len(fields))
 
 
 def check_identified(config: MatchingConfig, found: Identified, n_rows: int) -> None:

@@ -11,12 +11,18 @@
 | `date` | A date as year-month-day. Any other text is no id. |
 
 An id of which nothing is left is missing. `tests/vectors/row_ids.json` has examples of each step, and digests.
+
+What a step does to a text is defined by Python's own `str` and `unicodedata`, row by row; the tests have it so. It is
+done column by column: by expressions of polars where the texts are ASCII or the step asks for ASCII alone; where it
+asks what kinds of characters there are, by expressions that name those of the column; and for `nfkc` and `lower` of
+other texts by one call of Python for thousands of them, with a control character between them that none of them has:
+it stays as it is, combines with no other, and nothing becomes one.
 """
 
-import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
 import polars as pl
 
 from analyses.job.matching import Recipe, Step
@@ -27,45 +33,93 @@ ISO_DATE = "%Y-%m-%d"
 MAX_DIGITS = 4000
 """Longest text that is read as a whole number: Python converts no longer ones."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+SPACES = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What `str.split` takes for space."""
+
+TEXTS_AT_ONCE = 1 << 14
+"""How many texts go through one call of Python."""
+
 _FIRST_INEXACT = float(1 << 53)
 """From here on a float stands for several whole numbers: 2^53 + 1 is read as 2^53."""
 
+_CONTROLS = [chr(code) for code in range(0x20)]
 
-def _trim(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _nfkc(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
+_TEXT = pl.first()
 
 
-def _digits(text: str) -> str:
-    return "".join(str(unicodedata.decimal(one)) for one in text if one.isdecimal())
+def _trimmed() -> pl.Expr:
+    return _TEXT.str.replace_all(f"[{SPACES}]+", " ").str.strip_chars(" ")
 
 
-def _letters(text: str) -> str:
-    return "".join(one for one in text if one.isalpha())
+def _whole_number() -> pl.Expr:
+    sign = pl.when(_TEXT.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
+    digits = _TEXT.str.strip_chars_start("+-").str.strip_chars_start("0")
+    number = pl.when(digits == "").then(pl.lit("0")).otherwise(sign + digits)
+    is_one = _TEXT.str.contains(r"^[+-]?[0-9]+$") & (_TEXT.str.len_bytes() <= MAX_DIGITS)
+    return pl.when(is_one).then(number).otherwise(pl.lit(""))
 
 
-def _integer(text: str) -> str:
-    is_one = len(text) <= MAX_DIGITS and _INTEGER.fullmatch(text) is not None
-    return str(int(text)) if is_one else ""
+_FOR_ALL: Mapping[Step, pl.Expr] = {"trim": _trimmed(), "integer": _whole_number()}
+"""Steps that polars does to any text."""
 
-
-_STEPS: Mapping[Step, Callable[[str], str]] = {
-    "trim": _trim,
-    "nfkc": _nfkc,
-    "lower": str.casefold,
-    "digits": _digits,
-    "letters": _letters,
-    "integer": _integer,
+_FOR_ASCII: Mapping[Step, pl.Expr] = {
+    "nfkc": _TEXT,
+    "lower": _TEXT.str.to_lowercase(),
+    "digits": _TEXT.str.replace_all("[^0-9]+", ""),
+    "letters": _TEXT.str.replace_all("[^A-Za-z]+", ""),
 }
-"""Step to what it makes of a text; `date` is read column by column."""
+"""What the other steps make of texts of ASCII characters."""
 
 
-def normalised(column: pl.Series, steps: Recipe, date_format: str = ISO_DATE) -> list[str]:
-    """Return the normalised texts of one column that identifies rows; an empty one where there is no id.
+_FOR_OTHERS: Mapping[Step, Callable[[str], str]] = {
+    "nfkc": lambda text: unicodedata.normalize("NFKC", text),
+    "lower": str.casefold,
+}
+"""What becomes of any text, or of many with control characters between them."""
+
+
+def _only_digits(texts: pl.Series) -> pl.Series:
+    characters = _characters_of(texts)
+    decimals = {one for one in characters if one.isdecimal()}
+    others = sorted(decimals - set("0123456789"))
+    texts = _without(texts, characters - decimals)
+    return texts.str.replace_many(others, [str(unicodedata.decimal(one)) for one in others]) if others else texts
+
+
+def _only_letters(texts: pl.Series) -> pl.Series:
+    return _without(texts, {one for one in _characters_of(texts) if not one.isalpha()})
+
+
+_BY_CHARACTERS: Mapping[Step, Callable[[pl.Series], pl.Series]] = {"digits": _only_digits, "letters": _only_letters}
+"""What becomes of texts with other characters than those of ASCII."""
+
+
+def _characters_of(texts: pl.Series) -> set[str]:
+    found: set[str] = set()
+    for some in _parts_of(texts):
+        found.update("".join(some))
+    return found
+
+
+def _parts_of(texts: pl.Series) -> Iterator[list[str]]:
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        yield texts[start : start + TEXTS_AT_ONCE].to_list()
+
+
+def _without(texts: pl.Series, characters: set[str]) -> pl.Series:
+    if not characters:
+        return texts
+    codes = np.array(sorted(map(ord, characters)))
+    runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)  # a class of single ones can be too long
+    named = "".join(f"\\x{{{run[0]:x}}}-\\x{{{run[-1]:x}}}" for run in runs)
+    return texts.str.replace_all(f"[{named}]+", "")
+
+
+def normalised(column: pl.Series, steps: Recipe, date_format: str = ISO_DATE) -> pl.Series:
+    """Return the normalised texts of one column that identifies rows, without gaps; empty where there is no id.
 
     Whole numbers are read as their decimal digits, also where gaps have turned a column of them into one of floats;
     dates as year-month-day.
@@ -85,8 +139,36 @@ def normalised(column: pl.Series, steps: Recipe, date_format: str = ISO_DATE) ->
             dates = texts.str.to_date(ISO_DATE if is_date else date_format, strict=False)
             texts = dates.dt.strftime(ISO_DATE).fill_null("")
         else:
-            texts = pl.Series(texts.name, list(map(_STEPS[step], texts.to_list())), dtype=pl.String)
-    return texts.to_list()
+            texts = _after(step, texts)
+    return texts
+
+
+def _after(step: Step, texts: pl.Series) -> pl.Series:
+    if step in _FOR_ALL:
+        return _evaluated(_FOR_ALL[step], texts)
+    is_ascii = texts.str.len_bytes() == texts.str.len_chars()
+    if is_ascii.all():
+        return _evaluated(_FOR_ASCII[step], texts)
+    plain = _evaluated(_FOR_ASCII[step], texts.filter(is_ascii))
+    places = np.concatenate([np.flatnonzero(is_ascii), np.flatnonzero(~is_ascii)])
+    return pl.concat([plain, _of_others(step, texts.filter(~is_ascii))]).gather(np.argsort(places))
+
+
+def _evaluated(expression: pl.Expr, texts: pl.Series) -> pl.Series:
+    return texts.to_frame().select(expression.alias(texts.name)).to_series()
+
+
+def _of_others(step: Step, texts: pl.Series) -> pl.Series:
+    if step in _BY_CHARACTERS:
+        return _BY_CHARACTERS[step](texts)
+    work, found = _FOR_OTHERS[step], list[pl.Series]()
+    for some in _parts_of(texts):
+        whole = "".join(some)
+        mark = next((one for one in _CONTROLS if one not in whole), None)
+        # Texts with all control characters among them are nobody's ids, and right all the same.
+        done = list(map(work, some)) if mark is None else work(mark.join(some)).split(mark)
+        found.append(pl.Series(texts.name, done, dtype=pl.String))
+    return pl.concat(found)
 
 
 def _as_texts(column: pl.Series, steps: Recipe) -> pl.Series:

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Federation:
     port: int
     analyst_folder: Path
     devices: Mapping[str, Sequence[str]] = field(default_factory=lambda: DEVICES)
+    files: Sequence[str] = FILES
 
     @property
     def environment(self) -> dict[str, str]:
@@ -63,6 +65,8 @@ class Federation:
         return {
             **os.environ,
             "MOIETY_IMAGE": f"{IMAGE}:service",
+            "MOIETY_POSTGRES_IMAGE": f"{IMAGE}:postgres",
+            "MOIETY_DATABASE_IMAGE": f"{IMAGE}-database:bookworm",
             "MOIETY_COORDINATOR_PORT": str(self.port),
             "MOIETY_CLIENT__COORDINATOR__ADDRESS": f"127.0.0.1:{self.port}",
         }
@@ -75,7 +79,7 @@ class Federation:
     @property
     def command(self) -> tuple[str, ...]:
         """The beginning of every Compose command."""
-        return (*self.compose, *(word for file in FILES for word in ("-f", file)), "--project-name", self.project)
+        return (*self.compose, *(word for file in self.files for word in ("-f", file)), "--project-name", self.project)
 
     def call(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run a Compose command on this project."""
@@ -168,17 +172,30 @@ class Federation:
 
 
 @pytest.fixture(scope="session")
-def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    """All of docker-compose.yml and the devices: built, started, healthy, and removed at the end, whatever happened."""
-    compose = compose_command()
-    if compose is None:
+def compose() -> tuple[str, ...]:
+    """The Compose command, once the image of the services is built."""
+    found = compose_command()
+    if found is None:
         pytest.skip("no Docker engine answers, or there is no Compose command")
-    run("deploy/testing/image", IMAGE, timeout_s=BUILD_TIMEOUT_S, env={**os.environ, "PYTHON": sys.executable})
+    build("image")
+    return found
+
+
+def build(script: str) -> None:
+    """Let a script of deploy/testing build its images."""
+    run(f"deploy/testing/{script}", IMAGE, timeout_s=BUILD_TIMEOUT_S, env={**os.environ, "PYTHON": sys.executable})
+
+
+@contextmanager
+def started(
+    compose: tuple[str, ...], analyst_folder: Path, files: Sequence[str], devices: Mapping[str, Sequence[str]]
+) -> Iterator[Federation]:
+    """Start a project of some Compose files, wait until it is healthy, and remove it at the end, whatever happened."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     project = f"moietytest{uuid.uuid4().hex[:8]}"
-    running = Federation(compose, project, port, tmp_path_factory.mktemp("analyst"))
+    running = Federation(compose, project, port, analyst_folder, devices, files)
     try:
         running.call("up", "--detach", "--no-build", timeout_s=HEALTHY_TIMEOUT_S)
         running.wait_until_healthy(*SERVICES)
@@ -190,3 +207,21 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
         running.remove()
     left = {kind: names for kind, names in running.leftovers().items() if names}
     assert left == {}, f"left behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def federation(compose: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    """All of docker-compose.yml and the devices."""
+    with started(compose, tmp_path_factory.mktemp("analyst"), FILES, DEVICES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def federation_with_database(
+    compose: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Federation]:
+    """All of docker-compose.yml, with a table of one party in PostgreSQL, in a container beside it."""
+    build("postgres-images")
+    files = ("docker-compose.yml", "deploy/compose/postgres.yml")
+    with started(compose, tmp_path_factory.mktemp("analyst"), files, {}) as running:
+        yield running

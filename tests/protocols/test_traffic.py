@@ -15,7 +15,7 @@ from analyses.job.distance import distance_of
 from analyses.job.job import Job
 from analyses.job.matching import MatchingSchema
 from analyses.job.row_ids import digests_of_ids
-from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, OwnMatch, Table
 from analyses.registry import ANALYSES
 from bench.protocols.flights import count
 from mpc.traffic import shares
@@ -148,6 +148,17 @@ def test_it_does_so_where_rows_are_matched(name, kind, roster):
     parameters, columns = MATCHED[name]
     job = secret_job(name, parameters, matching={"kind": kind}, compute=compute, colluding=colluding, **COMMON)
     compare(job, overlapping_tables(N_COMMON, columns), N_COMMON)
+
+
+@pytest.mark.parametrize("roster", ["owners", "helpers", "one more than needed"])
+def test_it_does_so_where_a_kept_match_is_named(roster):
+    compute, colluding = ROSTERS[roster]
+    parameters, columns = MATCHED["moments"]
+    asked = {"compute": compute, "colluding": colluding, **COMMON}
+    tables = {p: replace(t, match=OwnMatch()) for p, t in overlapping_tables(N_COMMON, columns).items()}
+    compare(secret_job("moments", parameters, matching={"kind": "revealed", "keep": True}, **asked), tables, N_COMMON)
+    named = secret_job("moments", parameters, matching={"kind": "revealed", "match": "job-1"}, **asked)
+    compare(named, tables, N_COMMON)
 
 
 @pytest.mark.parametrize(("name", "helped"), helped_or_not(person_tables.JOBS))

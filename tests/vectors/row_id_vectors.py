@@ -33,7 +33,7 @@ def row_id_vectors() -> Iterable[Vector]:
             "steps": list(steps),
             "date_format": date_format,
             "texts": list(texts),
-            "normalised": normalised(pl.Series("id", texts), steps, date_format),
+            "normalised": normalised(pl.Series("id", texts), steps, date_format).to_list(),
         }
     for number, fields in enumerate(IDS):
         digest = digests_of_ids([[one] for one in fields])[0].tobytes().hex()

@@ -45,6 +45,17 @@ def ask(**changes):
     return moiety.PCA(**{**given, **changes})
 
 
+def test_a_question_says_how_rows_are_matched_by_a_kind_or_by_all_fields():
+    for given, matching in (
+        ("secret", {"kind": "secret"}),
+        ({"kind": "revealed", "keep": True}, {"kind": "revealed", "keep": True}),
+        ({"kind": "revealed", "match": "job-1"}, {"kind": "revealed", "match": "job-1"}),
+    ):
+        assert ask(matching=given).job.matching.model_dump(exclude_defaults=True) == matching
+    with pytest.raises(JobError, match="matching"):
+        ask(matching={"kind": "secret", "keep": True})
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

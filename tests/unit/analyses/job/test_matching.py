@@ -32,6 +32,31 @@ def test_a_job_that_does_not_match_shows_no_such_field():
     assert Job.from_json(job_of("secret").canonical_json()).matching.kind == "secret"
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"kind": "secret", "keep": True}, "nobody has anything to keep"),
+        ({"kind": "secret", "match": "job-1"}, "nobody has anything to keep"),
+        ({"kind": "revealed", "keep": True, "match": "job-1"}, "either makes a match to keep, or names one"),
+        ({"kind": "revealed", "match": "../job"}, "match"),
+        ({"kind": "revealed", "match": ""}, "match"),
+        ({"kind": "revealed", "keep": 1}, "keep"),
+    ],
+)
+def test_a_job_keeps_a_revealed_match_or_names_one(fields, text):
+    with pytest.raises(ValueError, match=text):
+        make_job(matching=fields)
+
+
+def test_what_is_kept_shows_in_the_json_of_its_jobs_and_of_no_other():
+    plain = job_of().canonical_json()
+    assert '"matching":{"kind":"revealed"}' in plain
+    for fields in ({"keep": True}, {"match": "job-1"}):
+        asked = make_job(matching={"kind": "revealed", **fields})
+        assert Job.from_json(asked.canonical_json()) == asked
+        assert asked.canonical_json() != plain
+
+
 def test_tables_with_one_recipe_are_accepted():
     check_schemas(job_of(), schemas_of(*[NAME_AND_BIRTH] * 3))
     check_schemas(job_of("secret"), schemas_of(*[NAME_AND_BIRTH.model_copy(update={"reveal": False})] * 3))

@@ -11,13 +11,14 @@ from analyses.job.job import Job
 from analyses.job.matching import MatchingSchema
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.row_ids import Persons, digests_of_ids
-from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, OwnMatch, Table
 from analyses.registry import ANALYSES
 from analyses.rows import meeting
 from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.report import describe
 from entropy import InsecureTestEntropy
-from mpc.errors import PeerError, PeerSilentError
+from mpc.errors import LocalFaultError, PeerError, PeerSilentError
+from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
 
 MOST = {"bank": 64, "hospital": 80, "telco": 96}
@@ -190,6 +191,67 @@ async def test_no_number_of_rows_that_matched_is_sent_to_the_coordinator_or_told
     owners = {ran.plan.job.members.index(p) + 1 for p in PARTIES}
     assert {m.receiver for m in matching if m.stage != meeting.MATCHED} <= owners
     assert {tuple(m.array) for m in matching if m.stage == meeting.MATCHED} == {(0,)}
+
+
+async def kept_matches(n_common, **changes):
+    """Tables with the match that a job has kept of them."""
+    tables = {party: replace(table, match=OwnMatch()) for party, table in tables_of(n_common).items()}
+    job = job_of("moments", {"order": 2}, **changes, matching={"kind": "revealed", "keep": True})
+    assert (await run_locally(job, tables)).result["analysis"] == "moments"
+    return tables
+
+
+@pytest.mark.parametrize(("analysis", "parameters"), JOBS)
+async def test_every_analysis_goes_by_a_kept_match_and_sends_nothing_of_a_matching(analysis, parameters):
+    job = job_of(analysis, parameters, matching={"kind": "revealed", "match": "job-1"})
+    ran = await run_locally(job, await kept_matches(30))
+    assert ran.result["analysis"] == analysis
+    assert {ran.reports[party].n_matched for party in PARTIES} == {30}
+    assert not [m for m in ran.network.transcript if m.stage.startswith(("matching", meeting.MATCHED))]
+
+
+@pytest.mark.parametrize("helpers", [(), HELPERS])
+async def test_what_is_kept_is_of_the_rows_that_all_have_with_the_origin_of_its_job(helpers):
+    tables = await kept_matches(35, compute=helpers)
+    ids = [table.ids[table.match.rows].tobytes() for table in tables.values()]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(tables["bank"].match.rows) == 35
+    assert len({table.match.origin for table in tables.values()}) == 1
+    assert len(tables["bank"].match.origin) == 32
+    assert all(" match=" not in repr(table) and "rows" not in repr(table.match) for table in tables.values())
+    job = job_of("moments", {"order": 2}, compute=helpers, matching={"kind": "revealed", "match": "job-1"})
+    ran = await run_locally(job, tables)
+    assert abs(ran.result["moment"] - ANALYSES["moments"].reference(common_of(tables), ran.plan)) < 1
+
+
+def permuted(match):
+    return OwnMatch(match.rows[::-1], match.origin)
+
+
+def of_another_job(match):
+    return OwnMatch(match.rows, bytes(32))
+
+
+def shorter(match):
+    return OwnMatch(match.rows[:-1], match.origin)
+
+
+@pytest.mark.parametrize("lie", [permuted, of_another_job, shorter])
+@pytest.mark.parametrize("helpers", [(), HELPERS])
+async def test_owners_with_different_kept_matches_find_that_out_before_a_row_is_dealt(lie, helpers):
+    tables = await kept_matches(30)
+    tables["telco"] = replace(tables["telco"], match=lie(tables["telco"].match))
+    job = job_of("moments", {"order": 2}, compute=helpers, matching={"kind": "revealed", "match": "job-1"})
+    ran = await run_locally(job, tables, deadline_s=DEADLINE_S)
+    assert any(isinstance(failure, UnequalValuesError) for failure in ran.failures)
+    greeted = ("keys", "key confirmation", "row count", "same rows", "hash key same rows")
+    assert {m.stage for m in ran.network.transcript if not m.stage.startswith(greeted)} == set()
+
+
+async def test_without_what_was_kept_nothing_is_sent_that_depends_on_rows():
+    job = job_of("moments", {"order": 2}, matching={"kind": "revealed", "match": "job-1"})
+    with pytest.raises(LocalFaultError, match="the table comes without one"):
+        (await run_locally(job, tables_of(5), deadline_s=DEADLINE_S)).result  # noqa: B018
 
 
 async def test_persons_follow_their_rows():

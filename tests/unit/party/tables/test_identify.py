@@ -1,6 +1,7 @@
 """One row for each id: which rows have one, in which order they stand, and what several of one id become."""
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,16 +28,24 @@ def rule(duplicates):
 
 
 def test_ids_stand_in_the_order_in_which_they_come_first_with_all_their_rows():
-    found = identify([IDS])
+    found = identify([pl.Series(IDS)])
     np.testing.assert_array_equal(found.ids, digests_of_ids([["ben", "ada", "cleo"]]))
     assert found.rows.tolist() == [0, 3, 6, 1, 5, 4]
     assert (found.first.tolist(), found.last.tolist()) == ([0, 1, 4], [6, 5, 4])
     assert found.sizes.tolist() == [3, 2, 1]
 
 
+@given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["x", "é" * 63, "y" * 127, "y" * 128, "é" * 200]))))
+def test_ids_have_the_digests_of_their_fields_whatever_their_length(rows):
+    rows = list(dict.fromkeys(rows))
+    fields = [[row[place] for row in rows] for place in (0, 1)]
+    found = identify([pl.Series(one, dtype=pl.String) for one in fields])
+    np.testing.assert_array_equal(found.ids, digests_of_ids(fields))
+
+
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "b", "ab"]), st.sampled_from(["", "a", "b"])), max_size=20))
 def test_rows_of_one_id_are_those_whose_fields_are_all_equal_and_none_is_empty(rows):
-    found = identify([[row[0] for row in rows], [row[1] for row in rows]])
+    found = identify([pl.Series([row[place] for row in rows], dtype=pl.String) for place in (0, 1)])
     expected = {}
     for number, row in enumerate(rows):
         if all(row):
@@ -58,7 +67,7 @@ def test_rows_of_one_id_are_those_whose_fields_are_all_equal_and_none_is_empty(r
     ],
 )
 def test_rows_of_one_id_become_what_is_declared_and_gaps_do_not_count(duplicates, expected):
-    assert one_row_each(rule(duplicates), identify([IDS]), VALUES, COLUMNS).tolist() == expected
+    assert one_row_each(rule(duplicates), identify([pl.Series(IDS)]), VALUES, COLUMNS).tolist() == expected
 
 
 @pytest.mark.parametrize("duplicates", ["first", "last", "mean", "sum", "max", "min"])
@@ -66,7 +75,7 @@ def test_rows_of_one_id_become_what_is_declared_and_gaps_do_not_count(duplicates
 def test_at_most_one_column_of_a_group_is_away_from_its_lower_bound_afterwards(duplicates, ids, data):
     gaps = np.array(data.draw(st.lists(st.booleans(), min_size=len(ids), max_size=len(ids))))
     values = np.stack([np.zeros(len(ids)), np.where(gaps, 5.0, 8.0), gaps], axis=1)
-    merged = one_row_each(rule(duplicates), identify([ids]), values, COLUMNS)
+    merged = one_row_each(rule(duplicates), identify([pl.Series(ids)]), values, COLUMNS)
     assert not ((merged[:, 1] > 5) & (merged[:, 2] > 0)).any()
 
 
@@ -74,17 +83,21 @@ def test_at_most_one_column_of_a_group_is_away_from_its_lower_bound_afterwards(d
 def test_no_sum_of_the_largest_values_is_infinite(duplicates):
     huge = np.finfo(np.float64).max
     columns = COLUMNS[:1]
-    merged = one_row_each(rule(duplicates), identify([["a"] * 4]), np.array([[huge], [huge], [-huge], [huge]]), columns)
+    merged = one_row_each(
+        rule(duplicates), identify([pl.Series(["a"] * 4)]), np.array([[huge], [huge], [-huge], [huge]]), columns
+    )
     assert np.isfinite(merged).all()
     assert merged[0, 0] > 0
 
 
 def test_one_row_of_the_source_moves_the_row_of_its_id_and_no_other():
     for duplicates in ("mean", "sum", "max", "min", "first", "last"):
-        whole = one_row_each(rule(duplicates), identify([IDS]), VALUES, COLUMNS)
+        whole = one_row_each(rule(duplicates), identify([pl.Series(IDS)]), VALUES, COLUMNS)
         for without in range(len(IDS)):
             ids = [one for row, one in enumerate(IDS) if row != without]
-            less = one_row_each(rule(duplicates), identify([ids]), np.delete(VALUES, without, axis=0), COLUMNS)
+            less = one_row_each(
+                rule(duplicates), identify([pl.Series(ids)]), np.delete(VALUES, without, axis=0), COLUMNS
+            )
             names = {name: whole[place].tolist() for place, name in enumerate(dict.fromkeys(filter(None, IDS)))}
             for place, name in enumerate(dict.fromkeys(filter(None, ids))):
                 assert name == IDS[without] or less[place].tolist() == names[name]
