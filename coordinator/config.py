@@ -71,6 +71,7 @@ class CoordinatorConfig(Settings):
         store: the SQLite file of jobs and their events.
         survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent. A
             coordinator for surveys alone, without `parties` and `sum_members`, names it.
+        batch_store: the SQLite file of batches and sealed answers to them; `batches.sqlite` beside `store` if absent.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
@@ -90,6 +91,7 @@ class CoordinatorConfig(Settings):
     listen: Address
     store: FilePath
     survey_store: FilePath | None = None
+    batch_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
     log_level: LogLevel = "info"
@@ -131,6 +133,11 @@ class CoordinatorConfig(Settings):
     def survey_path(self) -> Path:
         """Where surveys and their responses lie."""
         return self.survey_store or self.store.with_name("surveys.sqlite")
+
+    @property
+    def batch_path(self) -> Path:
+        """Where batches and their answers lie."""
+        return self.batch_store or self.store.with_name("batches.sqlite")
 
     @property
     def roster(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any
 
 import structlog
@@ -21,6 +21,9 @@ from moiety.v1.coordinator_pb2 import (
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
+from coordinator.batches.closing import Closing
+from coordinator.batches.questions import Batches
+from coordinator.batches.store import BatchesStore
 from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
@@ -48,6 +51,11 @@ from service.trust.expiry import warn_every_day
 from service.watch.meter import Meter
 from service.watch.traces import Traces
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
+from transport.batch import ANSWER as ANSWER_BATCH
+from transport.batch import ASK as ASK_BATCH
+from transport.batch import FETCH as FETCH_BATCH
+from transport.batch import SHARES, BatchService
+from transport.batch_party import BatchPartyClient
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
 from transport.messages.mailbox import DELIVER, Mailboxes, MailboxService
@@ -187,17 +195,19 @@ class CoordinatorProcess:
     Raises:
         StoreError: the job store cannot be used.
         SurveyStoreError: the store of surveys cannot be used.
+        BatchesUnusableError: the store of batches cannot be used.
     """
 
     def __init__(self, config: CoordinatorConfig, credentials: Credentials) -> None:
         self.config = config
         self._credentials = credentials
-        self._store = open_store(config)
-        try:
+        with ExitStack() as stores:
+            self._store = open_store(config)
+            stores.callback(self._store.close)
             self._survey_store = SurveyStore(config.survey_path)
-        except BaseException:
-            self._store.close()
-            raise
+            stores.callback(self._survey_store.close)
+            self._batch_store = BatchesStore(config.batch_path)
+            stores.pop_all()
         self._traces = None if config.traces is None else Traces(config.traces, config.name, "coordinator")
         self.meter = Meter(self._traces)
         self.journal = Journal(self._store, self.meter)
@@ -223,10 +233,18 @@ class CoordinatorProcess:
             self._sums.run,
             tuple(identity.name for identity in config.sum_identities),
         )
+        self._batches = Batches(
+            self._batch_store,
+            lambda: self._credentials,
+            SystemEntropy(),
+            Closing(lambda party: BatchPartyClient(party, self._parties[party].channel), SystemEntropy()),
+            lambda: self.config.roster,
+        )
         allowed |= dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY}))
         allowed[SUM] = frozenset({Role.ANALYST})
-        allowed |= dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE}))
-        allowed[ASK_SURVEY] = frozenset({Role.ANALYST})
+        from_devices = (FETCH_SURVEY, ANSWER_SURVEY, FETCH_BATCH, ANSWER_BATCH)
+        allowed |= dict.fromkeys(from_devices, frozenset({Role.DEVICE}))
+        allowed |= dict.fromkeys((ASK_SURVEY, ASK_BATCH), frozenset({Role.ANALYST})) | {SHARES: frozenset({Role.PARTY})}
         checks = dict.fromkeys(
             (*(method for method in allowed if Role.ANALYST in allowed[method]),), service.check_caller
         )
@@ -235,6 +253,7 @@ class CoordinatorProcess:
         sums = AggregationService(self._sums.rounds, self._sums.run)
         surveys = SurveyService(self._surveys)
         services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
+        services.append(BatchService(self._batches).add_to)
         self.server = Server(credentials, permissions, services)
         self._expiry: asyncio.Task[None] | None = None
 
@@ -256,8 +275,10 @@ class CoordinatorProcess:
                 )
             address = f"{host}:{await self.server.start(self.config.listen)}"
             self.scheduler.take_up(jobs)
+            await self._batches.start()
             return address
         except BaseException:
+            await self._batches.stop()
             await self._surveys.stop()
             raise
 
@@ -296,11 +317,14 @@ class CoordinatorProcess:
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
         self._surveys.leave()
+        self._batches.leave()
         await self.scheduler.stop()
 
     async def _release(self) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
+        await self._batches.stop()
+        self._batch_store.close()
         await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
         await self._surveys.stop()
         self._survey_store.close()

@@ -66,8 +66,8 @@ SUB_ROOMS = {
         "distribution": {"job", "pictures", "rows", "sums"},
         "matrix_factorization": {"job", "pictures", "rows", "sums"},
     },
-    "party": {"ledger": set(), "tables": {"ledger"}},
-    "coordinator": {"sums": set(), "surveys": set()},
+    "party": {"ledger": set(), "tables": {"ledger"}, "batches": set()},
+    "coordinator": {"sums": set(), "surveys": set(), "batches": {"surveys"}},
     "transport": {"calls": set(), "messages": {"calls"}},
     "analyst": {"results": set()},
     "cli": {
