@@ -133,6 +133,7 @@ class Batches:
         self._open: dict[bytes, _Open] = {}
         self._by_number: dict[int, _Open] = {}
         self._news = asyncio.Event()
+        self._last_check: StatementCheck | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -208,11 +209,17 @@ class Batches:
         terms = SealingTerms(asked.digest, caller.name, question.parties)
         statement = answer_digest(terms, vector.ephemeral_public, part.seal_digests)
         try:
-            signer = StatementCheck(self._credentials()).signer(answer.signed, statement, Role.DEVICE)
+            signer = self._statement_check().signer(answer.signed, statement, Role.DEVICE)
         except UnauthenticatedError as error:
             raise InvalidRequestError(f"{caller.name}: {error}") from error
         if signer != caller:
             raise InvalidRequestError(f"{caller.name} sends an answer that {signer.name} has signed")
+
+    def _statement_check(self) -> StatementCheck:
+        credentials = self._credentials()
+        if self._last_check is None or self._last_check.credentials is not credentials:
+            self._last_check = StatementCheck(credentials)
+        return self._last_check
 
     async def refuse(self, caller: Identity, batch_id: bytes, why: WhyRefused) -> None:
         """See `transport.batch.Batches`."""
