@@ -48,6 +48,8 @@ def ask(
     with exit_codes():
         if (question is None) == (batch == ""):
             fail("either the file of a question or the --batch of an earlier one is needed", ExitCode.USAGE)
+        if plan and batch:
+            fail("--plan is for a question; a --batch was asked for already", ExitCode.USAGE)
         if members is not None and not plan:
             fail("--members says how many answer where a question is planned, so it needs --plan", ExitCode.USAGE)
         check_plot(plot)
@@ -58,7 +60,8 @@ def ask(
         from service.files.text_file import TextFileError, read_text
 
         if question is None:
-            show_answer(asyncio.run(run_batch(ClientConfig.load(client), batch_id=_batch_id(batch))), output, plot)
+            batch_id = _batch_id(batch)
+            show_answer(asyncio.run(run_batch(ClientConfig.load(client), batch_id=batch_id)), output, plot)
             return
         try:
             text = read_text(question)

@@ -51,7 +51,10 @@ def test_a_batch_is_planned_for_as_many_as_close_it():
     assert 0.9 <= shown["privacy"]["views"]["coalition"]["epsilon"] <= 1.0
 
 
-@pytest.mark.parametrize("arguments", [[], ["--batch", "00" * 16, str(EXAMPLES / "batch.toml")], ["--batch", "no id"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--batch", "00" * 16, str(EXAMPLES / "batch.toml")], ["--batch", "no id"], ["--batch", "00", "--plan"]],
+)
 def test_a_question_or_a_batch_is_needed(arguments):
     shown = moiety("sum", *arguments)
     assert shown.exit_code == 2
