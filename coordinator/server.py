@@ -265,6 +265,7 @@ class CoordinatorProcess:
             StoreWriteError: the store of jobs cannot be written.
         """
         await self._surveys.start()
+        await self._batches.start()
         self._expiry = asyncio.create_task(warn_every_day(lambda: self.server.credentials, self.config.name))
         host, _, _ = self.config.listen.rpartition(":")
         try:
@@ -275,7 +276,6 @@ class CoordinatorProcess:
                 )
             address = f"{host}:{await self.server.start(self.config.listen)}"
             self.scheduler.take_up(jobs)
-            await self._batches.start()
             return address
         except BaseException:
             await self._batches.stop()

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from analyses.sums.batch.agreement import ShownList
 from analyses.sums.batch.answer import answer_of, open_sum
 from analyses.sums.batch.question import AskedBatch, BatchQuestion
 from analyses.sums.records import DeclaredRecord, Record
@@ -184,8 +183,7 @@ def _checked(hub: StatementCheck, asked: AskedBatch, name: str, answer: Any) -> 
 
 
 def _share(asked: BatchQuestion, collection: Collection) -> bytes:
-    shown: ShownList = collection.shown
-    assert shown.openable.all()
+    assert collection.shown().openable.all()
     noise, total = asked.noise, collection.sum.total
     assert noise is not None
     asked.group.accumulate(total, asked.group.encode(noise.draw(SystemEntropy(), ())))

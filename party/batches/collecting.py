@@ -35,14 +35,19 @@ class Collection:
         me: name of this party.
         key: of this party for the batch.
         check: of the devices' signatures.
+        before: what was shown in an earlier attempt, of which this must be a repetition: whose certificate has expired
+            since, or was revoked, is in it still, since other parties may have closed with it.
     """
 
-    def __init__(self, asked: AskedBatch, me: str, key: RoundKey, check: StatementCheck) -> None:
+    def __init__(
+        self, asked: AskedBatch, me: str, key: RoundKey, check: StatementCheck, before: ShownList | None = None
+    ) -> None:
         question = asked.question
         self._asked = asked
         self._position = question.parties.index(me)
         self._key = key
         self._check = check
+        self._before = before
         self._list = ListDigest(asked.digest)
         self._last = ""
         self._openable = bytearray()
@@ -63,7 +68,7 @@ class Collection:
             if len(self._openable) >= self._asked.question.largest_cohort:
                 raise self._violation("the coordinator shows more answers than the batch may have")
             answer = self._digest_of(part)
-            share = self._open(part, answer)
+            share = self._open(part, answer, len(self._openable))
             self._list.add(part.device, answer)
             self._answers += answer
             self._openable.append(share is not None)
@@ -71,10 +76,19 @@ class Collection:
                 shares.append(share)
         self.sum.add(shares)
 
-    @property
     def shown(self) -> ShownList:
-        """What was shown, and what of it opens."""
-        return ShownList(self._list.digest(), np.frombuffer(bytes(self._openable), dtype=np.uint8).astype(np.bool_))
+        """Return what was shown, and what of it opens.
+
+        Raises:
+            PeerViolationError: it is not what was shown before.
+        """
+        openable = np.frombuffer(bytes(self._openable), dtype=np.uint8).astype(np.bool_)
+        found = ShownList(self._list.digest(), openable)
+        if self._before is not None:
+            same = found.digest == self._before.digest and np.array_equal(openable, self._before.openable)
+            if not same:
+                raise self._violation("the coordinator shows other answers of this batch than it has shown before")
+        return found
 
     def take_away(self, parts: Sequence[AnswerPart], places: Sequence[int]) -> None:
         """Take answers away again that this party could open and another one could not.
@@ -92,7 +106,7 @@ class Collection:
         for part, place in zip(parts, places, strict=True):
             answer = self._digest_of(part)
             start = place * DIGEST_BYTES
-            share = None if answer != self._answers[start : start + DIGEST_BYTES] else self._open(part, answer)
+            share = None if answer != self._answers[start : start + DIGEST_BYTES] else self._open(part, answer, place)
             if share is None:
                 raise self._violation("the coordinator does not show again what it has shown")
             shares.append(share)
@@ -104,14 +118,20 @@ class Collection:
     def _digest_of(self, part: AnswerPart) -> bytes:
         return answer_digest(self._terms(part), part.ephemeral_public, part.seal_digests)
 
-    def _open(self, part: AnswerPart, answer: bytes) -> bytes | None:
-        """Return the share of an answer, or None where it is nobody's, is not signed, or does not open."""
+    def _open(self, part: AnswerPart, answer: bytes, place: int) -> bytes | None:
+        """Return the share of an answer, or None where it is nobody's, is not signed, or does not open.
+
+        What was found out in an earlier attempt holds, where the whole list turns out to be the same (`shown`).
+        """
         if len(part.ephemeral_public) != KEY_BYTES or len(part.seal_digests) != len(self._asked.question.parties):
             return None
         if hashlib.sha256(part.sealed).digest() != part.seal_digests[self._position]:
             return None
+        known = None if self._before is None or place >= len(self._before.openable) else self._before.openable[place]
+        if known is not None and not known:
+            return None
         try:
-            if self._check.signer(part.signed, answer, Role.DEVICE).name != part.device:
+            if known is None and self._check.signer(part.signed, answer, Role.DEVICE).name != part.device:
                 return None
             share = open_share(self._terms(part), self._position, self._key, part.ephemeral_public, part.sealed)
             self.sum.check(share)

@@ -18,7 +18,7 @@ import numpy as np
 import structlog
 
 from analyses.job.job import JobError
-from analyses.sums.batch.agreement import ShownList, agree
+from analyses.sums.batch.agreement import agree
 from analyses.sums.batch.question import AskedBatch
 from entropy import Entropy
 from mpc.errors import PeerViolationError, ProtocolError
@@ -153,7 +153,7 @@ class PartyBatches:
             raise TooMuchError(f"{place.name} already has {n_open} open batches; try again when some have ended")
         public = RoundKey(private).public_bytes
         signed = sign(self._credentials(), asked.key_statement(place.name, public))
-        batch = KeptBatch(private, public, signed.certificate, signed.signature, None)
+        batch = KeptBatch(private, public, signed.certificate, signed.signature)
         return self._store.add(asked.digest, batch, asked.question.until.timestamp() + KEEP_S)
 
     async def prepare(self, question_json: str, attempt: str) -> None:
@@ -223,8 +223,8 @@ class PartyBatches:
         question = asked.question
         numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
         if kept.closed is not None:
-            shown = ShownList(kept.closed.list_digest, kept.closed.openable)
-            cohort = await agree(session, numbers, shown, bounds)
+            assert kept.shown is not None, "it is noted before"
+            cohort = await agree(session, numbers, kept.shown, bounds)
             if not np.array_equal(cohort, kept.closed.cohort):
                 what = "the batch was closed here with another cohort, whose sum may be out: no other is opened"
                 raise PeerViolationError(COORDINATOR, "cohort", what)
@@ -232,17 +232,19 @@ class PartyBatches:
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
         check = StatementCheck(self._credentials())
-        collection = Collection(asked, self._place.name, RoundKey(kept.private), check)
+        collection = Collection(asked, self._place.name, RoundKey(kept.private), check, kept.shown)
         async for block in self._blocks(asked):
             await run_to_its_end(collection.take, block)
-        shown = await asyncio.to_thread(lambda: collection.shown)
+        shown = await asyncio.to_thread(collection.shown)
+        if kept.shown is None:
+            await run_to_its_end(self._store.note_shown, asked.digest, shown)
         cohort = await agree(session, numbers, shown, bounds)
         left_out = shown.openable & ~cohort
         if left_out.any():
             again = [part async for block in self._blocks(asked, np.packbits(left_out).tobytes()) for part in block]
             await run_to_its_end(collection.take_away, again, places_of(left_out))
         share = await self._share(asked, session, collection)
-        closed = ClosedBatch(shown.digest, shown.openable, cohort, share)
+        closed = ClosedBatch(cohort, share)
         await run_to_its_end(self._store.close_batch, asked.digest, closed)
         return closed
 

@@ -1,9 +1,10 @@
 """A party's lasting memory of batches: its key for each, and, once a batch is closed, what it has let out of it.
 
 One SQLite file; each step is on disk when its call returns (write-ahead log, synchronous = FULL). A batch is open while
-its key is there. It is closed by one transaction that writes the cohort and the share of the sum and destroys the key,
-before the share leaves. So at most one share of a batch ever leaves, of one cohort, with one noise, however often the
-party is stopped or asked: a second cohort can neither be recorded nor be opened.
+its key is there. The first list of answers that it is shown is the only one that it ever goes on with. It is closed by
+one transaction that writes the cohort and the share of the sum and destroys the key, before the share leaves. So at
+most one share of a batch ever leaves, of one cohort, with one noise, however often the party is stopped or asked: a
+second cohort can neither be recorded nor be opened.
 """
 
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.sums.batch.agreement import ShownList
 from service.errors import ServiceError
 from service.files.sqlite import transaction
 
@@ -50,14 +52,10 @@ class ClosedBatch:
     """What was decided when a batch was closed.
 
     Attributes:
-        list_digest: of the answers that the coordinator showed.
-        openable: per answer, whether this party could open it.
         cohort: per answer, whether it is in the sum.
         share: of the sum, packed, with this party's noise. Secret but for the coordinator.
     """
 
-    list_digest: bytes
-    openable: NDArray[np.bool_] = field(repr=False)
     cohort: NDArray[np.bool_] = field(repr=False)
     share: bytes = field(repr=False)
 
@@ -70,6 +68,7 @@ class KeptBatch:
         private: of its X25519 key; None once the batch is closed. Secret.
         public: the public half.
         certificate, signature: with which the party vouches for it.
+        shown: the answers that the coordinator has shown; None before the first time.
         closed: None while the batch is open.
     """
 
@@ -77,7 +76,8 @@ class KeptBatch:
     public: bytes
     certificate: bytes
     signature: bytes
-    closed: ClosedBatch | None
+    shown: ShownList | None = None
+    closed: ClosedBatch | None = None
 
 
 class BatchStore:
@@ -117,8 +117,9 @@ class BatchStore:
         if row is None:
             return None
         private, public, certificate, signature, list_digest, openable, n, cohort, share = row
-        closed = None if share is None else ClosedBatch(list_digest, _bits(openable, n), _bits(cohort, n), share)
-        return KeptBatch(private, public, certificate, signature, closed)
+        shown = None if list_digest is None else ShownList(list_digest, _bits(openable, n))
+        closed = None if share is None else ClosedBatch(_bits(cohort, n), share)
+        return KeptBatch(private, public, certificate, signature, shown, closed)
 
     def add(self, digest: bytes, batch: KeptBatch, forget_at_s: float) -> KeptBatch:
         """Write a batch that is agreed to; return it as it stands, which is as it was where it was added before.
@@ -139,18 +140,33 @@ class BatchStore:
         assert found is not None
         return found
 
+    def note_shown(self, digest: bytes, shown: ShownList) -> None:
+        """Write which answers the coordinator has shown, and what of them this party could open. It stays so.
+
+        Raises:
+            BatchStoreError: another list was shown before, or the batch is not open.
+        """
+        row = (shown.digest, np.packbits(shown.openable).tobytes(), len(shown.openable))
+        with self._transaction():
+            changed = self._db.execute(
+                "UPDATE batches SET list_digest = ?, openable = ?, n_answers = ?"
+                " WHERE digest = ? AND private IS NOT NULL AND list_digest IS NULL",
+                (*row, digest),
+            )
+            if changed.rowcount != 1:
+                raise BatchStoreError(f"{self._path}: the answers of a batch are noted once, while it is open")
+
     def close_batch(self, digest: bytes, closed: ClosedBatch) -> None:
         """Close a batch and destroy its key. Only when this has returned, the share may leave.
 
         Raises:
-            BatchStoreError: the batch is not open.
+            BatchStoreError: the batch is not open, or no answers were noted.
         """
-        bits = np.packbits(closed.openable).tobytes(), len(closed.openable), np.packbits(closed.cohort).tobytes()
         with self._transaction():
             changed = self._db.execute(
-                "UPDATE batches SET private = NULL, list_digest = ?, openable = ?, n_answers = ?, cohort = ?, share = ?"
-                " WHERE digest = ? AND private IS NOT NULL AND share IS NULL",
-                (closed.list_digest, *bits, closed.share, digest),
+                "UPDATE batches SET private = NULL, cohort = ?, share = ?"
+                " WHERE digest = ? AND private IS NOT NULL AND share IS NULL AND n_answers = ?",
+                (np.packbits(closed.cohort).tobytes(), closed.share, digest, len(closed.cohort)),
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: a batch is closed once, while it is open")

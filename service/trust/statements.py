@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
@@ -96,7 +96,7 @@ class StatementCheck:
             identity = identity_of(certificate)
             check_member(certificate, dials=True)
             self._check_signature(certificate, signed.signature, _LABEL + statement)
-        except (ValueError, TypeError, InvalidSignature) as error:
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
             raise UnauthenticatedError("a statement is not signed by a member of the federation") from error
         moment = self.now()
         if not certificate.not_valid_before_utc <= moment <= certificate.not_valid_after_utc:

@@ -1,20 +1,19 @@
 """A party's memory of batches: closed once, before anything leaves, with no key after it."""
 
-import sqlite3
-
 import numpy as np
 import pytest
 
+from analyses.sums.batch.agreement import ShownList
 from party.batches.store import BatchStore, BatchStoreError, ClosedBatch, KeptBatch
 
 DIGEST, OTHER = bytes(32), bytes([1]) * 32
 KEY = bytes(range(100, 132))
-OPEN = KeptBatch(KEY, b"p" * 32, b"certificate", b"signature", None)
+OPEN = KeptBatch(KEY, b"p" * 32, b"certificate", b"signature")
+SHOWN = ShownList(b"l" * 32, np.ones(3, dtype=np.bool_))
 
 
 def closed(share=b"share", cohort=(True, False, True)):
-    openable = np.ones(len(cohort), dtype=np.bool_)
-    return ClosedBatch(b"l" * 32, openable, np.array(cohort, dtype=np.bool_), share)
+    return ClosedBatch(np.array(cohort, dtype=np.bool_), share)
 
 
 @pytest.fixture
@@ -27,12 +26,13 @@ def store(tmp_path):
 def test_a_batch_is_what_it_was_when_it_was_added_first(store):
     assert store.find(DIGEST) is None
     assert store.add(DIGEST, OPEN, 10.0) == OPEN
-    another = KeptBatch(bytes(32), b"q" * 32, b"", b"", None)
+    another = KeptBatch(bytes(32), b"q" * 32, b"", b"")
     assert store.add(DIGEST, another, 10.0) == OPEN
 
 
 def test_closing_is_durable_and_happens_once(store, tmp_path):
     store.add(DIGEST, OPEN, 10.0)
+    store.note_shown(DIGEST, SHOWN)
     store.close_batch(DIGEST, closed())
     for again in (closed(), closed(b"another share", (True, True, True))):
         with pytest.raises(BatchStoreError, match="closed once"):
@@ -41,7 +41,7 @@ def test_closing_is_durable_and_happens_once(store, tmp_path):
     again = BatchStore(tmp_path / "batches.sqlite").find(DIGEST)
     assert (again.private, again.closed.share) == (None, b"share")
     assert again.closed.cohort.tolist() == [True, False, True]
-    assert again.closed.openable.tolist() == [True, True, True]
+    assert (again.shown.digest, again.shown.openable.tolist()) == (SHOWN.digest, [True, True, True])
 
 
 def test_an_unknown_batch_is_not_closed(store):
@@ -49,10 +49,23 @@ def test_an_unknown_batch_is_not_closed(store):
         store.close_batch(DIGEST, closed())
 
 
+def test_answers_are_noted_once_and_a_batch_is_closed_with_those_alone(store):
+    store.add(DIGEST, OPEN, 10.0)
+    with pytest.raises(BatchStoreError, match="closed once"):
+        store.close_batch(DIGEST, closed())
+    store.note_shown(DIGEST, SHOWN)
+    with pytest.raises(BatchStoreError, match="noted once"):
+        store.note_shown(DIGEST, ShownList(b"m" * 32, np.ones(3, dtype=np.bool_)))
+    with pytest.raises(BatchStoreError, match="closed once"):
+        store.close_batch(DIGEST, closed(cohort=(True,) * 4))
+    assert store.find(DIGEST).shown.digest == SHOWN.digest
+
+
 def test_no_byte_of_the_key_stays_on_the_disk(store, tmp_path):
     store.add(DIGEST, OPEN, 10.0)
     files = list(tmp_path.glob("batches.sqlite*"))
     assert any(KEY in path.read_bytes() for path in files)
+    store.note_shown(DIGEST, SHOWN)
     store.close_batch(DIGEST, closed())
     assert not any(KEY in path.read_bytes() for path in tmp_path.glob("batches.sqlite*"))
 
@@ -60,6 +73,7 @@ def test_no_byte_of_the_key_stays_on_the_disk(store, tmp_path):
 def test_open_batches_are_forgotten_after_their_time_and_closed_ones_never(store):
     store.add(DIGEST, OPEN, 10.0)
     store.add(OTHER, OPEN, 10.0)
+    store.note_shown(OTHER, SHOWN)
     store.close_batch(OTHER, closed())
     assert store.forget(10.0) == 1
     assert store.forget(11.0) == 0
@@ -85,8 +99,10 @@ def test_the_file_is_its_owners_and_an_unusable_one_is_said(tmp_path):
 
 def test_a_step_that_cannot_be_written_leaves_the_batch_as_it_was(store, monkeypatch):
     store.add(DIGEST, OPEN, 10.0)
+    store.note_shown(DIGEST, SHOWN)
+    before = store.find(DIGEST)
     store._db.execute("CREATE TRIGGER no BEFORE UPDATE ON batches BEGIN SELECT RAISE(ABORT, 'full'); END")
     with pytest.raises(BatchStoreError):
         store.close_batch(DIGEST, closed())
-    assert store.find(DIGEST) == OPEN
-    assert sqlite3.sqlite_version
+    after = store.find(DIGEST)
+    assert (after.private, after.closed) == (before.private, None) == (KEY, None)
