@@ -1,12 +1,14 @@
 """What a party's owner allows of batches. The data are devices' own, so no ledger of a party is charged for them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from analyses.sums.batch.question import MAX_DEVICES, AskedBatch
 from service.errors import NotAllowedError
 from service.settings import Settings
+
+if TYPE_CHECKING:  # whoever only reads a party's configuration needs no numerics
+    from analyses.sums.batch.question import AskedBatch
 
 
 class BatchRules(Settings):
@@ -19,12 +21,12 @@ class BatchRules(Settings):
         most_open: so many batches may be open here at a time.
     """
 
-    smallest_cohort: Annotated[int, Field(ge=2, le=MAX_DEVICES)] = 10
+    smallest_cohort: Annotated[int, Field(ge=2)] = 10
     exact_sums: bool = False
     largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
     most_open: Annotated[int, Field(ge=1, le=4096)] = 64
 
-    def check(self, asked: AskedBatch, me: str, peers: frozenset[str], coordinator: str) -> None:
+    def check(self, asked: "AskedBatch", me: str, peers: frozenset[str], coordinator: str) -> None:
         """Refuse a batch that the owner rules out.
 
         Args:
