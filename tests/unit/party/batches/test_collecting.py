@@ -1,5 +1,6 @@
 """What a party takes of a coordinator's list of answers, and what it leaves out."""
 
+import hashlib
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -8,14 +9,15 @@ import pytest
 from batches import PARTIES, asked_batch, batch_device, kept
 from certificates import authority_in
 
-from entropy import SystemEntropy
+from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.secret.keys import RoundKey
+from mpc.secagg.secret.party_shares import SealingTerms, answer_digest, seal
 from party.batches.collecting import Collection, places_of
 from service.errors import UnauthenticatedError
 from service.identity import Role
 from service.trust.statements import Signed, StatementCheck, sign
-from transport.batch_codec import OfferedBatch, PartyKey, decode_answer, part_of
+from transport.batch_codec import BatchAnswer, OfferedBatch, PartyKey, decode_answer, part_of
 
 
 class Batch:
@@ -117,6 +119,25 @@ def test_what_is_not_the_devices_own_or_does_not_open_is_left_out(batch, what):
     clean = batch.collection("bank")
     clean.take([parts[0], parts[2]])
     assert collection.sum.total.tolist() == clean.sum.total.tolist()
+
+
+def test_a_share_that_opens_and_is_not_the_one_that_was_signed_is_left_out(batch):
+    """A device that colludes may seal two shares for a party with one key; its signature is of one of them."""
+    credentials = batch.issue(Role.DEVICE, "d1")
+    terms = SealingTerms(batch.asked.digest, "d1", PARTIES)
+    publics = [key.public_bytes for key in batch.keys.values()]
+    shares = [bytes([1]) * 32, bytes(32), bytes(batch.asked.question.group.wire_bytes(3))]
+    signed_one, other = (
+        seal(terms, [first, *shares[1:]], publics, InsecureTestEntropy("the same key"))
+        for first in (shares[0], bytes([2]) * 32)
+    )
+    digests = [hashlib.sha256(one).digest() for one in signed_one.sealed]
+    signed = sign(credentials, answer_digest(terms, signed_one.ephemeral_public, digests))
+    part = part_of("d1", BatchAnswer(signed_one, signed), 0)
+    for sealed, opens in ((signed_one.sealed[0], True), (other.sealed[0], False)):
+        collection = batch.collection("bank")
+        collection.take([replace(part, sealed=sealed)])
+        assert collection.shown().openable.tolist() == [opens]
 
 
 def test_an_answer_to_another_batch_is_left_out(batch, tmp_path):
