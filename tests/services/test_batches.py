@@ -386,3 +386,11 @@ async def test_a_device_that_is_stopped_before_it_has_sent_sends_the_same_bytes_
     await again.client.answer(batch_id, decode_answer(body))
     await hub.answered_by(hub.device("d1", 1, 1, 1))
     assert (await asking.result())["sum"] == [2.0, 2.0, 2.0]
+
+
+async def test_a_party_that_has_lost_its_keys_ends_the_batch_with_that_reason(hub, monkeypatch):
+    asking = BatchProposal(hub, batch_question(largest_cohort=2))
+    await asking.opened()
+    hub.parties["shop"]._batches._store._db.execute("DELETE FROM batches")
+    await hub.answered_by(hub.device("d0", 1, 1, 1), hub.device("d1", 1, 1, 1))
+    assert "shop has not agreed to this batch, or has forgotten it" in await asking.reason()
