@@ -22,13 +22,14 @@ from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.devices.statistics_rounds import StatisticsRounds
 from analyses.matrix_factorization.jobs.forecast import OF_A_DESCENT, forecast_of_offsets
+from analyses.sums.batch.question import MAX_DEVICES, BatchQuestion
 from analyses.sums.forecast import LARGEST_SHARE
 from analyses.sums.round import HISTOGRAM, MEAN, SUM
 from analyses.sums.secure_sum import SumParams, check_delta, privacy_report, topology_of
 from analyses.sums.tree_counts import TreeCounts
 from mpc.errors import ProtocolError
 
-AnyQuestion = DeviceQuestion | SurveyQuestion | MaskedQuestion
+AnyQuestion = DeviceQuestion | BatchQuestion | SurveyQuestion | MaskedQuestion
 
 UNIT = "units of the record"
 
@@ -77,6 +78,9 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
             return QuestionPlan(n, forecast, question.privacy_report(n, with_analyst=False))
         if isinstance(question, MaskedQuestion):
             return _of_cohorts(question, n)
+        if isinstance(question, BatchQuestion):
+            deviation = 0.0 if question.noise is None else math.sqrt(question.noise.variance(len(question.parties)))
+            return QuestionPlan(n, _of_sum(question.sum, n, deviation), question.privacy_report())
         check_delta(question.privacy, n)
         topology = topology_of(question, n)
         noise = question.noise(topology)
@@ -98,6 +102,8 @@ def _of_rounds(rounds: DeviceRounds, n: int) -> QuestionPlan:
 def _members_of(question: AnyQuestion, n_members: int | None) -> int:
     if isinstance(question, SurveyQuestion):
         known = question.responses if question.responses < MAX_RESPONSES else None
+    elif isinstance(question, BatchQuestion):
+        known = question.largest_cohort if question.largest_cohort < MAX_DEVICES else None
     else:
         known = len(question.members) or None
     found = known if n_members is None else n_members

@@ -7,6 +7,7 @@ from analyses.job.job import JobError
 from analyses.matrix_factorization.devices.asked import AskedFactors
 from analyses.matrix_factorization.devices.question import NAME, FactorQuestion, question_of
 from analyses.sums.asked import AskedQuestion, AskedSum
+from analyses.sums.batch.question import BatchQuestion
 from analyses.sums.secure_sum import SumParams
 
 DeviceQuestion = SumParams | FactorQuestion
@@ -21,17 +22,19 @@ def read_question(text: str) -> DeviceQuestion:
     return question_of(text) or SumParams.from_json(text)
 
 
-def question_from_toml(text: str) -> DeviceQuestion:
-    """Return the question of a file.
+def question_from_toml(text: str) -> DeviceQuestion | BatchQuestion:
+    """Return the question of a file: one with a `channel` is for compute parties, others are for masked sums.
 
     Raises:
         JobError: not TOML, or as `read_question`.
     """
     try:
-        analysis = tomllib.loads(text).get("analysis")
+        tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"the question is not valid TOML: {error}") from error
-    return FactorQuestion.from_toml(text) if analysis == NAME else SumParams.from_toml(text)
+    if "channel" in tree:
+        return BatchQuestion.from_toml(text)
+    return FactorQuestion.from_toml(text) if tree.get("analysis") == NAME else SumParams.from_toml(text)
 
 
 def ask(question: DeviceQuestion, session: str, identities: Mapping[str, bytes]) -> AskedQuestion:

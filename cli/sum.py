@@ -26,25 +26,43 @@ Members = Annotated[
 
 
 def ask(
-    question: Annotated[Path, typer.Argument(help="TOML file: analysis, record, largest, ...; see examples/sum.toml.")],
+    question: Annotated[
+        Path | None, typer.Argument(help="TOML file: analysis, record, largest, ...; see examples/sum.toml.")
+    ] = None,
     client: Client = DEFAULT_CLIENT,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only show the errors to expect and the cost for a member; asks nobody.")
     ] = False,
     members: Members = None,
+    batch: Annotated[
+        str, typer.Option(metavar="BATCH", help="Wait for the end of a batch that you have asked for: its identifier.")
+    ] = "",
     plot: Plot = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask for a secure-sum, secure-mean, secure-histogram or matrix-factorization over many members, and hide each."""
+    """Ask for a secure-sum, secure-mean, secure-histogram or matrix-factorization over many members, and hide each.
+
+    With channel = "parties" in the file devices answer whenever they are online, until the batch is closed; it goes on
+    without you.
+    """
     with exit_codes():
+        if (question is None) == (batch == ""):
+            fail("either the file of a question or the --batch of an earlier one is needed", ExitCode.USAGE)
+        if plan and batch:
+            fail("--plan is for a question; a --batch was asked for already", ExitCode.USAGE)
         if members is not None and not plan:
             fail("--members says how many answer where a question is planned, so it needs --plan", ExitCode.USAGE)
         check_plot(plot)
         from analyses.device_questions import question_from_toml
         from analyses.job.job import JobError
+        from analyses.sums.batch.question import BatchQuestion
         from analyst.connection import ClientConfig
         from service.files.text_file import TextFileError, read_text
 
+        if question is None:
+            batch_id = _batch_id(batch)
+            show_answer(asyncio.run(run_batch(ClientConfig.load(client), batch_id=batch_id)), output, plot)
+            return
         try:
             text = read_text(question)
         except TextFileError as error:
@@ -61,13 +79,28 @@ def ask(
         if plan:
             show_plan(params, members, output)
             return
-        answer = asyncio.run(run_sum(ClientConfig.load(client), params))
-        if output is Format.JSON:
-            print_json(answer)
+        config = ClientConfig.load(client)
+        if isinstance(params, BatchQuestion):
+            show_answer(asyncio.run(run_batch(config, params.canonical_json())), output, plot)
         else:
-            print_text(text_of(answer))
-        if plot is not None:
-            draw(answer, plot)
+            show_answer(asyncio.run(run_sum(config, params)), output, plot)
+
+
+def show_answer(answer: dict[str, Any], output: Format, plot: Path | None) -> None:
+    """Print an answer, and draw it where that is wanted."""
+    if output is Format.JSON:
+        print_json(answer)
+    else:
+        print_text(text_of(answer))
+    if plot is not None:
+        draw(answer, plot)
+
+
+def _batch_id(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        fail(f"{text!r} is no identifier of a batch: 32 hexadecimal digits", ExitCode.USAGE)
 
 
 def show_plan(question: "AnyQuestion", members: int | None, output: Format) -> None:
@@ -121,6 +154,39 @@ async def run_sum(
     raise RemoteFailureError(f"{config.coordinator.name} ended the call without an answer")
 
 
+async def run_batch(config: "ClientConfig", question_json: str = "", batch_id: bytes = b"") -> dict[str, Any]:
+    """Ask for a batch or follow one, say how many have answered, and return the answer; a failure ends the command.
+
+    Args:
+        config: of the analyst.
+        question_json: a question to ask; or
+        batch_id: that of an earlier one.
+
+    Raises:
+        ServiceError: the coordinator cannot be reached, or refuses.
+    """
+    from analyst.connection import open_coordinator
+    from service.errors import RemoteFailureError
+    from transport.batch_client import ask_batch
+    from transport.refusal import in_words
+    from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyRefused
+
+    async with open_coordinator(config) as (name, channel):
+        async for happening in ask_batch(name, channel, question_json, batch_id):
+            if isinstance(happening, SurveyOpened):
+                say(f"batch {happening.question_id.hex()}")
+            elif isinstance(happening, SurveyCounted):
+                say(f"  {happening.n_responses} answers")
+            elif isinstance(happening, SurveyRefused):
+                say(f"  {in_words(happening.refusals)}")
+            elif isinstance(happening, SurveyFailure):
+                fail(f"the sum could not be opened: {happening.reason}", ExitCode.FAILED)
+            else:
+                answer: dict[str, Any] = json.loads(happening.result_json)
+                return answer
+    raise RemoteFailureError(f"{config.coordinator.name} ended the call without an answer")
+
+
 def line_of(report: "StageReport") -> str:
     """Return one line on how a stage went."""
     from transport.refusal import in_words
@@ -141,16 +207,31 @@ def text_of(answer: dict[str, Any]) -> str:
         return "\n".join(lines_of(answer))
     key = next(key for key in ("sum", "mean", "counts") if key in answer)
     value = answer[key]
-    heading = f"{key} of {answer['record']} over {len(answer['survivors'])} members:"
+    in_batch = "channel" in answer
+    who = f"{answer['devices']} devices" if in_batch else f"{len(answer['survivors'])} members"
+    heading = f"{key} of {answer['record']} over {who}:"
     lines = [f"{heading} {_no_mean(answer)}"] if value is None else _entry_lines(heading, value, answer)
     if value is not None and any(answer["standard_errors"]):
         lines.append("+- holds the noise in 19 of 20 cases (1.96 standard errors)")
+    if in_batch:
+        return "\n".join([*lines, *_left_out(answer), *describe(answer["privacy"], "members")])
     if answer["vanished"]:
         lines.append("not in it: " + ", ".join(f"{name} ({stage})" for name, stage in answer["vanished"].items()))
     if answer["silent_after"]:
         told = ", ".join(f"{name} ({stage})" for name, stage in answer["silent_after"].items())
         lines.append(f"in it, although they dropped out later: {told}")
     return "\n".join([*lines, *describe(answer["privacy"], "members")])
+
+
+def _left_out(answer: dict[str, Any]) -> list[str]:
+    """Say which devices are not in the sum of a batch although they have answered."""
+    from analyses.job.text import MAX_LINES
+
+    names = answer["left_out"]
+    if not names:
+        return []
+    more = f" and {len(names) - MAX_LINES} more" if len(names) > MAX_LINES else ""
+    return [f"not in it, because not every party could open their answers: {', '.join(names[:MAX_LINES])}{more}"]
 
 
 def _entry_lines(heading: str, values: "list[float]", answer: dict[str, Any]) -> list[str]:

@@ -95,6 +95,8 @@ class CoordinatorConfig(Settings):
         survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent. A
             coordinator for surveys alone, without `parties` and `sum_members`, names it, and so does one whose jobs are
             in PostgreSQL.
+        batch_store: the SQLite file of batches and sealed answers to them; if absent, `batches.sqlite` beside the store
+            of jobs, or beside that of surveys where jobs are in PostgreSQL.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
@@ -118,6 +120,7 @@ class CoordinatorConfig(Settings):
     lease_s: Annotated[Finite, Field(ge=1, le=3600)] = 15.0
     instance: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     survey_store: FilePath | None = None
+    batch_store: FilePath | None = None
     blas_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     log_format: LogFormat = "console"
     log_level: LogLevel = "info"
@@ -188,6 +191,13 @@ class CoordinatorConfig(Settings):
     def shown_instance(self) -> str:
         """What members are told of this coordinator."""
         return self.instance or socket.gethostname()
+
+    @property
+    def batch_path(self) -> Path:
+        """Where batches and their answers lie."""
+        return self.batch_store or (self.store if isinstance(self.store, Path) else self.survey_path).with_name(
+            "batches.sqlite"
+        )
 
     @property
     def roster(self) -> dict[str, str]:

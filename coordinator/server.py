@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any
 
 import structlog
@@ -21,6 +21,9 @@ from moiety.v1.coordinator_pb2 import (
 from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
+from coordinator.batches.closing import Closing
+from coordinator.batches.questions import Batches
+from coordinator.batches.store import BatchesStore
 from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
@@ -48,6 +51,11 @@ from service.trust.expiry import warn_every_day
 from service.watch.meter import Meter
 from service.watch.traces import Traces
 from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
+from transport.batch import ANSWER as ANSWER_BATCH
+from transport.batch import ASK as ASK_BATCH
+from transport.batch import FETCH as FETCH_BATCH
+from transport.batch import SHARES, BatchService
+from transport.batch_party import BatchPartyClient
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
 from transport.messages.frames import DELIVER
@@ -62,10 +70,10 @@ ANALYST_METHODS = tuple(
     f"/moiety.v1.Coordinator/{method}" for method in ("Submit", "Watch", "List", "Show", "Cancel", "Tables")
 )
 PERMITTED = {
-    **dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY), frozenset({Role.ANALYST})),
-    DELIVER: frozenset({Role.PARTY}),
+    **dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY, ASK_BATCH), frozenset({Role.ANALYST})),
+    **dict.fromkeys((DELIVER, SHARES), frozenset({Role.PARTY})),
     **dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY})),
-    **dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY), frozenset({Role.DEVICE})),
+    **dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY, FETCH_BATCH, ANSWER_BATCH), frozenset({Role.DEVICE})),
 }
 
 _log = structlog.get_logger(__name__)
@@ -188,18 +196,20 @@ class CoordinatorProcess:
     Raises:
         StoreError, DatabaseError, DatabaseAwayError: the job store cannot be used.
         SurveyStoreError: the store of surveys cannot be used.
+        BatchesUnusableError: the store of batches cannot be used.
     """
 
     def __init__(self, config: CoordinatorConfig, credentials: Credentials, lease: Lease | None = None) -> None:
         self.config = config
         self._credentials = credentials
         self._lease = lease
-        self._store = open_store(config, lease)
-        try:
+        with ExitStack() as stores:
+            self._store = open_store(config, lease)
+            stores.callback(self._store.close)
             self._survey_store = SurveyStore(config.survey_path)
-        except BaseException:
-            self._store.close()
-            raise
+            stores.callback(self._survey_store.close)
+            self._batch_store = BatchesStore(config.batch_path)
+            stores.pop_all()
         self._traces = None if config.traces is None else Traces(config.traces, config.name, "coordinator")
         self.meter = Meter(self._traces)
         self.journal = Journal(self._store, self.meter)
@@ -223,12 +233,21 @@ class CoordinatorProcess:
             self._sums.run,
             tuple(identity.name for identity in config.sum_identities),
         )
-        checks = dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY), service.check_caller)
+        self._batches = Batches(
+            self._batch_store,
+            lambda: self._credentials,
+            SystemEntropy(),
+            Closing(lambda party: BatchPartyClient(party, self._parties[party].channel), SystemEntropy()),
+            lambda: self.config.roster,
+        )
+        of_analysts = [method for method, roles in PERMITTED.items() if Role.ANALYST in roles]
+        checks = dict.fromkeys(of_analysts, service.check_caller)
         checks |= dict.fromkeys((FETCH, ANSWER), self._sums.rounds.check_caller)
         permissions = Permissions(config.federation, PERMITTED, checks)
         sums = AggregationService(self._sums.rounds, self._sums.run)
         surveys = SurveyService(self._surveys)
         services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
+        services.append(BatchService(self._batches).add_to)
         self.server = Server(credentials, permissions, services)
         self._expiry: asyncio.Task[None] | None = None
 
@@ -240,6 +259,7 @@ class CoordinatorProcess:
             StoreWriteError: the store of jobs cannot be written.
         """
         await self._surveys.start()
+        await self._batches.start()
         self._expiry = asyncio.create_task(warn_every_day(lambda: self.server.credentials, self.config.name))
         host, _, _ = self.config.listen.rpartition(":")
         try:
@@ -254,6 +274,7 @@ class CoordinatorProcess:
             self.scheduler.take_up(jobs)
             return address
         except BaseException:
+            await self._batches.stop()
             await self._surveys.stop()
             raise
 
@@ -292,6 +313,7 @@ class CoordinatorProcess:
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
         self._surveys.leave()
+        self._batches.leave()
         if self._lease is None:
             await self.scheduler.stop()
         else:
@@ -300,6 +322,8 @@ class CoordinatorProcess:
     async def _release(self) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
+        await self._batches.stop()
+        self._batch_store.close()
         await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
         await self._surveys.stop()
         self._survey_store.close()

@@ -207,6 +207,36 @@ class DeviceBudget:
         charge = self._ledger.charge(survey_charge_id(key))
         return None if charge is None else charge.state
 
+    def charge_batch(self, digest: bytes, params: SumParams, noise: SumNoise | None) -> None:
+        """Make the cost of an answer to a batch spent, or list it where it is exact; then the record may be read.
+
+        The noise is the parties': the cost is that of the worst view, in which those that may collude tell theirs.
+
+        Args:
+            digest: of the batch.
+            params: what is summed.
+            noise: that the parties add; None for an exact sum.
+
+        Raises:
+            BudgetExhaustedError: what is left does not cover it.
+            ChargeError: there is no budget, its delta is smaller, or the batch was charged before.
+            LedgerError: it cannot be written.
+        """
+        name = batch_charge_id(digest)
+        if noise is None:
+            self._ledger.record_exact(
+                name, dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
+            )
+            return
+        self.check_delta(params)
+        self._reserve(name, params.analysis, cost_of(noise))
+        self._ledger.commit(name)
+
+    def batch_state(self, digest: bytes) -> JobState | None:
+        """Return how far the charge of a batch has come; None where there is none, or it is an exact one."""
+        charge = self._ledger.charge(batch_charge_id(digest))
+        return None if charge is None else charge.state
+
     def _reserve(self, name: str, analysis: str, cost: JobCost) -> None:
         self._ledger.reserve(name, dataset=DATASET, analyst=self._asker, analysis=analysis, consent="policy", cost=cost)
 
@@ -257,6 +287,11 @@ def charge_id(round_id: RoundId) -> str:
 def survey_charge_id(key: bytes) -> str:
     """Return the name of a response to a survey in the ledger."""
     return f"survey-{key[:CHARGE_BYTES].hex()}"
+
+
+def batch_charge_id(digest: bytes) -> str:
+    """Return the name of an answer to a batch in the ledger."""
+    return f"batch-{digest[:CHARGE_BYTES].hex()}"
 
 
 def series_charge_id(session: str, which: str) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictFloat, model_validator
 
 from analyses.job.job import Epsilon, Finite, Name
+from device.batches.policy import BatchPolicy
 from device.budget import DeviceBudget, read_device_ledger
 from device.ratings import KeptRatings
 from device.record_config import AnyRecordConfig, RatingsRecordConfig, RecordConfig
@@ -80,6 +81,28 @@ class SurveyPolicy(Settings):
     max_epsilon: Epsilon
 
 
+class PartiesPolicy(Settings):
+    """Section `[policy.parties]`: the compute parties that this member trusts not to collude all together.
+
+    Without it no batch is answered (sums by shares to compute parties). A name is pinned as the federation's authority
+    certifies it; it must not come from the coordinator.
+
+    Attributes:
+        names: as in their certificates; a batch with any other party is not answered.
+        colluding: so many of a batch's parties may collude with the coordinator: a batch whose noise protects against
+            fewer is not answered.
+    """
+
+    names: Annotated[tuple[Name, ...], Field(min_length=2)]
+    colluding: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _one_is_honest(self) -> Self:
+        if self.colluding >= len(set(self.names)):
+            raise ValueError("colluding: must be smaller than the number of parties, of which one at least is honest")
+        return self
+
+
 class SumPolicy(Settings):
     """Section `[policy]`: the floor of this member; a round below it is refused. See `mpc.secagg.policy`.
 
@@ -99,6 +122,7 @@ class SumPolicy(Settings):
         budget: of all noisy sums of a period together; without, none is answered.
         exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
         surveys: see `SurveyPolicy`; it needs a budget.
+        parties: see `PartiesPolicy`.
         tell_refusals: whether who asks is told the class of the reason where nothing is answered: policy, budget,
             question, version or trouble. Nothing of it depends on a record.
     """
@@ -115,6 +139,7 @@ class SumPolicy(Settings):
     budget: SumBudgetConfig | None = None
     exact_sums: bool = False
     surveys: SurveyPolicy | None = None
+    parties: PartiesPolicy | None = None
     tell_refusals: bool = True
 
     @model_validator(mode="after")
@@ -253,6 +278,30 @@ class DeviceConfig(Settings):
     def response_path(self) -> Path:
         """Where responses to surveys lie."""
         return self.data_dir / "responses.sqlite"
+
+    @property
+    def batch_path(self) -> Path:
+        """Where answers to batches lie."""
+        return self.data_dir / "batches.sqlite"
+
+    def batch_policy(self, coordinator: str) -> BatchPolicy | None:
+        """Return the floor for batches; None where none is answered.
+
+        Args:
+            coordinator: the identity of the one that it dials.
+        """
+        policy, parties = self.policy, self.policy.parties
+        if parties is None:
+            return None
+        return BatchPolicy(
+            coordinator,
+            frozenset(parties.names),
+            parties.colluding,
+            policy.smallest_cohort,
+            policy.largest_elements,
+            policy.exact_sums,
+            policy.largest_epsilon,
+        )
 
     def kept_records(self) -> dict[str, KeptRecord]:
         """Return the records of numbers that this member keeps, by name. Nothing is read yet."""

@@ -12,6 +12,7 @@ from typing import Any
 from analyses.distribution.survey import AskedQuestion, Input
 from analyses.matrix_factorization.devices.record import UsedRatings
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
+from analyses.sums.batch.question import AskedBatch
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, privacy_report
 from device.budget import charge_id
@@ -48,24 +49,60 @@ def write_sum_report(
         ValueError: the session does not fit a file name; the coordinator is at fault.
         OSError: it cannot be written.
     """
-    return keep_report(
-        data_dir,
-        charge_id(config.round_id),
-        {
-            "round": charge_id(config.round_id),
-            "analysis": params.analysis,
-            "record": params.record,
-            "largest": params.largest,
-            "record_was_used": not contributed.not_used_because,
-            "not_used_because": contributed.not_used_because or None,
-            "weight_was_clipped": contributed.weight_was_clipped,
-            "values_left_out": contributed.n_left_out,
-            "clipped_fraction": encoded.clipped_fraction,
-            "norm_was_clipped": encoded.norm_was_clipped,
-            "privacy": privacy_report(params, config.topology),
-            "budget": None if budget is None else dict(budget),
-        },
-    )
+    name, privacy = charge_id(config.round_id), privacy_report(params, config.topology)
+    return keep_report(data_dir, name, _of_sum(name, params, contributed, encoded, privacy, budget))
+
+
+def write_batch_report(
+    data_dir: Path,
+    name: str,
+    asked: AskedBatch,
+    contributed: Contribution,
+    encoded: EncodedVector,
+    budget: Mapping[str, Any] | None,
+) -> Path:
+    """Write the report of a batch that this device is about to answer, for its owner only.
+
+    Args:
+        data_dir: the device's own folder.
+        name: of the charge.
+        asked: the question.
+        contributed: by this device: of its record, or zeros instead.
+        encoded: the same as integers.
+        budget: how the device's budget stands once the batch is paid; None where it has none.
+
+    Returns:
+        The path: `data_dir/reports/<name>.json`.
+
+    Raises:
+        ValueError, OSError: as `write_sum_report`.
+    """
+    privacy = asked.question.privacy_report()
+    return keep_report(data_dir, name, _of_sum(name, asked.question.sum, contributed, encoded, privacy, budget))
+
+
+def _of_sum(
+    name: str,
+    params: SumParams,
+    contributed: Contribution,
+    encoded: EncodedVector,
+    privacy: Mapping[str, Any],
+    budget: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "round": name,
+        "analysis": params.analysis,
+        "record": params.record,
+        "largest": params.largest,
+        "record_was_used": not contributed.not_used_because,
+        "not_used_because": contributed.not_used_because or None,
+        "weight_was_clipped": contributed.weight_was_clipped,
+        "values_left_out": contributed.n_left_out,
+        "clipped_fraction": encoded.clipped_fraction,
+        "norm_was_clipped": encoded.norm_was_clipped,
+        "privacy": dict(privacy),
+        "budget": None if budget is None else dict(budget),
+    }
 
 
 def write_factor_report(

@@ -127,6 +127,11 @@ class ResponseStore:
             if self._db.execute(query, (body, key)).rowcount != 1:
                 raise ResponseStoreError(f"{self._path}: a response is kept once, after it was begun")
 
+    def empty(self, key: bytes) -> None:
+        """Forget what a response said that was taken; that there was one stays known, and it is never made again."""
+        with self._transaction():
+            self._db.execute("UPDATE responses SET body = x'' WHERE key = ? AND body IS NOT NULL", (key,))
+
     def round_of(self, series: bytes, draw: Callable[[], int]) -> int:
         """Return the round of a series in which this device answers; it is drawn at the first call, for ever."""
         with self._transaction():

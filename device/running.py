@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import structlog
 
+from device.batches.member import BatchDevice, answer_batches
 from device.config import DeviceConfig, read_identity_key
 from device.device import Device, answer_rounds, describe_standing
 from device.factors import FactorDevice
@@ -25,12 +26,13 @@ from service.trust.changes import check_changes, guarded
 from service.trust.expiry import warn_every_day
 from transport.aggregation import CALL_S, PATIENCE_S
 from transport.aggregation_client import AggregationClient
+from transport.batch_client import BatchClient
 from transport.calls.peers import PeerChannels
 from transport.survey_client import SurveyClient
 
 MAY_CHANGE = ("tls", "roster", "coordinator", "policy")
 """Fields that SIGHUP may change: of `coordinator` the address alone, of `policy` all but the budget and whether surveys
-are answered."""
+and batches are answered."""
 
 _log = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ class RunningDevice:
         credentials: that `own_credentials` has read.
         device: as it answers rounds now.
         surveys: as it answers surveys now; None where it answers none.
+        batches: as it answers batches now; None where it answers none.
         channels: with the one to the coordinator.
     """
 
@@ -52,19 +55,24 @@ class RunningDevice:
         credentials: Credentials,
         device: Device,
         surveys: SurveyDevice | None,
+        batches: BatchDevice | None,
         channels: PeerChannels,
     ) -> None:
         self.credentials = credentials
         self.device = device
         self.surveys = surveys
+        self.batches = batches
         self._config = config
         self._channels = channels
 
     async def run(self) -> None:
-        """Answer rounds, and surveys where the owner allows them, until cancelled."""
-        rounds = answer_rounds(lambda: self.device)
-        surveys = self.surveys
-        await run_together(rounds, *([] if surveys is None else [answer_questions(lambda: self.surveys or surveys)]))
+        """Answer rounds, and surveys and batches where the owner allows them, until cancelled."""
+        answering = [answer_rounds(lambda: self.device)]
+        if (surveys := self.surveys) is not None:
+            answering.append(answer_questions(lambda: self.surveys or surveys))
+        if (batches := self.batches) is not None:
+            answering.append(answer_batches(lambda: self.batches or batches))
+        await run_together(*answering)
 
     def use(self, config: DeviceConfig) -> None:
         """Take over a configuration and the files that it names, all of it or nothing.
@@ -101,6 +109,15 @@ class RunningDevice:
                 max_epsilon=config.policy.surveys.max_epsilon,
                 tells_refusals=config.policy.tell_refusals,
             )
+        batch_policy = config.batch_policy(next(iter(coordinator_of(config))).uri)
+        if self.batches is not None and batch_policy is not None:
+            self.batches.client.use(channel)
+            self.batches = replace(
+                self.batches,
+                credentials=credentials,
+                policy=batch_policy,
+                tells_refusals=config.policy.tell_refusals,
+            )
         self.credentials, self._config = credentials, config
         _log.info("files were read again", member=config.name, changed=", ".join(changed) or "no field")
 
@@ -110,6 +127,7 @@ def _check_lasting(before: DeviceConfig, after: DeviceConfig) -> None:
     fixed = {
         "coordinator.name": (before.coordinator.name, after.coordinator.name),
         "policy.budget": (before.policy.budget, after.policy.budget),
+        "policy.parties": (before.policy.parties is None, after.policy.parties is None),
         "policy.surveys": (before.policy.surveys is None, after.policy.surveys is None),
     }
     if differ := [name for name, (one, other) in fixed.items() if one != other]:
@@ -138,6 +156,8 @@ def own_credentials(config: DeviceConfig) -> Credentials:
         )
     if config.policy.surveys is not None and credentials.identity.role is not Role.DEVICE:
         raise SettingsError("policy.surveys: only devices answer surveys, and this certificate is that of a party")
+    if config.policy.parties is not None and credentials.identity.role is not Role.DEVICE:
+        raise SettingsError("policy.parties: only devices answer batches, and this certificate is that of a party")
     return credentials
 
 
@@ -260,7 +280,23 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
                 data_dir=config.data_dir,
                 tells_refusals=config.policy.tell_refusals,
             )
-        running = RunningDevice(config, credentials, device, surveys, channels)
+        batches, batch_policy = None, config.batch_policy(next(iter(coordinator_of(config))).uri)
+        if batch_policy is not None:
+            answers = ResponseStore(config.batch_path)
+            stack.callback(answers.close)
+            batches = BatchDevice(
+                name=config.name,
+                client=BatchClient(at, channels[config.coordinator.name]),
+                credentials=credentials,
+                policy=batch_policy,
+                store=answers,
+                records=records,
+                budget=budget,
+                entropy=SystemEntropy(),
+                data_dir=config.data_dir,
+                tells_refusals=config.policy.tell_refusals,
+            )
+        running = RunningDevice(config, credentials, device, surveys, batches, channels)
         expiry = asyncio.create_task(warn_every_day(lambda: running.credentials, config.name))
         stack.callback(expiry.cancel)
         told = describe_standing(budget.standing())

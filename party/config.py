@@ -12,6 +12,7 @@ from typing import Annotated, Self
 from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
+from party.batches.rules import BatchRules
 from party.engine.config import EngineConfig
 from party.policy import Policy
 from party.tables.ratings_config import AnyTableConfig
@@ -23,7 +24,7 @@ from service.watch.traces import TracesConfig
 
 ENVIRONMENT_PREFIX = "MOIETY_PARTY"
 
-MAY_CHANGE = ("log_level", "tls", "peers", "max_job_s", "least_deadline_s", "policy", "notice")
+MAY_CHANGE = ("log_level", "tls", "peers", "max_job_s", "least_deadline_s", "policy", "notice", "batches")
 """Fields that a running service takes over at SIGHUP."""
 
 
@@ -88,6 +89,7 @@ class PartyConfig(Settings):
         engine: who shares and multiplies rows: by default threads of this process.
         policy: which jobs are accepted, asked about, refused; by default the owner is asked about every job.
         ledger: where the privacy ledger lies.
+        batches: which batches of devices' answers it takes part in; none where absent.
         page: a page to look at, and metrics; none where absent.
         traces: spans of jobs for a collector of OpenTelemetry; none where absent.
         notice: how the owner hears that a job waits for approval; not at all where absent.
@@ -110,6 +112,7 @@ class PartyConfig(Settings):
     engine: EngineConfig = EngineConfig()
     policy: Policy = Policy()
     ledger: LedgerConfig = LedgerConfig()
+    batches: BatchRules | None = None
     page: PageConfig | None = None
     traces: TracesConfig | None = None
     notice: NoticeConfig | None = None

@@ -31,6 +31,8 @@ from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, LocalReport
 from entropy import SystemEntropy
 from party.admission import Admission, RefusalError
+from party.batches.member import PartyBatches, PartyPlace
+from party.batches.store import BatchStore
 from party.config import MAY_CHANGE, PartyConfig
 from party.consent import ConsentBox
 from party.engine.make import make_engine
@@ -55,6 +57,8 @@ from service.trust.changes import check_changes
 from service.trust.expiry import warn_every_day
 from service.watch.meter import Meter
 from service.watch.traces import Traces
+from transport.batch_client import fetch_shares
+from transport.batch_party import CLOSE, OPEN, PREPARE, BatchPartyService
 from transport.calls.chunks import chunks_of_text, gather_request
 from transport.calls.peers import PeerChannels
 from transport.messages.frames import DELIVER
@@ -64,8 +68,9 @@ GRACE_S = 3.0
 COORDINATOR_METHODS = tuple(
     f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel", "Describe", "Reach")
 )
+BATCH_METHODS = (OPEN, PREPARE, CLOSE)
 PERMISSIONS = {
-    **dict.fromkeys(COORDINATOR_METHODS, frozenset({Role.COORDINATOR})),
+    **dict.fromkeys((*COORDINATOR_METHODS, *BATCH_METHODS), frozenset({Role.COORDINATOR})),
     DELIVER: frozenset({Role.PARTY, Role.COORDINATOR}),
 }
 
@@ -196,6 +201,7 @@ class RunningParty:
         server: that listens.
         channels: to coordinator and peers.
         jobs: of this party.
+        batches: its part in them.
         ledger: of its budgets.
         consent: where its owner is asked.
         meter: what it counts.
@@ -207,6 +213,7 @@ class RunningParty:
         server: Server,
         channels: PeerChannels,
         jobs: PartyJobs,
+        batches: PartyBatches,
         ledger: Ledger,
         consent: ConsentBox,
         meter: Meter,
@@ -218,6 +225,7 @@ class RunningParty:
         self.meter = meter
         self._channels = channels
         self._jobs = jobs
+        self._batches = batches
 
     def use(self, config: PartyConfig) -> None:
         """Take over a configuration and the files that its `[tls]` names, all of it or nothing; jobs that run go on.
@@ -230,6 +238,7 @@ class RunningParty:
         self.server.renew(own_credentials(config))
         self._channels.open(peers_of(config), self.server.credentials)
         self._jobs.use(config)
+        self._batches.use(place_of(config))
         self.config = config
         configure_logs(config.log_format, level=config.log_level)
         log.info("files were read again", party=config.name, changed=", ".join(changed) or "no field")
@@ -269,6 +278,12 @@ def peers_of(config: PartyConfig) -> dict[Identity, str]:
     return {coordinator: config.coordinator.address, **parties}
 
 
+def place_of(config: PartyConfig) -> PartyPlace:
+    """Return who this party is in batches, and with whom it computes."""
+    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
+    return PartyPlace(config.name, coordinator.name, coordinator.uri, frozenset(config.peers), config.batches)
+
+
 @asynccontextmanager
 async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
     """Serve one party as long as the context lasts; several may share a process.
@@ -278,6 +293,7 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
         ListenError: the address is taken.
         InstallationError: another service runs in the data folder.
         LedgerError: the privacy ledger cannot be used, or was tampered with.
+        BatchStoreError: the store of batches cannot be used.
     """
     credentials = own_credentials(config)
     Installation.make_folder(config.data_dir)
@@ -328,10 +344,24 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             meter=meter,
             engine=engine,
         )
+        store = BatchStore(config.data_dir / "batches.sqlite")
+        stack.callback(store.close)
+        hub = config.coordinator.name
+        batches = PartyBatches(
+            place=place_of(config),
+            credentials=lambda: server.credentials,
+            store=store,
+            entropy=SystemEntropy(),
+            fetch=lambda batch_id, most_bytes, only: fetch_shares(hub, channels[hub], batch_id, most_bytes, only),
+            accept_messages=sessions.accept_messages,
+            open_session=sessions.open,
+            close_session=sessions.close,
+        )
         service = PartyService(config, jobs, meter)
-        checks = dict.fromkeys(COORDINATOR_METHODS, service.check_caller)
+        checks = dict.fromkeys((*COORDINATOR_METHODS, *BATCH_METHODS), service.check_caller)
         permissions = Permissions(config.federation, PERMISSIONS, checks)
-        server = Server(credentials, permissions, [MailboxService(mailboxes).add_to, service.add_to])
+        services = [MailboxService(mailboxes).add_to, service.add_to, BatchPartyService(batches).add_to]
+        server = Server(credentials, permissions, services)
         host = config.listen.rsplit(":", 1)[0]
         port = await server.start(config.listen)
         log.info("serving", party=config.name, address=f"{host}:{port}", tables=len(config.tables))
@@ -341,9 +371,10 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             log.info("tables without `rows`: for sums, means and histograms only", tables=undeclared)
         expiry = asyncio.create_task(warn_every_day(lambda: server.credentials, config.name))
         try:
-            yield RunningParty(config, server, channels, jobs, ledger, consent, meter)
+            yield RunningParty(config, server, channels, jobs, batches, ledger, consent, meter)
         finally:
             expiry.cancel()
+            batches.stop()
             await jobs.end_all(f"{config.name} was stopped")
             await server.stop(0)
             log.info("stopped", party=config.name)

@@ -90,6 +90,13 @@ LIMITS: Mapping[str, MethodLimit] = {
     "/moiety.v1.Survey/Fetch": MethodLimit(_KIB, 4),
     "/moiety.v1.Survey/Answer": MethodLimit(64, 4),
     "/moiety.v1.Survey/Ask": MethodLimit(16 * _KIB, 16),
+    "/moiety.v1.Batch/Fetch": MethodLimit(_KIB, 4),
+    "/moiety.v1.Batch/Answer": MethodLimit(MAX_CHUNK_BYTES, 4),
+    "/moiety.v1.Batch/Shares": MethodLimit(160 * _KIB, 8),
+    "/moiety.v1.Batch/Ask": MethodLimit(128 * _KIB, 16),
+    "/moiety.v1.BatchParty/Open": MethodLimit(192 * _KIB, 16),
+    "/moiety.v1.BatchParty/Prepare": MethodLimit(192 * _KIB, 16),
+    "/moiety.v1.BatchParty/Close": MethodLimit(192 * _KIB, 16),
 }
 
 

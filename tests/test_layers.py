@@ -66,8 +66,8 @@ SUB_ROOMS = {
         "distribution": {"job", "pictures", "rows", "sums"},
         "matrix_factorization": {"job", "pictures", "rows", "sums"},
     },
-    "party": {"ledger": set(), "tables": {"ledger"}, "engine": {"tables"}},
-    "coordinator": {"sums": set(), "surveys": set(), "leading": set()},
+    "party": {"ledger": set(), "tables": {"ledger"}, "engine": {"tables"}, "batches": set()},
+    "coordinator": {"sums": set(), "surveys": set(), "leading": set(), "batches": {"surveys"}},
     "transport": {"calls": set(), "messages": {"calls"}},
     "analyst": {"results": set()},
     "cli": {

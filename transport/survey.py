@@ -143,11 +143,12 @@ class SurveyService(SurveyServicer):
                 raise InvalidRequestError("neither a question nor the identifier of one")
         async with aclosing(following) as happenings:
             async for happening in happenings:
-                for event in _events(happening):
+                for event in events_of(happening):
                     yield event
 
 
-def _events(happening: SurveyHappening) -> Iterator[pb.SurveyEvent]:
+def events_of(happening: SurveyHappening) -> Iterator[pb.SurveyEvent]:
+    """Yield what happens as it travels."""
     match happening:
         case SurveyOpened():
             yield pb.SurveyEvent(opened=happening.question_id)

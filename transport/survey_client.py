@@ -126,9 +126,23 @@ async def ask_survey(
     request = pb.SurveyAskRequest(question_id=question_id)
     if question_json:
         request = pb.SurveyAskRequest(question_json=question_json)
+    async for happening in happenings_of(stub.Ask(request, timeout=WATCH_S), name):
+        yield happening
+
+
+async def happenings_of(events: Any, name: str) -> AsyncIterator[SurveyHappening]:
+    """Yield what happens to what an analyst has asked of devices.
+
+    Args:
+        events: a call whose answers are `SurveyEvent`.
+        name: of the coordinator.
+
+    Raises:
+        ServiceError: the coordinator cannot be reached, or refuses.
+    """
     pieces, n_characters = [], 0
     try:
-        async for event in stub.Ask(request, timeout=WATCH_S):
+        async for event in events:
             event = readable(event, name, "ask")
             match event.WhichOneof("event"):
                 case "opened":

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain
@@ -279,9 +280,23 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
     noise = params.noise(config.topology)
     if noise is not None:
         opened = noise.remove_surplus(opened)
-    integers, encoding = opened.integers(), params.encoding
-    total = encoding.decode_sum(integers)
     variance = 0.0 if noise is None else float(noise.variance(len(opened.survivors)))
+    return answered_values(params, opened.integers(), variance) | {
+        **participation(opened, config),
+        "privacy": privacy_report(params, config.topology, len(opened.survivors)),
+    }
+
+
+def answered_values(params: SumParams, integers: NDArray[Any], variance: float) -> dict[str, Any]:
+    """Return what an opened sum says, as JSON data: the values and their standard errors.
+
+    Args:
+        params: the question.
+        integers: the sum with its noise, shape (encoding.n_elements,).
+        variance: of the noise on each of them.
+    """
+    encoding = params.encoding
+    total = encoding.decode_sum(integers)
     deviation = math.sqrt(variance)
     result: dict[str, Any] = {"analysis": params.analysis, "record": params.record}
     if params.analysis == MEAN:
@@ -298,10 +313,7 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
     else:
         result |= {"sum": total.tolist(), "sum_in_units": [int(v) for v in integers], "units": params.units}
         result |= {"standard_errors": [deviation / params.units] * len(total)}
-    return result | {
-        **participation(opened, config),
-        "privacy": privacy_report(params, config.topology, len(opened.survivors)),
-    }
+    return result
 
 
 def privacy_report(params: SumParams, topology: Topology, n_survivors: int | None = None) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""Unit costs of a one-shot sum beside a masked one: what a device, a party and the coordinator would do per device.
+"""Costs of one-shot sums: of their pieces, and of whole batches, simulated and over real services.
 
     python -m bench.sums.one_shot
+    python -m bench.sums.one_shot --simulated 100000 --real 300
 
 In a one-shot sum each device splits its vector into additive shares, one per compute party: N - 1 are seeds, one is a
-packed vector. Each is sealed for its party, and all leave in one message. There is no such protocol in Moiety: this
-measures the pieces that it would be made of, to decide whether to build it (docs/decisions/045). Processor time in
-microseconds, medians; connections are real ones, to a coordinator that refuses the call.
+packed vector. Each is sealed for its party, and all leave in one message (docs/protocols/batches.md). The pieces were
+measured before it was built (docs/decisions/045): processor time in microseconds, medians; connections are real ones,
+to a coordinator that refuses the call. `--simulated` runs the code of devices, coordinator and parties in one process,
+`--real` in processes of their own over TLS: processor seconds, by who spends them.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from bench.machine import describe_machine, processor_s
+from bench.sums.batch_runs import real, simulated
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from entropy import KeyStream, SystemEntropy
 from mpc.secagg.secret.keys import IdentityKey, RoundKey, SealedChannel
@@ -130,6 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--devices", type=int, default=100, help="that connect")
     parser.add_argument("--repeats", type=int, default=201)
+    parser.add_argument("--simulated", type=int, default=0, help="devices of a whole batch in one process; 0 for none")
+    parser.add_argument("--real", type=int, default=0, help="devices of a batch over real services; 0 for none")
+    parser.add_argument("--elements", type=int, default=1_000, help="of each vector of these batches")
     options = parser.parse_args(arguments)
     report: dict[str, Any] = {
         "bench": "one_shot",
@@ -139,6 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "coordinator": asyncio.run(measure_connections(options.devices)),
         "machine": describe_machine(),
     }
+    if options.simulated:
+        report["simulated_batch"] = simulated(options.simulated, options.elements)
+    if options.real:
+        report["real_batch"] = real(options.real, options.elements)
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
 

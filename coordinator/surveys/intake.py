@@ -1,10 +1,11 @@
 """Group commit: responses of many devices become durable in one transaction, and each waits for its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
 
-from coordinator.surveys.store import Given, Outcome, SurveyStore
+from coordinator.surveys.store import Outcome
 
 MAX_ROWS = 1000
 """Largest number of responses in one transaction."""
@@ -13,7 +14,20 @@ GATHER_S = 0.05
 """How long a first response waits for others, in seconds."""
 
 
-class Intake:
+G = TypeVar("G")
+"""A response as a device gave it."""
+
+G_in = TypeVar("G_in", contravariant=True)
+
+
+class Store(Protocol[G_in]):
+    """Where responses become durable."""
+
+    def take(self, given: Sequence[G_in], /) -> list[Outcome]:
+        """Write them in one transaction; return what became of each, in their order."""
+
+
+class Intake(Generic[G]):
     """Takes responses into a store.
 
     Args:
@@ -21,18 +35,18 @@ class Intake:
         on_taken: told of each first response of a device once it is on disk, whether or not its caller still waits.
     """
 
-    def __init__(self, store: SurveyStore, on_taken: Callable[[Given], None]) -> None:
+    def __init__(self, store: Store[G], on_taken: Callable[[G], None]) -> None:
         self._store = store
         self._on_taken = on_taken
-        self._waiting: list[tuple[Given, asyncio.Future[Outcome]]] = []
+        self._waiting: list[tuple[G, asyncio.Future[Outcome]]] = []
         self._is_full = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
 
-    async def take(self, given: Given) -> Outcome:
+    async def take(self, given: G) -> Outcome:
         """Return what became of a response, once that is on disk.
 
         Raises:
-            SurveyStoreError: it cannot be written.
+            ServiceError: it cannot be written.
         """
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((given, future))
@@ -61,7 +75,7 @@ class Intake:
         finally:
             self._writing = None
 
-    async def _write(self, batch: list[tuple[Given, asyncio.Future[Outcome]]]) -> None:
+    async def _write(self, batch: list[tuple[G, asyncio.Future[Outcome]]]) -> None:
         try:
             outcomes = await asyncio.to_thread(self._store.take, [given for given, _ in batch])
         except Exception as error:  # whatever it is, each of the callers hears of it

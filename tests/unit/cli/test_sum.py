@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from analyses.sums.batch.answer import answer_of
+from analyses.sums.batch.question import BatchQuestion
 from cli.main import app
+from cli.sum import text_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HISTOGRAM = """
@@ -52,6 +56,33 @@ def test_the_examples_of_factorizations_are_planned_for_a_thousand_devices(name,
     shown = moiety("sum", EXAMPLES / f"{name}.toml", "--plan", "--members", 1000)
     assert shown.exit_code == 0, shown.output
     assert words in shown.stdout
+
+
+def test_a_batch_is_planned_for_as_many_as_close_it():
+    shown = json.loads(moiety("sum", EXAMPLES / "batch.toml", "--plan", "--format", "json").stdout)
+    assert (shown["members"], shown["privacy"]["n_parties"], shown["privacy"]["colluding"]) == (100_000, 3, 1)
+    assert 0.9 <= shown["privacy"]["views"]["coalition"]["epsilon"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--batch", "00" * 16, str(EXAMPLES / "batch.toml")], ["--batch", "no id"], ["--batch", "00", "--plan"]],
+)
+def test_a_question_or_a_batch_is_needed(arguments):
+    shown = moiety("sum", *arguments)
+    assert shown.exit_code == 2
+    assert "batch" in shown.output
+
+
+def test_an_answer_of_a_batch_says_who_is_in_it_and_what_it_costs():
+    question = BatchQuestion.from_toml((EXAMPLES / "batch.toml").read_text())
+    integers = np.zeros(question.n_elements, dtype=np.int64)
+    answer = answer_of(question, integers + 10**6, 1234, ["ann", "ben"])
+    text = text_of(answer)
+    assert "mean of steps over 1234 devices" in text
+    assert "not in it, because not every party could open their answers: ann, ben" in text
+    assert "Against the coordinator" in text
+    assert "not in it" not in text_of(answer | {"left_out": []})
 
 
 def test_a_survey_is_planned_for_as_many_as_end_it():

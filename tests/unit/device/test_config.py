@@ -243,3 +243,39 @@ def test_the_example_of_a_device_answers_the_example_of_a_question(tmp_path):
     ) as device:
         device._admit(question, proposed)
         assert device.budget.standing()["reserved_jobs"] == 1
+
+
+PARTIES = """
+[policy.parties]
+names = ["bank", "clinic", "shop"]
+colluding = 1
+"""
+
+
+def test_batches_are_answered_where_parties_are_named_and_under_the_same_floor(folder):
+    path = folder / "device.toml"
+    assert DeviceConfig.load(path).batch_policy("spiffe://walkers/coordinator/hub") is None
+    path.write_text(TEXT + PARTIES)
+    policy = DeviceConfig.load(path).batch_policy("spiffe://walkers/coordinator/hub")
+    assert (policy.parties, policy.colluding) == (frozenset({"bank", "clinic", "shop"}), 1)
+    assert (policy.smallest_cohort, policy.exact_sums, policy.coordinator) == (
+        7,
+        False,
+        "spiffe://walkers/coordinator/hub",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("colluding = 1", "colluding = 3", "one at least is honest"),
+        ("colluding = 1", "colluding = 0", "greater than or equal to 1"),
+        ('["bank", "clinic", "shop"]', '["bank"]', "policy.parties.names"),
+        ('["bank", "clinic", "shop"]', '["bank", "bank"]', "one at least is honest"),
+    ],
+)
+def test_parties_of_whom_none_need_be_honest_are_refused(folder, before, after, reason):
+    text = PARTIES.replace("colluding = 1", "colluding = 2") if '"bank", "bank"' in after else PARTIES
+    (folder / "device.toml").write_text(TEXT + text.replace(before, after))
+    with pytest.raises(SettingsError, match=reason):
+        DeviceConfig.load(folder / "device.toml")

@@ -286,3 +286,14 @@ def test_persons_that_cannot_be_protected_are_refused_by_name(party_toml: Path, 
     party_toml.write_text(with_persons(text))
     with pytest.raises(SettingsError, match=what):
         load(party_toml)
+
+
+def test_a_party_takes_part_in_batches_where_its_owner_says_so(party_toml: Path) -> None:
+    assert load(party_toml).batches is None
+    party_toml.write_text(PARTY_TOML + "\n[batches]\n")
+    rules = load(party_toml).batches
+    assert rules is not None
+    assert (rules.smallest_cohort, rules.exact_sums) == (10, False)
+    party_toml.write_text(PARTY_TOML + "\n[batches]\nsmallest_cohort = 1\n")
+    with pytest.raises(SettingsError, match=r"batches\.smallest_cohort"):
+        load(party_toml)

@@ -1,0 +1,113 @@
+"""How a closed batch is opened: all parties are asked for their shares of the sum, as often as it takes.
+
+A party answers a batch with one share for ever, so asking again after a failure costs time only. What another party, or
+this coordinator, is said to have done against the protocol ends the batch; somebody who cannot be reached does not.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import structlog
+
+from analyses.sums.batch.answer import answer_of, open_sum
+from analyses.sums.batch.question import AskedBatch
+from entropy import Entropy
+from mpc.errors import ProtocolError
+from service.codes.coded_text import coded, told
+from service.errors import RemoteFailureError, ServiceError, TimedOutError, TooMuchError, UnreachableError
+from transport.batch_codec import SumShare
+from transport.batch_party import NOT_PREPARED_CODE, BatchPartyClient
+
+ATTEMPT_BYTES = 16
+PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
+SETTLE_S = 5.0
+"""So long other parties may still say why, when one has failed: the first to fail is seldom the one that knows."""
+
+_PASSING = (UnreachableError, TimedOutError, TooMuchError, RemoteFailureError)
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+
+class CannotOpenError(Exception):
+    """A batch can never be opened; the text is public and has a code."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Opens batches.
+
+    Attributes:
+        client_of: calls to a party, by its name.
+        entropy: of the names of attempts.
+    """
+
+    client_of: Callable[[str], BatchPartyClient]
+    entropy: Entropy
+
+    async def result(self, asked: AskedBatch, names: Sequence[str]) -> dict[str, Any]:
+        """Return the answer as JSON data, however long it takes.
+
+        Args:
+            asked: the question.
+            names: of the devices that have answered, in the order in which parties are shown them.
+
+        Raises:
+            CannotOpenError: there is none and never will be.
+        """
+        pause_s = PAUSE_S
+        while True:
+            try:
+                return await self._attempt(asked, names)
+            except ServiceError as error:
+                if not isinstance(error, _PASSING) and error.code != NOT_PREPARED_CODE:
+                    raise CannotOpenError(told(error)) from error
+                _log.warning("batch not opened yet", batch=asked.batch_id.hex(), reason=told(error))
+            except ProtocolError as error:
+                raise CannotOpenError(told(error)) from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
+    async def _attempt(self, asked: AskedBatch, names: Sequence[str]) -> dict[str, Any]:
+        question, text = asked.question, asked.canonical_json()
+        attempt = "batch-" + self.entropy.read(ATTEMPT_BYTES).hex()
+        clients = [self.client_of(party) for party in question.parties]
+        await all_or_why(*(client.prepare(text, attempt) for client in clients))
+        most_bytes = question.group.wire_bytes(question.n_elements) + len(names) + 1024
+        shares: list[SumShare] = await all_or_why(*(client.close(text, attempt, most_bytes) for client in clients))
+        return await asyncio.to_thread(self._answer, asked, names, shares)
+
+    @staticmethod
+    def _answer(asked: AskedBatch, names: Sequence[str], shares: Sequence[SumShare]) -> dict[str, Any]:
+        cohort = shares[0].cohort
+        if any(share.cohort != cohort for share in shares) or len(cohort) != -(-len(names) // 8):
+            raise CannotOpenError(coded("the parties answer for different devices", code="cohorts-differ"))
+        is_in = np.unpackbits(np.frombuffer(cohort, dtype=np.uint8), count=len(names)).astype(np.bool_)
+        integers = open_sum(asked.question, [share.share for share in shares])
+        left_out = [name for name, one in zip(names, is_in, strict=True) if not one]
+        return answer_of(asked.question, integers, int(is_in.sum()), left_out)
+
+
+async def all_or_why(*calls: Awaitable[T]) -> list[T]:
+    """Return what all calls return; where some fail, wait a little for the others and raise what says most.
+
+    Raises:
+        ServiceError: the first failure that asking again would not mend, else the first of all.
+    """
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        _, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if waiting:
+            await asyncio.wait(waiting, timeout=SETTLE_S)
+        failures = [error for task in tasks if task.done() and (error := task.exception()) is not None]
+        if failures:
+            raise next((error for error in failures if not isinstance(error, _PASSING)), failures[0])
+        return [task.result() for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,149 @@
+"""The answers of a batch as one party gets them from the coordinator: whose they are, which open, and their sum.
+
+The coordinator is believed nothing. A device's answer is signed with the key of its certificate, over the shares of all
+parties, so that nobody can answer in a device's name, and all parties hold the same answer of it. Answers come by name,
+ascending, so none comes twice.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.sums.batch.agreement import ListDigest, ShownList
+from analyses.sums.batch.question import AskedBatch
+from mpc.errors import PeerViolationError, ProtocolError
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
+from mpc.secagg.secret.party_shares import SealingTerms, ShareSum, answer_digest, open_share
+from mpc.transcript import DIGEST_BYTES
+from service.errors import ServiceError
+from service.identity import Role
+from service.trust.statements import StatementCheck
+from transport.batch_codec import AnswerPart
+
+STAGE = "answers"
+MAX_NAME_CHARACTERS = 63
+
+
+class Collection:
+    """Takes in the answers of one batch.
+
+    Args:
+        asked: the question.
+        me: name of this party.
+        key: of this party for the batch.
+        check: of the devices' signatures.
+        before: what was shown in an earlier attempt, of which this must be a repetition: whose certificate has expired
+            since, or was revoked, is in it still, since other parties may have closed with it.
+    """
+
+    def __init__(
+        self, asked: AskedBatch, me: str, key: RoundKey, check: StatementCheck, before: ShownList | None = None
+    ) -> None:
+        question = asked.question
+        self._asked = asked
+        self._position = question.parties.index(me)
+        self._key = key
+        self._check = check
+        self._before = before
+        self._list = ListDigest(asked.digest)
+        self._last = ""
+        self._openable = bytearray()
+        self._answers = bytearray()
+        self.sum = ShareSum(question.group, question.n_elements, self._position, len(question.parties))
+
+    def take(self, parts: Sequence[AnswerPart]) -> None:
+        """Take in the next answers, and add the shares that open.
+
+        Raises:
+            PeerViolationError: the coordinator shows devices out of order or twice, or more than the batch can have.
+        """
+        shares = []
+        for part in parts:
+            if not self._last < part.device or len(part.device) > MAX_NAME_CHARACTERS:
+                raise self._violation("the coordinator shows a device twice, or devices out of order")
+            self._last = part.device
+            if len(self._openable) >= self._asked.question.largest_cohort:
+                raise self._violation("the coordinator shows more answers than the batch may have")
+            answer = self._digest_of(part)
+            share = self._open(part, answer, len(self._openable))
+            self._list.add(part.device, answer)
+            self._answers += answer
+            self._openable.append(share is not None)
+            if share is not None:
+                shares.append(share)
+        self.sum.add(shares)
+
+    def shown(self) -> ShownList:
+        """Return what was shown, and what of it opens.
+
+        Raises:
+            PeerViolationError: it is not what was shown before.
+        """
+        openable = np.frombuffer(bytes(self._openable), dtype=np.uint8).astype(np.bool_)
+        found = ShownList(self._list.digest(), openable)
+        if self._before is not None:
+            same = found.digest == self._before.digest and np.array_equal(openable, self._before.openable)
+            if not same:
+                raise self._violation("the coordinator shows other answers of this batch than it has shown before")
+        return found
+
+    def take_away(self, parts: Sequence[AnswerPart], places: Sequence[int]) -> None:
+        """Take answers away again that this party could open and another one could not.
+
+        Args:
+            parts: the same as came before.
+            places: of each in the list.
+
+        Raises:
+            PeerViolationError: they are not the same.
+        """
+        if len(parts) != len(places):
+            raise self._violation("the coordinator does not show again what it has shown")
+        shares = []
+        for part, place in zip(parts, places, strict=True):
+            answer = self._digest_of(part)
+            start = place * DIGEST_BYTES
+            share = None if answer != self._answers[start : start + DIGEST_BYTES] else self._open(part, answer, place)
+            if share is None:
+                raise self._violation("the coordinator does not show again what it has shown")
+            shares.append(share)
+        self.sum.take_away(shares)
+
+    def _terms(self, part: AnswerPart) -> SealingTerms:
+        return SealingTerms(self._asked.digest, part.device, self._asked.question.parties)
+
+    def _digest_of(self, part: AnswerPart) -> bytes:
+        return answer_digest(self._terms(part), part.ephemeral_public, part.seal_digests)
+
+    def _open(self, part: AnswerPart, answer: bytes, place: int) -> bytes | None:
+        """Return the share of an answer, or None where it is nobody's, is not signed, or does not open.
+
+        What was found out in an earlier attempt holds, where the whole list turns out to be the same (`shown`).
+        """
+        if len(part.ephemeral_public) != KEY_BYTES or len(part.seal_digests) != len(self._asked.question.parties):
+            return None
+        if hashlib.sha256(part.sealed).digest() != part.seal_digests[self._position]:
+            return None
+        known = None if self._before is None or place >= len(self._before.openable) else self._before.openable[place]
+        if known is not None and not known:
+            return None
+        try:
+            if known is None and self._check.signer(part.signed, answer, Role.DEVICE).name != part.device:
+                return None
+            share = open_share(self._terms(part), self._position, self._key, part.ephemeral_public, part.sealed)
+            self.sum.check(share)
+        except (ValueError, ServiceError, ProtocolError):
+            return None
+        return share
+
+    @staticmethod
+    def _violation(what: str) -> PeerViolationError:
+        return PeerViolationError(COORDINATOR, STAGE, what)
+
+
+def places_of(bits: NDArray[np.bool_]) -> list[int]:
+    """Return the places that are set."""
+    return [int(place) for place in np.flatnonzero(bits)]

@@ -1,0 +1,285 @@
+"""A party's part in batches, from its key to its share of the sum. `transport.batch_party` speaks gRPC.
+
+What is compared with the other parties, and in which order, is in `analyses.sums.batch.agreement`; what is on disk
+before a share leaves, in `party.batches.store`. A batch that was closed here answers every later call with the same
+share, once the parties have compared their lists again: so a party or a coordinator that was stopped in between costs
+an attempt, and nothing is opened twice.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import structlog
+
+from analyses.job.job import JobError
+from analyses.sums.batch.agreement import agree
+from analyses.sums.batch.question import AskedBatch
+from entropy import Entropy
+from mpc.errors import PeerViolationError, ProtocolError
+from mpc.protocol.concurrency import run_to_its_end
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
+from mpc.secagg.secret.party_shares import TAG_BYTES
+from party.batches.collecting import Collection, places_of
+from party.batches.rules import BatchRules
+from party.batches.store import BatchStore, ClosedBatch, KeptBatch
+from service.codes.coded_text import told
+from service.errors import (
+    InvalidRequestError,
+    NotAllowedError,
+    NotFoundError,
+    ServiceError,
+    TooMuchError,
+    WrongStateError,
+)
+from service.tls import Credentials
+from service.trust.statements import Signed, StatementCheck, sign
+from transport.batch_codec import FIXED_BYTES, PER_PARTY_BYTES, AnswerPart, PartyKey, SumShare
+from transport.batch_party import NotPreparedError
+
+KEEP_S = 30 * 86400.0
+"""So long after its end an open batch is kept, with its key."""
+
+SILENCE_S = 3600.0
+"""So long a party may be silent while it fetches and opens answers."""
+
+PREPARED_S = 300.0
+"""So long messages of an attempt are accepted before it begins."""
+
+BLOCK_BYTES, BLOCK_PARTS = 8 << 20, 256
+"""Of the answers that are taken in at a time."""
+
+_log = structlog.get_logger(__name__)
+
+FetchParts = Callable[[bytes, int, bytes], AsyncIterator[AnswerPart]]
+"""Fetches what is meant for us of the answers to a batch: its identifier, the most bytes of one, and which (bits)."""
+
+
+@dataclass(frozen=True)
+class PartyPlace:
+    """Who this party is, and with whom it computes, as its owner says.
+
+    Attributes:
+        name: of this party.
+        coordinator: name of the one coordinator.
+        coordinator_uri: its identity.
+        peers: names of the other parties.
+        rules: for batches; None for none.
+    """
+
+    name: str
+    coordinator: str
+    coordinator_uri: str
+    peers: frozenset[str]
+    rules: BatchRules | None
+
+
+class PartyBatches:
+    """Implements `transport.batch_party.BatchParty`.
+
+    Args:
+        place: who we are, as configured now.
+        credentials: returns ours, as in use now.
+        store: of batches.
+        entropy: of keys and noise.
+        fetch: see `FetchParts`.
+        accept_messages, open_session, close_session: as of `party.job_sessions.JobSessions`.
+        clock: Unix time in seconds.
+
+    Raises:
+        ValueError: the entropy is reproducible.
+    """
+
+    def __init__(
+        self,
+        *,
+        place: PartyPlace,
+        credentials: Callable[[], Credentials],
+        store: BatchStore,
+        entropy: Entropy,
+        fetch: FetchParts,
+        accept_messages: Callable[[str, Mapping[int, str]], None],
+        open_session: Callable[..., Any],
+        close_session: Callable[[str, str | None], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not entropy.is_secure:
+            raise ValueError("a service needs secure randomness")
+        self._place = place
+        self._credentials = credentials
+        self._store = store
+        self._entropy = entropy
+        self._fetch = fetch
+        self._accept_messages = accept_messages
+        self._open_session = open_session
+        self._close_session = close_session
+        self._clock = clock
+        self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        self._prepared: dict[str, tuple[bytes, asyncio.TimerHandle]] = {}
+
+    def use(self, place: PartyPlace) -> None:
+        """Take over another configuration."""
+        self._place = place
+
+    async def open(self, question_json: str) -> PartyKey:
+        """See `transport.batch_party.BatchParty`."""
+        asked = await asyncio.to_thread(_read, question_json)
+        self._check(asked)
+        found = await asyncio.to_thread(self._begin, asked)
+        if found.closed is not None:
+            raise WrongStateError("this batch was closed here before")
+        _log.info("batch agreed to", batch=asked.batch_id.hex(), analysis=asked.question.analysis)
+        return PartyKey(found.public, Signed(found.certificate, found.signature))
+
+    def _check(self, asked: AskedBatch) -> BatchRules:
+        place = self._place
+        if place.rules is None:
+            raise NotAllowedError(f"{place.name} takes part in no batches (batches)")
+        place.rules.check(asked, place.name, place.peers, place.coordinator_uri)
+        return place.rules
+
+    def _begin(self, asked: AskedBatch) -> KeptBatch:
+        n_open = self._store.forget(self._clock())
+        if (found := self._store.find(asked.digest)) is not None:
+            return found
+        place, private = self._place, self._entropy.read(KEY_BYTES)
+        if place.rules is None or n_open >= place.rules.most_open:
+            raise TooMuchError(f"{place.name} already has {n_open} open batches; try again when some have ended")
+        public = RoundKey(private).public_bytes
+        signed = sign(self._credentials(), asked.key_statement(place.name, public))
+        batch = KeptBatch(private, public, signed.certificate, signed.signature)
+        return self._store.add(asked.digest, batch, asked.question.until.timestamp() + KEEP_S)
+
+    async def prepare(self, question_json: str, attempt: str) -> None:
+        """See `transport.batch_party.BatchParty`."""
+        asked = await asyncio.to_thread(_read, question_json)
+        self._check(asked)
+        await asyncio.to_thread(self._known, asked)
+        self._accept_messages(attempt, self._names(asked))
+        loop = asyncio.get_running_loop()
+        late = loop.call_later(PREPARED_S, self._give_up, attempt)
+        self._prepared[attempt] = asked.digest, late
+
+    def _give_up(self, attempt: str) -> None:
+        del self._prepared[attempt]
+        self._close_session(attempt, "it was prepared and never began")
+
+    def _names(self, asked: AskedBatch) -> dict[int, str]:
+        return {COORDINATOR: self._place.coordinator, **dict(enumerate(asked.question.parties, start=1))}
+
+    def _known(self, asked: AskedBatch) -> KeptBatch:
+        found = self._store.find(asked.digest)
+        if found is None:
+            raise NotFoundError(f"{self._place.name} has not agreed to this batch, or has forgotten it")
+        return found
+
+    async def close(self, question_json: str, attempt: str) -> SumShare:
+        """See `transport.batch_party.BatchParty`."""
+        asked = await asyncio.to_thread(_read, question_json)
+        digest, late = self._prepared.pop(attempt, (b"", None))
+        if late is not None:
+            late.cancel()
+        if digest != asked.digest:
+            if late is not None:
+                self._close_session(attempt, "it was prepared for another batch")
+            raise NotPreparedError("this attempt to close a batch was not prepared here, or too long ago")
+        log = _log.bind(batch=asked.batch_id.hex(), attempt=attempt)
+        try:
+            async with self._session(asked, attempt) as session:
+                async with self._turns.setdefault(asked.digest, asyncio.Lock()):
+                    closed = await self._close(asked, session)
+                with suppress(ProtocolError):  # who went away meanwhile asks again
+                    await session.finish()
+        except (ProtocolError, ServiceError) as error:
+            log.warning("batch not closed", reason=told(error))
+            raise
+        log.info("batch closed", devices=int(closed.cohort.sum()), shown=len(closed.cohort))
+        return SumShare(closed.share, np.packbits(closed.cohort).tobytes())
+
+    @asynccontextmanager
+    async def _session(self, asked: AskedBatch, attempt: str) -> AsyncIterator[Any]:
+        names, me = self._names(asked), asked.question.parties.index(self._place.name) + 1
+        session = self._open_session(attempt, asked.digest, me, names, SILENCE_S, lambda stage, done, total: None)
+        reason: str | None = "the batch was not closed"
+        try:
+            yield session
+            reason = None
+        except (ProtocolError, ServiceError) as error:
+            reason = told(error)
+            raise
+        finally:
+            if reason is not None:
+                await session.abort(reason)
+            self._close_session(attempt, reason)
+
+    async def _close(self, asked: AskedBatch, session: Any) -> ClosedBatch:
+        kept = await asyncio.to_thread(self._known, asked)
+        question = asked.question
+        numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
+        if kept.closed is not None:
+            assert kept.shown is not None, "it is noted before"
+            cohort = await agree(session, numbers, kept.shown, bounds)
+            if not np.array_equal(cohort, kept.closed.cohort):
+                what = "the batch was closed here with another cohort, whose sum may be out: no other is opened"
+                raise PeerViolationError(COORDINATOR, "cohort", what)
+            return kept.closed
+        if kept.private is None:
+            raise NotFoundError("the key of this batch is gone")
+        check = StatementCheck(self._credentials())
+        collection = Collection(asked, self._place.name, RoundKey(kept.private), check, kept.shown)
+        async for block in self._blocks(asked):
+            await run_to_its_end(collection.take, block)
+        shown = await asyncio.to_thread(collection.shown)
+        if kept.shown is None:
+            await run_to_its_end(self._store.note_shown, asked.digest, shown)
+        cohort = await agree(session, numbers, shown, bounds)
+        left_out = shown.openable & ~cohort
+        if left_out.any():
+            again = [part async for block in self._blocks(asked, np.packbits(left_out).tobytes()) for part in block]
+            await run_to_its_end(collection.take_away, again, places_of(left_out))
+        share = await self._share(asked, session, collection)
+        closed = ClosedBatch(cohort, share)
+        await run_to_its_end(self._store.close_batch, asked.digest, closed)
+        return closed
+
+    async def _share(self, asked: AskedBatch, session: Any, collection: Collection) -> bytes:
+        """Return our share of the sum, with our share of the noise in it."""
+        question, total = asked.question, collection.sum.total
+        if (noise := question.noise) is not None:
+            drawn = await session.draw(noise, ())
+            question.group.accumulate(total, question.group.encode(drawn))
+        packed: bytes = await asyncio.to_thread(question.group.pack, total)
+        return packed
+
+    async def _blocks(self, asked: AskedBatch, only: bytes = b"") -> AsyncIterator[list[AnswerPart]]:
+        """Yield the answers in blocks of some; the coordinator sends them as we take them."""
+        question = asked.question
+        share_bytes = max(question.group.wire_bytes(question.n_elements), KEY_BYTES) + TAG_BYTES
+        most_bytes = share_bytes + FIXED_BYTES + PER_PARTY_BYTES * len(question.parties)
+        block: list[AnswerPart] = []
+        async for part in self._fetch(asked.batch_id, most_bytes, only):
+            block.append(part)
+            if len(block) >= min(BLOCK_PARTS, max(1, BLOCK_BYTES // share_bytes)):
+                yield block
+                block = []
+        if block:
+            yield block
+
+    def stop(self) -> None:
+        """Take no part in attempts that were prepared and have not begun."""
+        for attempt, (_, late) in list(self._prepared.items()):
+            late.cancel()
+            self._give_up(attempt)
+
+
+def _read(question_json: str) -> AskedBatch:
+    try:
+        return AskedBatch.from_json(question_json)
+    except JobError as error:
+        raise InvalidRequestError(told(error)) from error

@@ -1,0 +1,63 @@
+"""What a party's owner allows of batches. The data are devices' own, so no ledger of a party is charged for them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from service.errors import NotAllowedError
+from service.settings import Settings
+
+if TYPE_CHECKING:  # whoever only reads a party's configuration needs no numerics
+    from analyses.sums.batch.question import AskedBatch
+
+
+class BatchRules(Settings):
+    """Section `[batches]`: which batches this party takes part in; without it, none.
+
+    Attributes:
+        smallest_cohort: a batch that may be opened for fewer devices is refused.
+        exact_sums: whether batches without noise are accepted.
+        largest_elements: a batch of longer vectors is refused.
+        most_open: so many batches may be open here at a time.
+    """
+
+    smallest_cohort: Annotated[int, Field(ge=2)] = 10
+    exact_sums: bool = False
+    largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
+    most_open: Annotated[int, Field(ge=1, le=4096)] = 64
+
+    def check(self, asked: "AskedBatch", me: str, peers: frozenset[str], coordinator: str) -> None:
+        """Refuse a batch that the owner rules out.
+
+        Args:
+            asked: the question.
+            me: name of this party.
+            peers: names of the parties that it computes with.
+            coordinator: identity of the one coordinator that it takes calls from.
+
+        Raises:
+            BatchRefusedError: says why.
+        """
+        question = asked.question
+        if asked.asker != coordinator:
+            raise BatchRefusedError(f"{me} takes part in batches of {coordinator} only, not of {asked.asker}")
+        if me not in question.parties:
+            raise BatchRefusedError(f"parties: {me} is not one of the parties of this batch")
+        if strangers := sorted(set(question.parties) - peers - {me}):
+            raise BatchRefusedError(f"parties: {me} does not compute with {', '.join(strangers)} (not among its peers)")
+        if question.smallest_cohort < self.smallest_cohort:
+            raise BatchRefusedError(
+                f"smallest_cohort: {me} opens no sum of fewer than {self.smallest_cohort} devices (batches)"
+            )
+        if question.sum.privacy is None and not self.exact_sums:
+            raise BatchRefusedError(f"privacy: {me} takes part in noisy sums only (batches.exact_sums)")
+        if question.n_elements > self.largest_elements:
+            raise BatchRefusedError(
+                f"length: {me} adds up vectors of at most {self.largest_elements} elements (batches)"
+            )
+
+
+class BatchRefusedError(NotAllowedError):
+    """A party's owner rules a batch out."""
+
+    code = "batch-refused"

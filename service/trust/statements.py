@@ -1,0 +1,121 @@
+"""Statements that others can check without a connection: signed with the key of a certificate, shown with it."""
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+
+from service.certificate_rules import check_member
+from service.errors import UnauthenticatedError
+from service.identity import Identity, Role, identity_of
+from service.tls import Credentials
+
+MAX_CERTIFICATE_BYTES = 4096
+MAX_SIGNATURE_BYTES = 1024
+
+_LABEL = b"This is a statement by the holder of a certificate of a Moiety federation, and no part of a TLS handshake:\n"
+"""Before every statement. A handshake signs other bytes: where TLS 1.3 has 64 spaces, and TLS 1.2 the server's random
+bytes, this has words. So neither signature can be passed off as the other."""
+
+_PSS = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Whose statement it is, and that it is theirs.
+
+    Attributes:
+        certificate: of the signer, DER.
+        signature: of the statement.
+    """
+
+    certificate: bytes
+    signature: bytes
+
+
+def sign(credentials: Credentials, statement: bytes) -> Signed:
+    """Sign a statement with the key of our certificate.
+
+    Args:
+        credentials: ours.
+        statement: what is stated; it begins with a label of its own.
+    """
+    key = serialization.load_pem_private_key(credentials.key_pem, password=None)
+    message = _LABEL + statement
+    match key:
+        case ec.EllipticCurvePrivateKey():
+            signature = key.sign(message, ec.ECDSA(hashes.SHA256()))
+        case rsa.RSAPrivateKey():
+            signature = key.sign(message, _PSS, hashes.SHA256())
+        case ed25519.Ed25519PrivateKey():
+            signature = key.sign(message)
+        case _:
+            raise AssertionError("credentials with such a key are refused when they are loaded")
+    certificate = x509.load_pem_x509_certificate(credentials.certificate_pem)
+    return Signed(certificate.public_bytes(serialization.Encoding.DER), signature)
+
+
+@dataclass(frozen=True)
+class StatementCheck:
+    """Checks who has signed a statement, as TLS checks who calls.
+
+    Attributes:
+        credentials: ours: the authority that we trust, and the list of revoked certificates.
+        now: the clock.
+    """
+
+    credentials: Credentials = field(repr=False)
+    now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)
+
+    @cached_property
+    def _authority(self) -> x509.Certificate:
+        return x509.load_pem_x509_certificate(self.credentials.authority_pem)
+
+    def signer(self, signed: Signed, statement: bytes, role: Role) -> Identity:
+        """Return who has signed a statement.
+
+        Args:
+            signed: by whom, as it came.
+            statement: what is stated.
+            role: that the signer must have; and it must be of our federation.
+
+        Raises:
+            UnauthenticatedError: its certificate is not one of our authority, not valid now, revoked, weak or for
+                another role, or the signature is not its.
+        """
+        if len(signed.certificate) > MAX_CERTIFICATE_BYTES or len(signed.signature) > MAX_SIGNATURE_BYTES:
+            raise UnauthenticatedError("a signed statement has a certificate or a signature that is too long")
+        try:
+            certificate = x509.load_der_x509_certificate(signed.certificate)
+            certificate.verify_directly_issued_by(self._authority)
+            identity = identity_of(certificate)
+            check_member(certificate, dials=True)
+            self._check_signature(certificate, signed.signature, _LABEL + statement)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+            raise UnauthenticatedError("a statement is not signed by a member of the federation") from error
+        moment = self.now()
+        if not certificate.not_valid_before_utc <= moment <= certificate.not_valid_after_utc:
+            raise UnauthenticatedError(f"the certificate of {identity} is not valid now")
+        if identity.federation != self.credentials.identity.federation or identity.role is not role:
+            raise UnauthenticatedError(f"{identity} is no {role} of {self.credentials.identity.federation}")
+        if self.credentials.revoked is not None:
+            self.credentials.revoked.check(certificate.serial_number, identity, moment)
+        return identity
+
+    @staticmethod
+    def _check_signature(certificate: x509.Certificate, signature: bytes, message: bytes) -> None:
+        key = certificate.public_key()
+        match key:
+            case ec.EllipticCurvePublicKey():
+                key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+            case rsa.RSAPublicKey():
+                key.verify(signature, message, _PSS, hashes.SHA256())
+            case ed25519.Ed25519PublicKey():
+                key.verify(signature, message)
+            case _:
+                raise ValueError("no key of this kind signs statements")

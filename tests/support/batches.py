@@ -1,0 +1,248 @@
+"""Batches over real services in the test's process: three parties, a coordinator, devices, an analyst."""
+
+import asyncio
+import datetime
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from certificates import Issue, authority_in, tls_in
+from deadlines import GENEROUS_S, until
+
+from analyses.sums.batch.question import AskedBatch, BatchQuestion
+from analyses.sums.records import DeclaredRecord, Record
+from coordinator.config import CoordinatorConfig
+from coordinator.server import CoordinatorProcess
+from demo.ports import free_ports
+from device.batches.member import BatchDevice
+from device.batches.policy import BatchPolicy
+from device.budget import DeviceBudget
+from device.records import KeptRecord
+from device.response_store import ResponseStore
+from dp.cost.views import MEMBER_UNIT
+from entropy import SystemEntropy
+from party.config import PartyConfig
+from party.ledger.budget import Budget
+from party.server import running_party
+from service.identity import Identity, Role
+from service.tls import Credentials
+from transport.batch_client import BatchClient, ask_batch
+from transport.batch_codec import OfferedBatch
+from transport.calls.channel import open_channel
+from transport.survey import SurveyFailure, SurveyOpened, SurveyResult
+
+FEDERATION = "walkers"
+PARTIES = ("bank", "clinic", "shop")
+HUB = Identity(FEDERATION, Role.COORDINATOR, "hub")
+DECLARED = DeclaredRecord(length=3, largest_weight=10)
+AMPLE = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
+FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+
+
+def batch_question(**changes) -> BatchQuestion:
+    """A sum of three entries for the parties of the tests; fields of the sum stand beside those of the batch."""
+    fields = {
+        "parties": PARTIES,
+        "colluding": 2,
+        "smallest_cohort": 2,
+        "largest_cohort": 4,
+        "until": FAR,
+        "analysis": "secure-sum",
+        "record": "steps",
+        "length": 3,
+        "largest": 1000,
+        **changes,
+    }
+    own = {name: fields.pop(name) for name in list(fields) if name in BatchQuestion.model_fields}
+    return BatchQuestion.from_tree({"sum": fields, **own})
+
+
+def asked_batch(session="00" * 16, asker=HUB.uri, **changes) -> AskedBatch:
+    return AskedBatch(question=batch_question(**changes), asker=asker, session=session)
+
+
+def kept(*values: float, weight=1, declared=DECLARED) -> KeptRecord:
+    return KeptRecord(declared, lambda: Record(np.array(values, dtype=np.float64), weight))
+
+
+def batch_policy(**changes) -> BatchPolicy:
+    fields = {
+        "coordinator": HUB.uri,
+        "parties": frozenset(PARTIES),
+        "colluding": 1,
+        "smallest_cohort": 2,
+        "largest_elements": 1000,
+        "exact_sums": True,
+        "largest_epsilon": None,
+    }
+    return BatchPolicy(**{**fields, **changes})
+
+
+def batch_device(stack, folder: Path, credentials: Credentials, **changes) -> BatchDevice:
+    """The device of a certificate, as it starts in a folder; the stack closes what it opens."""
+    folder.mkdir(exist_ok=True)
+    name = credentials.identity.name
+    budget = DeviceBudget.open(folder, name, "installation-1", "hub", changes.pop("budget", AMPLE), "test")
+    stack.callback(budget.close)
+    store = ResponseStore(folder / "batches.sqlite")
+    stack.callback(store.close)
+    fields = {
+        "name": name,
+        "client": None,
+        "credentials": credentials,
+        "policy": batch_policy(),
+        "store": store,
+        "records": {"steps": kept(1.0, 2.0, 3.0)},
+        "budget": budget,
+        "entropy": SystemEntropy(),
+        "data_dir": folder,
+    }
+    return BatchDevice(**{**fields, **changes})
+
+
+class BatchProposal:
+    """An analyst who asks, and what it has heard."""
+
+    def __init__(self, federation, question=None, *, batch_id=b"", analyst="ada"):
+        self.happenings = []
+        self._federation, self._question, self._id, self._analyst = federation, question, batch_id, analyst
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self):
+        text = "" if self._question is None else self._question.canonical_json()
+        channel = self._federation.channel(Role.ANALYST, self._analyst)
+        async with channel, asyncio.timeout(GENEROUS_S):
+            async for happening in ask_batch("hub", channel, text, self._id):
+                self.happenings.append(happening)
+
+    async def opened(self) -> bytes:
+        await until(lambda: self.happenings or self.task.done())
+        if self.task.done():
+            await self.task
+        assert isinstance(self.happenings[0], SurveyOpened)
+        return self.happenings[0].question_id
+
+    async def result(self) -> dict:
+        await self.task
+        assert isinstance(self.happenings[-1], SurveyResult), self.happenings[-1]
+        return json.loads(self.happenings[-1].result_json)
+
+    async def reason(self) -> str:
+        await self.task
+        assert isinstance(self.happenings[-1], SurveyFailure), self.happenings[-1]
+        return self.happenings[-1].reason
+
+
+@dataclass
+class BatchFederation:
+    """What runs.
+
+    Attributes:
+        running: parties, by name; what ends each.
+    """
+
+    folder: Path
+    issue: Issue
+    addresses: dict[str, str]
+    process: CoordinatorProcess
+    stack: AsyncExitStack
+    rules: object
+    running: dict[str, AsyncExitStack] = field(default_factory=dict)
+    parties: dict = field(default_factory=dict)
+
+    def channel(self, role: Role, name: str):
+        return open_channel(self.addresses["hub"], HUB, self.issue(role, name))
+
+    async def start_party(self, name: str) -> None:
+        self.running[name] = AsyncExitStack()
+        config = party_config(self.folder, name, self.addresses, self.rules)
+        self.parties[name] = await self.running[name].enter_async_context(running_party(config))
+
+    async def stop_party(self, name: str) -> None:
+        await self.running.pop(name).aclose()
+
+    async def restart_hub(self) -> None:
+        await self.process.stop()
+        self.process = CoordinatorProcess(self.process.config, self.issue(Role.COORDINATOR, "hub"))
+        await self.process.start()
+
+    def device(self, name: str, *values: float, weight=1, **changes) -> BatchDevice:
+        """A device with a record; of each name one at a time."""
+        channel = self.channel(Role.DEVICE, name)
+        self.stack.push_async_callback(channel.close)
+        fields = {"client": BatchClient("hub", channel, GENEROUS_S)}
+        if values:
+            fields["records"] = {"steps": kept(*values, weight=weight)}
+        credentials = self.issue(Role.DEVICE, name)
+        return batch_device(self.stack, self.folder / f"device-{name}", credentials, **{**fields, **changes})
+
+    async def answered_by(self, *devices: BatchDevice) -> OfferedBatch:
+        """Let devices answer the batch that is open; return it."""
+        for device in devices:
+            offered = await fetched(device)
+            assert await device.answer(offered)
+        return offered
+
+
+async def fetched(device: BatchDevice) -> OfferedBatch:
+    found = None
+    while found is None:
+        found = await device.client.fetch(0)
+    return found
+
+
+def party_config(folder: Path, name: str, addresses, rules) -> PartyConfig:
+    return PartyConfig.model_validate(
+        {
+            "name": name,
+            "federation": FEDERATION,
+            "listen": addresses[name],
+            "data_dir": folder / name,
+            "tls": tls_in(folder, Role.PARTY, name),
+            "coordinator": {"name": "hub", "address": addresses["hub"]},
+            "peers": {other: addresses[other] for other in PARTIES if other != name},
+            "ledger": {"may_begin": True},
+            "batches": None if rules is None else dict(rules),
+        }
+    )
+
+
+@asynccontextmanager
+async def batch_federation(
+    folder: Path, rules=MappingProxyType({"smallest_cohort": 2, "exact_sums": True}), without=()
+) -> AsyncIterator[BatchFederation]:
+    """Run a coordinator and its parties, but for those `without` whom it goes; no device runs yet."""
+    issue = authority_in(folder, FEDERATION)
+    names = ("hub", *PARTIES)
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    credentials = issue(Role.COORDINATOR, "hub")
+    for name in PARTIES:
+        issue(Role.PARTY, name)
+    config = CoordinatorConfig.model_validate(
+        {
+            "name": "hub",
+            "federation": FEDERATION,
+            "listen": addresses["hub"],
+            "store": folder / "jobs.sqlite",
+            "tls": tls_in(folder, Role.COORDINATOR, "hub"),
+            "parties": [{"name": name, "address": addresses[name]} for name in PARTIES],
+            "analysts": {"allowed": ["ada", "bob"]},
+        }
+    )
+    process = CoordinatorProcess(config, credentials)
+    await process.start()
+    async with AsyncExitStack() as stack:
+        federation = BatchFederation(folder, issue, addresses, process, stack, rules)
+        try:
+            for name in PARTIES:
+                if name not in without:
+                    await federation.start_party(name)
+            yield federation
+        finally:
+            for name in list(federation.running):
+                await federation.stop_party(name)
+            await federation.process.stop()

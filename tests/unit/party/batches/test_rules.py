@@ -1,0 +1,35 @@
+"""What a party's owner allows of batches."""
+
+import pytest
+from batches import HUB, asked_batch
+
+from party.batches.rules import BatchRefusedError, BatchRules
+
+NOISY = {"epsilon": 1.0, "delta": 1e-6}
+PEERS = frozenset({"clinic", "shop", "another"})
+
+
+def check(rules=None, me="bank", peers=PEERS, coordinator=HUB.uri, **changes):
+    fields = {"privacy": NOISY, "smallest_cohort": 10, "largest_cohort": 100, "largest": 1, **changes}
+    (rules or BatchRules()).check(asked_batch(**fields), me, peers, coordinator)
+
+
+def test_what_is_within_the_rules_is_accepted():
+    check()
+    check(BatchRules(exact_sums=True, smallest_cohort=2, largest_elements=3), smallest_cohort=2, privacy=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"coordinator": "spiffe://walkers/coordinator/another"}, "takes part in batches of"),
+        ({"me": "another"}, "is not one of the parties"),
+        ({"peers": frozenset({"shop"})}, "does not compute with clinic"),
+        ({"smallest_cohort": 9}, "no sum of fewer than 10 devices"),
+        ({"privacy": None}, "noisy sums only"),
+        ({"rules": BatchRules(largest_elements=2)}, "at most 2 elements"),
+    ],
+)
+def test_what_is_not_is_refused_with_the_reason(options, reason):
+    with pytest.raises(BatchRefusedError, match=reason):
+        check(**options)

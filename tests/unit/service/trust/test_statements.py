@@ -1,0 +1,87 @@
+"""Statements that others check by certificates: whose they are, and what is not accepted."""
+
+import datetime
+
+import pytest
+from certificates import authority_in
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from service.errors import UnauthenticatedError
+from service.identity import Identity, Role
+from service.trust.revocation import RevocationList
+from service.trust.statements import MAX_CERTIFICATE_BYTES, Signed, StatementCheck, sign
+
+WORDS = b"a statement"
+
+
+@pytest.fixture
+def issue(tmp_path):
+    return authority_in(tmp_path, "walkers")
+
+
+def test_a_statement_is_its_signers_and_no_other_words(issue):
+    signed = sign(issue(Role.DEVICE, "ann"), WORDS)
+    check = StatementCheck(issue(Role.PARTY, "bank"))
+    assert check.signer(signed, WORDS, Role.DEVICE) == Identity("walkers", Role.DEVICE, "ann")
+    for words in (b"another statement", b"", WORDS + b"."):
+        with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+            check.signer(signed, words, Role.DEVICE)
+
+
+def test_another_role_is_refused(issue):
+    signed = sign(issue(Role.DEVICE, "bank"), WORDS)
+    with pytest.raises(UnauthenticatedError, match="is no party of walkers"):
+        StatementCheck(issue(Role.PARTY, "shop")).signer(signed, WORDS, Role.PARTY)
+
+
+def test_anothers_certificate_does_not_go_with_a_signature(issue):
+    ann, ben = sign(issue(Role.DEVICE, "ann"), WORDS), sign(issue(Role.DEVICE, "ben"), WORDS)
+    with pytest.raises(UnauthenticatedError, match="not signed"):
+        StatementCheck(issue(Role.PARTY, "bank")).signer(Signed(ben.certificate, ann.signature), WORDS, Role.DEVICE)
+
+
+def test_a_certificate_of_another_authority_is_refused(issue, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = authority_in(tmp_path / "other", "walkers")
+    signed = sign(other(Role.DEVICE, "ann"), WORDS)
+    with pytest.raises(UnauthenticatedError, match="not signed"):
+        StatementCheck(issue(Role.PARTY, "bank")).signer(signed, WORDS, Role.DEVICE)
+
+
+def test_a_revoked_certificate_and_one_that_is_not_valid_now_are_refused(issue):
+    signed = sign(issue(Role.DEVICE, "ann"), WORDS)
+    own = issue(Role.PARTY, "bank")
+    far = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+    with pytest.raises(UnauthenticatedError, match="not valid now"):
+        StatementCheck(own, now=lambda: far).signer(signed, WORDS, Role.DEVICE)
+    from dataclasses import replace
+
+    from cryptography import x509
+
+    serial = x509.load_der_x509_certificate(signed.certificate).serial_number
+    revoking = replace(own, revoked=RevocationList(1, frozenset({serial}), far))
+    with pytest.raises(UnauthenticatedError, match="is revoked"):
+        StatementCheck(revoking).signer(signed, WORDS, Role.DEVICE)
+
+
+@pytest.mark.parametrize("certificate", [b"", b"no certificate", bytes(MAX_CERTIFICATE_BYTES + 1)])
+def test_what_is_no_certificate_is_refused(issue, certificate):
+    with pytest.raises(UnauthenticatedError):
+        StatementCheck(issue(Role.PARTY, "bank")).signer(Signed(certificate, b"x"), WORDS, Role.DEVICE)
+
+
+def test_a_bare_signature_of_the_same_words_is_no_statement(issue):
+    """What a key signs elsewhere, as in a handshake, has no label of a statement before it."""
+    ann = issue(Role.DEVICE, "ann")
+    key = serialization.load_pem_private_key(ann.key_pem, password=None)
+    bare = Signed(sign(ann, WORDS).certificate, key.sign(WORDS, ec.ECDSA(hashes.SHA256())))
+    with pytest.raises(UnauthenticatedError, match="not signed"):
+        StatementCheck(issue(Role.PARTY, "bank")).signer(bare, WORDS, Role.DEVICE)
+
+
+def test_the_label_fills_the_place_of_random_bytes_of_a_handshake():
+    from service.trust import statements
+
+    assert len(statements._LABEL) >= 64
+    assert not statements._LABEL.startswith(b" " * 64)
