@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analyses.job.plan import Plan
 from analyses.job.schema import LocalReport
 from dp.cost.report import describe
+from party.ledger.ledger import Ledger
 from party.ledger.standing import standing_of
 from service.files.private_file import write_private
 from service.job_id import is_job_id
@@ -35,6 +37,13 @@ def report_path(data_dir: Path, job_id: str) -> Path:
     if not is_job_id(job_id):
         raise ValueError("the job id must consist of letters, digits, '_' and '-'")
     return data_dir / "reports" / f"{job_id}.json"
+
+
+def balance_of(ledger: Ledger, party: str, plan: Plan) -> dict[str, Any] | None:
+    """Return what remains of the budget of our table in a job; None where we only compute."""
+    table = next((i.table for i in plan.job.inputs if i.party == party), None)
+    balance = None if table is None else ledger.balance(table)
+    return None if balance is None else balance.as_dict()
 
 
 def write_report(

@@ -41,7 +41,7 @@ from party.installation import Installation
 from party.job_sessions import JobSessions
 from party.jobs import PartyJobs
 from party.ledger.ledger import FIRST_BUDGET, Ledger, open_ledger
-from party.report import write_report
+from party.report import balance_of, write_report
 from party.tables.table import TableReader, is_there
 from service.authorization import Permissions
 from service.codes.coded_text import told
@@ -323,7 +323,7 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
                 report,
                 traffic=sessions.traffic(job_id),
                 privacy=plan.privacy_report(),
-                budget=_balance_of(ledger, config.name, plan),
+                budget=balance_of(ledger, config.name, plan),
                 elapsed_s=elapsed_s,
             )
 
@@ -397,10 +397,3 @@ def _start_ledger(config: PartyConfig, holder: str) -> Ledger:
     if without:
         log.warning("tables without a privacy budget: no job may use them", tables=without)
     return ledger
-
-
-def _balance_of(ledger: Ledger, party: str, plan: Plan) -> dict[str, Any] | None:
-    """Return what remains of the budget of our table in a job; None where we only compute."""
-    table = next((i.table for i in plan.job.inputs if i.party == party), None)
-    balance = None if table is None else ledger.balance(table)
-    return None if balance is None else balance.as_dict()

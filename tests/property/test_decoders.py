@@ -1,6 +1,5 @@
 """Whatever bytes arrive: the decoders of the wire raise their own error, or return what may be used."""
 
-import asyncio
 import contextlib
 
 import numpy as np
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masked_sums import PUBLIC_INPUT, OpenRound, make_config
 from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
+from virtual_time import run_in_virtual_time
 
 from service.errors import InvalidRequestError
 from transport.messages.frames import (
@@ -80,7 +80,7 @@ def test_frames_raise_their_own_error_only(messages):
                 decoder.accept()
 
     with contextlib.suppress(FrameError):
-        asyncio.run(feed())
+        run_in_virtual_time(feed())
 
 
 @settings(deadline=None, max_examples=500)
