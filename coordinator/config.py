@@ -96,7 +96,7 @@ class CoordinatorConfig(Settings):
             coordinator for surveys alone, without `parties` and `sum_members`, names it, and so does one whose jobs are
             in PostgreSQL.
         batch_store: the SQLite file of batches and sealed answers to them; if absent, `batches.sqlite` beside the store
-            of jobs, or beside that of surveys where jobs are in PostgreSQL.
+            of jobs; where these are in PostgreSQL, the name of `survey_store` with this ending.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
@@ -195,9 +195,11 @@ class CoordinatorConfig(Settings):
     @property
     def batch_path(self) -> Path:
         """Where batches and their answers lie."""
-        return self.batch_store or (self.store if isinstance(self.store, Path) else self.survey_path).with_name(
-            "batches.sqlite"
-        )
+        if self.batch_store is not None:
+            return self.batch_store
+        if isinstance(self.store, Path):
+            return self.store.with_name("batches.sqlite")
+        return self.survey_path.with_suffix(".batches.sqlite")  # each coordinator's own, as that of surveys is
 
     @property
     def roster(self) -> dict[str, str]:

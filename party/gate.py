@@ -53,6 +53,9 @@ COMMIT_STAGE = "budget"
 P = ParamSpec("P")
 R = TypeVar("R")
 
+KeepWords = Callable[[tuple[int, ...]], NDArray[np.uint64]]
+"""As `Session.kept_words`."""
+
 _COMMITTED = np.ones(1, dtype=np.uint8)
 
 
@@ -69,6 +72,7 @@ class GatedSession:
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
         until_wanted: waits before the commit while nobody is there who would take what it pays for.
         row_workers: of this party in this job. They have no session with the coordinator, and nothing to open.
+        keep_words: makes arrays for what is kept as long as the job runs; None for memory.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class GatedSession:
         must_greet: Collection[int],
         until_wanted: Callable[[], Awaitable[object]] | None = None,
         row_workers: RowWorkers | None = None,
+        keep_words: KeepWords | None = None,
     ) -> None:
         async def commit_and_report() -> None:
             if until_wanted is not None:
@@ -101,6 +106,7 @@ class GatedSession:
 
         self._session = session
         self._row_workers = row_workers
+        self._keep_words = keep_words or session.kept_words
         self._commit_and_report = commit_and_report
         self._receive_commits = receive_commits
         self._receivers = frozenset(receivers)
@@ -119,6 +125,7 @@ class GatedSession:
         commit: Callable[[], None],
         until_wanted: Callable[[], Awaitable[object]] | None = None,
         row_workers: RowWorkers | None = None,
+        keep_words: KeepWords | None = None,
     ) -> Self:
         """Return the session that a party gives to the analysis of a plan; arguments as of the class."""
         return cls(
@@ -131,6 +138,7 @@ class GatedSession:
             must_greet=plan.peers_of(session.me),
             until_wanted=until_wanted,
             row_workers=row_workers,
+            keep_words=keep_words,
         )
 
     @property
@@ -168,6 +176,10 @@ class GatedSession:
         if self._row_workers is not None:
             self._check_greeted("no row is given to workers")
         return self._row_workers
+
+    def kept_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """See `Session`."""
+        return self._keep_words(shape)
 
     async def commit(self) -> None:
         """Commit and notify the others, without waiting for them. Repetitions do nothing. See `Session.commit`.

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from analyses.job.plan import Plan
 from analyses.job.schema import LocalReport
@@ -22,6 +24,7 @@ from party.gate import GatedSession
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
+from party.tables.kept_values import kept_words
 from party.tables.match_of_job import MatchOfJob
 from party.tables.sources.source import SourceError
 from party.tables.table import UnusableTableError
@@ -308,7 +311,14 @@ class JobRun:
             with nullcontext() if match is None or table is None else match.kept_with(job_id, table):
                 self._admission.commit(self._applicant)
 
-        gated = GatedSession.of_plan(session, plan, commit=commit, until_wanted=self._present.wait, row_workers=workers)
+        gated = GatedSession.of_plan(
+            session,
+            plan,
+            commit=commit,
+            until_wanted=self._present.wait,
+            row_workers=workers,
+            keep_words=self._keep_words,
+        )
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
         if table is not None:
             report = replace(
@@ -321,6 +331,13 @@ class JobRun:
             )
         await gated.open()
         return report
+
+    def _keep_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Return room for shares of rows, as much in memory as for the values of a table."""
+        try:
+            return kept_words(shape, self._config.table_memory_mib << 20, self._config.data_dir)
+        except SourceError as error:
+            raise UnusableTableError(f"the data folder of party {self._config.name!r}", str(error)) from None
 
     async def _abort(self, session: JobSession, event: FailedEvent) -> None:
         self.failure = event.reason

@@ -27,6 +27,9 @@ from mpc.protocol.shared import SharedArray, concatenate
 WEIGHTS_STAGE = "weights"
 BATCHES = "batches"
 
+MAX_ROWS_AT_ONCE = 1 << 16
+"""Largest number of rows of a batch whose shares are copied for a product."""
+
 
 async def take_part_in_steps(session: Session, plan: GradientPlan, table: Table | None) -> LocalReport:
     """Run a party's part: share my columns, then multiply, add noise and open, batch by batch.
@@ -71,23 +74,37 @@ async def open_gradients(
     shape = (gradient.n_columns, gradient.n_sums)
     cubes = c.beside("cubes")
 
-    async def prepare() -> tuple[SharedArray, SharedArray, NoisySum]:
-        rows = await session.compute(next, batches)
-        x, y = await session.compute(batch_of, plan, held, rows)
+    async def prepare() -> tuple[list[NDArray[np.intp]], tuple[SharedArray, SharedArray], NoisySum]:
+        first, *others = parts_of(plan, await session.compute(next, batches))
+        shares = await session.compute(batch_of, plan, held, first)
         noise = await c.draw(plan.mechanism)
-        return x, y, await c.noise(shape, None if noise is None else noise.reshape(shape))
+        return others, shares, await c.noise(shape, None if noise is None else noise.reshape(shape))
 
     coming = c.ahead(prepare())
     weights = np.zeros(gradient.n_columns, dtype=np.int64)
     for step in range(n_steps):
         if step > 0:
             weights = await receive_weights(c, plan)
-        x, y, total = await coming
-        total += await noiseless_sums(cubes, plan, x, y, weights)
+        others, shares, total = await coming
+        total += await noiseless_sums(cubes, plan, *shares, weights)
+        for part in others:
+            shares = await session.compute(batch_of, plan, held, part)
+            total += await noiseless_sums(cubes, plan, *shares, weights)
         await c.open_noisy(total)
         session.progress("iterations", step + 1, n_steps)
         if step + 1 < n_steps:
             coming = c.ahead(prepare())
+
+
+def parts_of(plan: GradientPlan, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return a batch in parts, at least one, of which each is copied from the held shares by itself.
+
+    Products of the first order are sums that each party adds up alone. Those of the third are reduced in messages, so
+    there a batch stays whole.
+    """
+    if plan.params.order == 3 or len(rows) <= MAX_ROWS_AT_ONCE:
+        return [rows]
+    return [rows[start : start + MAX_ROWS_AT_ONCE] for start in range(0, len(rows), MAX_ROWS_AT_ONCE)]
 
 
 def batch_of(plan: GradientPlan, held: SharedArray, rows: NDArray[np.intp]) -> tuple[SharedArray, SharedArray]:

@@ -177,6 +177,10 @@ class LocalSession:
         self.entropy = network.entropy_of(me)
         self.progress_log: list[tuple[str, int, int]] = []
 
+    def kept_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Return memory."""
+        return np.empty(shape, np.uint64)
+
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array; it is copied, so the sender may reuse it."""
         self._check_member(to)

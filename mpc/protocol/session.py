@@ -66,6 +66,15 @@ class Session(Protocol):
     def row_workers(self) -> RowWorkers | None:
         """My workers, who can share and multiply rows for me; None where I have none, or where a job needs none."""
 
+    def kept_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Return an array without values for words that are kept as long as the job runs.
+
+        It is memory, or where a party would need too much of it (`party.gate`), a file.
+
+        Raises:
+            LocalFaultError: there is no place for it.
+        """
+
     async def send(self, to: int, stage: str, message: Array) -> None:
         """Send one array. Returns when it may be overwritten, not when it has arrived.
 

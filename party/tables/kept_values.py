@@ -1,6 +1,11 @@
-"""Keeps a table's values while jobs use them: in memory, or, where they are too many, in a file without a name."""
+"""Keeps a table's values while jobs use them: in memory, or, where they are too many, in a file without a name.
 
+So it does with the shares of rows that an analysis returns to.
+"""
+
+import math
 import mmap
+import os
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -77,3 +82,27 @@ class KeptValues:
             raise SourceError(NO_PLACE) from None
         file.close()  # the mapping holds the file
         return np.ndarray((self.n_rows, self._n_columns), buffer=pages)
+
+
+def kept_words(shape: tuple[int, ...], most_bytes: int, folder: Path) -> NDArray[np.uint64]:
+    """Return an array to write to, in memory or, where it is larger than that, in such a file.
+
+    Args:
+        shape: of the array.
+        most_bytes: that may be in memory.
+        folder: where the file lies.
+
+    Raises:
+        SourceError: the folder has no place for it.
+    """
+    n_bytes = 8 * math.prod(shape)
+    if n_bytes <= most_bytes:
+        return np.empty(shape, np.uint64)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:  # the mapping holds the file
+            os.posix_fallocate(file.fileno(), 0, n_bytes)  # a page without a place would end the process later
+            pages = mmap.mmap(file.fileno(), n_bytes)
+    except OSError:
+        raise SourceError(NO_PLACE) from None
+    return np.ndarray(shape, np.uint64, buffer=pages)

@@ -40,7 +40,7 @@ VALID_FRAMES = [
         envelope_frame("job", "stage"),
         *array_frames(np.arange(20, dtype=np.uint64), 0),
         end_frame(),
-        small_array_frame(np.arange(20, dtype=np.uint64), 0, opens=envelope_frame("job", "stage"), ends=True),
+        small_array_frame(np.arange(20, dtype=np.uint64), 0, envelope_frame("job", "stage")),
     )
 ]
 

@@ -19,7 +19,7 @@ from service.identity import Identity, Role
 from service.tls import Credentials
 from transport.calls.final_status import FinalStatus
 from transport.messages.frames import ARRAY_CHUNK_BYTES, array_frames, end_frame, envelope_frame, small_array_frame
-from transport.messages.outlet import Delivery
+from transport.messages.outlet import delivery
 
 OPEN = envelope_frame(JOB, "s")
 ARRAY = np.arange(4, dtype=np.uint64)
@@ -43,7 +43,7 @@ async def deliver(channel, frames):
         for frame in frames:
             yield frame
 
-    call = Delivery(channel).stream(stream(), timeout=GENEROUS_S)
+    call = delivery(channel)(stream(), timeout=GENEROUS_S)
     status, details = await FinalStatus(call).wait()
     return await call if status is grpc.StatusCode.OK else (status, details)
 
@@ -62,9 +62,9 @@ async def test_a_valid_stream_is_acknowledged_with_the_number_of_its_arrays(fede
     assert np.array_equal(await federation.session(1).receive(2, "s", (4,)), ARRAY)
 
 
-async def test_a_small_array_in_one_message_is_a_stream_of_its_own(federation):
-    whole = small_array_frame(ARRAY, 0, opens=OPEN, ends=True)
-    answer = await Delivery(federation.members[2].channels[1]).at_once(whole, timeout=GENEROUS_S)
+async def test_a_small_array_comes_in_one_message_with_the_envelope_of_its_stream(federation):
+    together = small_array_frame(ARRAY, 0, OPEN)
+    answer = await deliver(federation.members[2].channels[1], [together, end_frame()])
     assert answer.n_arrays == 1
     assert np.array_equal(await federation.session(1).receive(2, "s", (4,)), ARRAY)
 
@@ -152,7 +152,7 @@ async def test_a_job_that_ended_is_over_and_says_why(federation):
 
 async def test_a_second_stream_of_a_stage_is_refused_while_the_first_is_open(federation):
     channel = federation.members[2].channels[1]
-    first = Delivery(channel).stream()
+    first = delivery(channel)()
     await first.write(OPEN)
     await first.write(FRAMES[0])
     await asyncio.sleep(0.05)

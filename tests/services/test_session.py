@@ -19,13 +19,11 @@ from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError, PeerViol
 from mpc.protocol.session import Session
 from service.errors import WrongStateError
 from service.limits import LIMITS
-from transport.messages.frames import DELIVER, SMALL_FRAME_BYTES, part_of, read_frame
+from transport.messages.frames import DELIVER, part_of, read_frame
 from transport.messages.outlet import Outlet
 
 PEER = Path(__file__).parent.parent / "support" / "mailbox_peer.py"
 MB = 1 << 20
-STREAMED = SMALL_FRAME_BYTES // 8
-"""Words of an array that is too long for one message, so that it leaves its stream open for others."""
 
 
 async def until_waiting(federation, number, n_bytes):
@@ -195,7 +193,7 @@ async def test_a_stage_that_was_ended_for_others_continues_once_it_is_acknowledg
         await send_many(one, 4)  # the receiver has no room for more in this stage
         await one.send(2, "s", words(5, seed=5))
         for i in range(20):
-            await one.send(2, f"other {i}", words(STREAMED))
+            await one.send(2, f"other {i}", words(1))
         again = asyncio.create_task(one.send(2, "s", words(6, seed=6)))
         await asyncio.sleep(0.1)
         assert not again.done()
@@ -405,27 +403,18 @@ async def test_finish_tells_whether_everything_was_taken(tmp_path):
 async def test_finish_fails_where_the_receiver_ended_before_it_took_everything(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one = federation.session(1)
-        await one.send(2, "a", words(STREAMED))
-        await until_waiting(federation, 2, STREAMED * 8)
+        await one.send(2, "a", words(3))
+        await until_waiting(federation, 2, 3 * 8)
         federation.members[2].mailboxes.close("job-1")
         with pytest.raises(PeerLostError, match="party-2 in stage a: it ended the job before it took all that we sent"):
             await one.finish()
 
 
-async def test_a_small_array_counts_as_acknowledged_once_it_has_arrived(tmp_path):
-    async with running_federation(tmp_path, 2) as federation:
-        one = federation.session(1)
-        await one.send(2, "a", words(3))
-        await until_waiting(federation, 2, 3 * 8)
-        await one.finish()
-        federation.members[2].mailboxes.close("job-1")
-
-
 async def test_what_comes_after_an_orderly_end_is_read_and_thrown_away(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
-        await one.send(2, "a", words(STREAMED))
-        await two.receive(1, "a", (STREAMED,))
+        await one.send(2, "a", words(3))
+        await two.receive(1, "a", (3,))
         federation.members[2].mailboxes.close("job-1")
         await asyncio.sleep(0.1)
         for _ in range(3):
@@ -514,14 +503,15 @@ def messages(monkeypatch):
     return kinds
 
 
-async def test_the_only_small_array_of_a_stage_is_one_message(messages, tmp_path):
+async def test_a_small_array_is_one_message_whose_stream_stays_open_to_the_end(messages, tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for stage in ("a", "b"):
             await one.send(2, stage, words(3, seed=3))
             assert np.array_equal(await two.receive(1, stage, (3,)), words(3, seed=3))
-        await one.finish()
         assert messages == ["bundle", "bundle"]
+        await one.finish()
+        assert messages == ["bundle", "bundle", "end", "end"]
 
 
 async def test_further_small_arrays_of_a_stage_share_a_stream_with_one_message_each(messages, tmp_path):
@@ -532,4 +522,4 @@ async def test_further_small_arrays_of_a_stage_share_a_stream_with_one_message_e
         for i in range(4):
             assert np.array_equal(await two.receive(1, "a", (3,)), words(3, seed=i))
         await one.finish()
-        assert messages == ["bundle", "envelope", "bundle", "bundle", "bundle", "end"]
+        assert messages == ["bundle", "bundle", "bundle", "bundle", "end"]

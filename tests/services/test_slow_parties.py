@@ -35,7 +35,7 @@ from service.identity import Role
 from service.server import Server
 from transport.calls.channel import open_channel
 from transport.messages.frames import DELIVER, array_frames, envelope_frame
-from transport.messages.outlet import Delivery
+from transport.messages.outlet import delivery
 
 
 def says_it_waits_for(member: str) -> PartyEvent:
@@ -61,7 +61,7 @@ def trickling(setup: CoordinatorSetup, slow: str, told: dict[str, int] | None = 
 
 async def test_a_trickled_array_ends_at_the_least_rate_and_names_its_sender(tmp_path: Path) -> None:
     async with running_federation(tmp_path, 2) as federation:
-        call = Delivery(federation.members[2].channels[1]).stream()
+        call = delivery(federation.members[2].channels[1])()
         header, chunk = array_frames(np.zeros(1000, dtype=np.uint8), 0)
 
         async def trickle() -> None:

@@ -18,13 +18,13 @@ from service.tls import Credentials, load_credentials
 from transport.calls.channel import open_channel
 from transport.messages.frames import DELIVER, array_frames, envelope_frame
 from transport.messages.mailbox import Mailboxes, MailboxService
-from transport.messages.outlet import Delivery
+from transport.messages.outlet import delivery
 
 WORDS = 1 << 18  # two chunks
 
 
 async def send_half(credentials: Credentials, address: str, peer: Identity) -> None:
-    call = Delivery(open_channel(address, peer, credentials)).stream()
+    call = delivery(open_channel(address, peer, credentials))()
     await call.write(envelope_frame(JOB, "deal"))
     for frame in list(array_frames(np.zeros(WORDS, dtype=np.uint64), 0))[:2]:
         await call.write(frame)

@@ -35,8 +35,8 @@ DELIVER = "/moiety.v1.Mailbox/Deliver"
 
 SMALL_FRAME_BYTES = 2048
 """Largest size on the wire of a frame that is not a chunk: larger than an envelope with the longest names."""
-MAX_BUNDLED = 4
-"""Frames in a bundle: an envelope, a header, a chunk and the end."""
+MAX_BUNDLED = 3
+"""Frames in a bundle: an envelope, a header and a chunk."""
 MAX_ARRAY_BYTES = 1 << 30
 """Largest size of one array; larger data are sent in blocks of rows."""
 MAX_DIMENSIONS = 8
@@ -180,24 +180,22 @@ def end_frame() -> Frame:
     return Frame(end=End())
 
 
-def small_array_frame(array: Array, sequence: int, *, opens: Frame | None, ends: bool) -> Frame | None:
+def small_array_frame(array: Array, sequence: int, *before: Frame) -> Frame | None:
     """Return one frame that holds a whole array; None where it would be longer than small frames may be.
 
     Args:
         array: as of `array_frames`.
         sequence: its place in the stage, from 0.
-        opens: the envelope, where the stream begins with this array.
-        ends: whether the stream ends with it.
+        *before: the envelope, where the stream begins with this array.
 
     Raises:
         ValueError: as `array_frames`.
     """
     if array.nbytes > SMALL_FRAME_BYTES:
         return None
-    frames = [] if opens is None else [opens]
     parts = array_frames(array, sequence)
-    frames.extend(Frame(chunk=bytes(part.chunk)) if isinstance(part, Chunk) else part for part in parts)
-    bundle = Frame(bundle=Bundle(frames=[*frames, end_frame()] if ends else frames))
+    frames = [Frame(chunk=bytes(part.chunk)) if isinstance(part, Chunk) else part for part in parts]
+    bundle = Frame(bundle=Bundle(frames=[*before, *frames]))
     return bundle if bundle.ByteSize() <= SMALL_FRAME_BYTES else None
 
 

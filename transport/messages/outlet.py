@@ -27,28 +27,21 @@ from transport.messages.frames import (
 from transport.messages.waits import MIN_BYTES_PER_S
 
 
-class Delivery:
-    """The ways to call a member's mailbox: with a stream of frames, or with one message that is a whole stream.
-
-    Args:
-        channel: to the member.
-    """
-
-    def __init__(self, channel: Any) -> None:
-        answers = AnswerChannel(channel)
-        how = {"request_serializer": message_of, "response_deserializer": Delivered.FromString}
-        self.stream = answers.stream_unary(DELIVER, **how)
-        self.at_once = answers.unary_unary(DELIVER, **how)  # the same on the wire, but one operation of the library
+def delivery(channel: Any) -> Any:
+    """Return the way to call the mailbox of the member that a channel leads to, with a stream of frames."""
+    return AnswerChannel(channel).stream_unary(
+        DELIVER, request_serializer=message_of, response_deserializer=Delivered.FromString
+    )
 
 
 class Outlet:
     """Arrays of one stage on their way to one member. At most one call at a time; it may be ended and begun again.
 
-    Most stages have one small array: the first one, if it is small, is a stream by itself, in one message. If others
-    follow, the next one begins a stream that stays open, as a large one does.
+    Most stages have one small array. It brings the envelope of its stream in the same message. The stream stays open
+    after it: that it breaks is how the receiver learns at once that we are gone.
 
     Args:
-        delivery: to the receiver.
+        deliver: see `delivery`.
         job_id, stage: for the envelope.
         member: the receiver's number.
         name: its name, for error texts.
@@ -60,7 +53,7 @@ class Outlet:
 
     def __init__(
         self,
-        delivery: Delivery,
+        deliver: Callable[[], Any],
         job_id: str,
         stage: str,
         *,
@@ -70,7 +63,7 @@ class Outlet:
         calls: asyncio.Semaphore,
         on_lost: Callable[[int, str], None],
     ) -> None:
-        self._delivery = delivery
+        self._deliver = deliver
         self._job_id = job_id
         self._stage = stage
         self._member = member
@@ -91,13 +84,8 @@ class Outlet:
         """Whether an array is being written."""
         return self._turn.locked()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a stream is open, for arrays that may follow."""
-        return self._accepts
-
     async def send(self, array: Array) -> None:
-        """Write one array. Returns when it may be overwritten; a small one is then on its way, but perhaps not written.
+        """Write one array. Returns when it may be overwritten.
 
         Raises:
             PeerLostError: the call failed.
@@ -105,15 +93,14 @@ class Outlet:
             ValueError: the array is no valid message.
         """
         async with self._turn:
-            if self._n_sent == 0 and not self._accepts and await self._send_at_once(array):
-                return
             frames = array_frames(array, self._n_sent)
             header = next(frames)  # refuses what is no message before the stream has an unfinished array
-            together = small_array_frame(array, self._n_sent, opens=None, ends=False)
+            opens = () if self._accepts else (envelope_frame(self._job_id, self._stage),)
+            together = small_array_frame(array, self._n_sent, *opens)
             if not self._accepts:
                 await self._begin()
             due_at_s = asyncio.get_running_loop().time() + 2 * self._deadline_s + array.nbytes / MIN_BYTES_PER_S
-            for frame in (together,) if together is not None else itertools.chain((header,), frames):
+            for frame in itertools.chain(opens, (header,), frames) if together is None else (together,):
                 await self._write(frame, due_at_s)
             self._n_sent += 1
 
@@ -149,27 +136,12 @@ class Outlet:
         if self._call is not None:
             self._call.cancel()
 
-    async def _send_at_once(self, array: Array) -> bool:
-        """Send a small array as a stream of one message; return whether it was small."""
-        whole = small_array_frame(array, 0, opens=envelope_frame(self._job_id, self._stage), ends=True)
-        if whole is None:
-            return False
-        await self.acknowledged()
-        await self._in_time(self._calls.acquire())
-        self._follow(self._delivery.at_once(whole))
-        self._n_sent = 1
-        return True
-
     async def _begin(self) -> None:
         await self.acknowledged()  # a stage continues only where its last stream is known to have ended
         await self._in_time(self._calls.acquire())
-        self._follow(self._delivery.stream())
+        self._call = self._deliver()
+        self._ending = asyncio.create_task(self._watch(self._call, FinalStatus(self._call)))
         self._accepts = True
-        await self._write(envelope_frame(self._job_id, self._stage))
-
-    def _follow(self, call: Any) -> None:
-        self._call = call
-        self._ending = asyncio.create_task(self._watch(call, FinalStatus(call)))
 
     async def _watch(self, call: Any, final: FinalStatus) -> None:
         """Wait for the end of a call and note how it ended."""

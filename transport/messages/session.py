@@ -16,7 +16,7 @@ from mpc.protocol.session import Array, Drawable
 from service.errors import UnauthenticatedError, UnreachableError
 from transport.calls.channel import CHECK_S, check_certificate, wait_for_term
 from transport.messages.inbox import Inbox
-from transport.messages.outlet import Delivery, Outlet
+from transport.messages.outlet import Outlet, delivery
 from transport.messages.returning import ReturningReceiver
 
 MAX_CALLS = 500
@@ -76,7 +76,7 @@ class GrpcSession:
         self._transfer_s = deadline_s if transfer_s is None else transfer_s
         self._inbox = inbox
         self._channels = dict(channels)
-        self._deliveries: dict[int, Delivery] = {}
+        self._deliver: dict[int, Callable[[], Any]] = {}
         self._on_progress = on_progress
         self._outlets: dict[tuple[int, str], Outlet] = {}
         self._in_use: dict[int, dict[str, Outlet]] = {member: {} for member in channels}
@@ -131,6 +131,10 @@ class GrpcSession:
     def row_workers(self) -> None:
         """A party's gate gives them to analyses."""
         return None
+
+    def kept_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Return memory; a party's gate has files, too."""
+        return np.empty(shape, np.uint64)
 
     @property
     def bytes_received(self) -> Mapping[str, int]:
@@ -315,10 +319,10 @@ class GrpcSession:
 
     def _outlet(self, to: int, stage: str) -> Outlet:
         """Return the outlet for (to, stage), which is now the last one used."""
-        if to not in self._deliveries:
-            self._deliveries[to] = Delivery(self._channels[to])
+        if to not in self._deliver:
+            self._deliver[to] = delivery(self._channels[to])
         outlet = self._outlets.get((to, stage)) or Outlet(
-            self._deliveries[to],
+            self._deliver[to],
             self._job_id,
             stage,
             member=to,
@@ -349,10 +353,7 @@ class GrpcSession:
     async def _write(self, to: int, stage: str, message: Array) -> None:
         try:
             await self._look_at(to, stage)
-            outlet = self._outlet(to, stage)
-            await outlet.send(message)
-            if not (outlet.is_open or outlet.is_busy):
-                self._in_use[to].pop(stage, None)
+            await self._outlet(to, stage).send(message)
             await self._end_some(to)
         except ValueError as error:
             raise LocalFaultError(f"stage {stage}: {error}") from error

@@ -98,10 +98,13 @@ class Rows(Inputs):
         """Share all rows and keep them, for analyses that return to them; arguments and errors as of `rows`.
 
         Returns:
-            Shape (n_rows, all columns), degree t, without a bound. Memory: a word per element and three primes.
+            Shape (n_rows, all columns), degree t, without a bound. A word per element and three primes, where
+            `Session.kept_words` puts them.
         """
         width, ends = sum(widths.values()), list(itertools.accumulate(widths.values()))
-        held = np.empty((self.field.n_words, n_rows, width), np.uint64) if self.holds_shares else None
+        session, held = self._exchange.session, None
+        if self.holds_shares:
+            held = await session.compute(session.kept_words, (self.field.n_words, n_rows, width))
         start = 0
         async for blocks in self.rows(widths, n_rows, mine, height=height, completes_input=False):
             end = start + blocks[0].shape[0]

@@ -47,7 +47,7 @@ class MailboxServicer:
     """
 
     def Deliver(self, request_iterator, context):
-        """One stream at a time per sender, receiver, job and stage. A small array may be a stream by itself.
+        """One stream at a time per sender, receiver, job and stage.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -7,6 +7,7 @@ from labelled_tables import PARTIES, labelled_tables, logistic_job
 
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import BlockSchema
+from analyses.logistic_regression import gradient_steps
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.run_locally import local_network, run_plan
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -14,9 +15,11 @@ from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import PeerViolationError
+from mpc.local.network import LocalSession
 from mpc.protocol.computation import Computation
 from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
+from party.tables.kept_values import kept_words
 
 GENEROUS = {"epsilon": 5000.0, "delta": 1e-5}
 ALMOST_NONE = {"epsilon": 1e6, "delta": 1e-5}  # noise so small that a wrong term of the polynomial stands out
@@ -86,6 +89,25 @@ CHOICES = [
     {"sampling_rate": 1.0},
     {"order": 3, **COARSE},
 ]
+
+
+@pytest.mark.parametrize("choice", [{"sampling_rate": 1.0}, {"sampling_rate": 0.5}, {"order": 3, **COARSE}])
+async def test_batches_in_parts_and_shares_in_files_open_the_same(choice, monkeypatch, tmp_path):
+    tables = labelled_tables(40)
+    plan = plan_for(tables, logistic_job({"iterations": 3, **choice}, privacy=GENEROUS))
+
+    async def opened():
+        ends, network = await run(plan, tables)
+        shares = [m.array for m in network.transcript if m.stage == OPENING_STAGE and m.receiver == COORDINATOR]
+        return ends[COORDINATOR]["weights"], shares
+
+    weights, shares = await opened()
+    monkeypatch.setattr(gradient_steps, "MAX_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(LocalSession, "kept_words", lambda self, shape: kept_words(shape, 0, tmp_path))
+    again, others = await opened()
+    assert again == weights
+    assert len(shares) == len(others) > 0
+    assert all(np.array_equal(one, other) for one, other in zip(shares, others, strict=True))
 
 
 @pytest.mark.parametrize("parameters", CHOICES, ids=str)

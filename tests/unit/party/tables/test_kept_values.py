@@ -10,7 +10,7 @@ import pytest
 
 from analyses.job.job import JobInput
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from party.tables.kept_values import KeptValues
+from party.tables.kept_values import KeptValues, kept_words
 from party.tables.sources.source import SourceError
 from party.tables.table import UnusableTableError, load_table
 
@@ -41,6 +41,22 @@ def test_a_file_that_cannot_be_written_rules_the_table_out(tmp_path):
     (tmp_path / "data").write_text("no folder")
     with pytest.raises(SourceError, match="table_memory_mib"):
         kept(tmp_path / "data", 0)
+
+
+@pytest.mark.parametrize("most_bytes", [240, 239])
+def test_words_are_kept_wherever_there_is_room_and_the_file_has_no_name(tmp_path, most_bytes):
+    words = kept_words((2, 5, 3), most_bytes, tmp_path / "data")
+    words[:] = np.arange(30, dtype=np.uint64).reshape(2, 5, 3)
+    words[1, 2] += np.uint64(2**63)
+    assert words.sum(dtype=object) == 435 + 3 * 2**63
+    assert (tmp_path / "data").is_dir() == (most_bytes < 240)
+    assert not (tmp_path / "data").is_dir() or os.listdir(tmp_path / "data") == []
+
+
+def test_words_without_a_place_are_refused_before_any_is_written(tmp_path):
+    (tmp_path / "data").write_text("no folder")
+    with pytest.raises(SourceError, match="table_memory_mib"):
+        kept_words((1, 5, 3), 0, tmp_path / "data")
 
 
 def test_rows_are_in_memory_once_also_while_they_are_collected(tmp_path):

@@ -134,9 +134,9 @@ async def unbundled(*messages):
 @pytest.mark.parametrize("shape", [(), (0,), (3, 4), (200,)])
 async def test_a_small_array_travels_in_one_message(shape):
     array = np.arange(np.prod(shape, dtype=int), dtype=np.uint64).reshape(shape)
-    whole = small_array_frame(array, 0, opens=envelope_frame("job", "stage"), ends=True)
+    whole = small_array_frame(array, 0, envelope_frame("job", "stage"))
     assert whole is not None
-    first, *frames = await unbundled(message_of(whole))
+    first, *frames = await unbundled(message_of(whole), message_of(end_frame()))
     assert check_envelope(first) == ("job", "stage")
     (decoded,) = decode(frames)
     assert decoded.shape == shape
@@ -145,7 +145,7 @@ async def test_a_small_array_travels_in_one_message(shape):
 
 async def test_small_arrays_of_an_open_stream_take_one_message_each():
     arrays = [np.full(3, i, dtype=np.uint64) for i in range(3)]
-    bundles = [small_array_frame(array, i, opens=None, ends=False) for i, array in enumerate(arrays)]
+    bundles = [small_array_frame(array, i) for i, array in enumerate(arrays)]
     frames = await unbundled(*map(message_of, bundles), message_of(end_frame()))
     assert [part_of(frame) for frame in frames] == ["header", "chunk"] * 3 + ["end"]
     assert [a.tolist() for a in decode(frames)] == [a.tolist() for a in arrays]
@@ -154,7 +154,7 @@ async def test_small_arrays_of_an_open_stream_take_one_message_each():
 @pytest.mark.parametrize("n_words", range(200, 260, 7))
 def test_no_bundle_is_longer_than_small_frames_may_be(n_words):
     opens = envelope_frame("job", "s" * 100)
-    whole = small_array_frame(np.zeros(n_words, dtype=np.uint64), 0, opens=opens, ends=True)
+    whole = small_array_frame(np.zeros(n_words, dtype=np.uint64), 0, opens)
     assert whole is None or len(message_of(whole)) <= SMALL_FRAME_BYTES
     assert (whole is None) == (8 * n_words + 100 > SMALL_FRAME_BYTES - 40)
 
