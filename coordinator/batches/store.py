@@ -6,17 +6,12 @@ keys of all parties. When a batch has ended its answers are emptied; only their 
 """
 
 import hashlib
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from coordinator.surveys.store import Outcome
 from service.errors import ServiceError
-from service.files.sqlite import transaction
+from service.files.sqlite import SqliteFile
 
 _VERSION = 1
 _SCHEMA = """
@@ -96,7 +91,7 @@ _COLUMNS = ", ".join(StoredBatch.__dataclass_fields__)
 _SELECT = f"SELECT {_COLUMNS} FROM batches"  # noqa: S608  # no text from outside
 
 
-class BatchesStore:
+class BatchesStore(SqliteFile):
     """May be called from several threads.
 
     Args:
@@ -106,35 +101,12 @@ class BatchesStore:
         BatchesUnusableError: here and in every call: the file cannot be used. What was to be written is not.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._turn = threading.Lock()
-        with self._explained():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
-            try:
-                self._open()
-            except BaseException:
-                self._db.close()
-                raise
+    what = "the batches"
+    failure = BatchesUnusableError
+    pragmas = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
-    def _open(self) -> None:
-        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            self._db.execute(f"PRAGMA {pragma}")
-        with self._transaction():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version == _VERSION:
-                return
-            if version != 0:
-                raise BatchesUnusableError(f"the batches {self._path} have version {version}, this program {_VERSION}")
-            for statement in _SCHEMA.split(";\n"):
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_VERSION}")
-
-    def close(self) -> None:
-        """Release the file."""
-        with self._turn:
-            self._db.close()
+    def _make_tables(self) -> None:
+        self._make_tables_of_version(_VERSION, _SCHEMA)
 
     def add(self, batch_id: bytes, analyst: str, text: str, keys: bytes, most_answers: int) -> StoredBatch:
         """Write a batch that is asked from now on."""
@@ -206,22 +178,3 @@ class BatchesStore:
             query = "UPDATE batches SET result_json = ?, failure = ? WHERE number = ? AND is_closed = 1"
             self._db.execute(query, (result_json, failure, batch))
             self._db.execute("UPDATE answers SET body = x'' WHERE batch = ?", (batch,))
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, self._explained():
-            yield self._db
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._reading() as db, transaction(db):
-            yield
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise BatchesUnusableError(f"the batches {self._path} cannot be used: {error.strerror}") from error
-        except sqlite3.Error as error:
-            raise BatchesUnusableError(f"the batches {self._path} cannot be used: {error}") from error

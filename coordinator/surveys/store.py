@@ -4,20 +4,15 @@ What a call writes is on disk when it returns (write-ahead log, synchronous = FU
 in the certificate of who gave it, so there is one of each device; the first stands.
 """
 
-import os
-import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import ServiceError
-from service.files.sqlite import transaction
+from service.files.sqlite import SqliteFile
 
 _VERSION = 1
 _SCHEMA = """
@@ -107,7 +102,7 @@ _COLUMNS = ", ".join(StoredQuestion.__dataclass_fields__)
 _SELECT = f"SELECT {_COLUMNS} FROM questions"  # noqa: S608  # no text from outside
 
 
-class SurveyStore:
+class SurveyStore(SqliteFile):
     """May be called from several threads.
 
     Args:
@@ -117,35 +112,12 @@ class SurveyStore:
         SurveyStoreError: here and in every call: the file cannot be used. What was to be written is not.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._turn = threading.Lock()
-        with self._explained():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
-            try:
-                self._open()
-            except BaseException:
-                self._db.close()
-                raise
+    what = "the surveys"
+    failure = SurveyStoreError
+    pragmas = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
-    def _open(self) -> None:
-        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            self._db.execute(f"PRAGMA {pragma}")
-        with self._transaction():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version == _VERSION:
-                return
-            if version != 0:
-                raise SurveyStoreError(f"the surveys {self._path} have version {version}, this program {_VERSION}")
-            for statement in _SCHEMA.split(";\n"):
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_VERSION}")
-
-    def close(self) -> None:
-        """Release the file."""
-        with self._turn:
-            self._db.close()
+    def _make_tables(self) -> None:
+        self._make_tables_of_version(_VERSION, _SCHEMA)
 
     def add(self, question_id: bytes, analyst: str, text: str) -> StoredQuestion:
         """Write a question that is asked from now on."""
@@ -236,25 +208,6 @@ class SurveyStore:
         with self._transaction():
             query = "UPDATE questions SET result_json = ?, failure = ? WHERE number = ? AND is_closed = 1"
             self._db.execute(query, (result_json, failure, question))
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, self._explained():
-            yield self._db
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._reading() as db, transaction(db):
-            yield
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise SurveyStoreError(f"the surveys {self._path} cannot be used: {error.strerror}") from error
-        except sqlite3.Error as error:
-            raise SurveyStoreError(f"the surveys {self._path} cannot be used: {error}") from error
 
 
 def _question(row: tuple[int, bytes, str, str, int, int, str, str]) -> StoredQuestion:

@@ -7,20 +7,14 @@ most one share of a batch ever leaves, of one cohort, with one noise, however of
 second cohort can neither be recorded nor be opened.
 """
 
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.sums.batch.agreement import ShownList
 from service.errors import ServiceError
-from service.files.sqlite import transaction
+from service.files.sqlite import SqliteFile
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS batches (
@@ -80,7 +74,7 @@ class KeptBatch:
     closed: ClosedBatch | None = None
 
 
-class BatchStore:
+class BatchStore(SqliteFile):
     """May be called from several threads.
 
     Args:
@@ -90,30 +84,19 @@ class BatchStore:
         BatchStoreError: here and in every call: the file cannot be used. What was to be written is not.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._turn = threading.Lock()
-        with self._explained():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
-            try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-                    self._db.execute(f"PRAGMA {pragma}")
-                self._db.execute(_SCHEMA)
-            except BaseException:
-                self._db.close()
-                raise
+    what = "the batches"
+    failure = BatchStoreError
+    pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
+    busy_s = 5.0
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._turn:
-            self._db.close()
+    def _make_tables(self) -> None:
+        self._db.execute(_SCHEMA)
 
     def find(self, digest: bytes) -> KeptBatch | None:
         """Return a batch; None where this party has not agreed to it, or has forgotten it."""
-        with self._turn, self._explained():
+        with self._reading() as db:
             query = f"SELECT {_COLUMNS} FROM batches WHERE digest = ?"  # noqa: S608  # no text from outside
-            row = self._db.execute(query, (digest,)).fetchone()
+            row = db.execute(query, (digest,)).fetchone()
         if row is None:
             return None
         private, public, certificate, signature, list_digest, openable, n, cohort, share = row
@@ -170,8 +153,8 @@ class BatchStore:
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: a batch is closed once, while it is open")
-        with self._turn, self._explained():
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # where the key lies as well
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # where the key lies as well
 
     def forget(self, now_s: float) -> int:
         """Forget the open batches whose time is over; return how many there are still."""
@@ -179,20 +162,6 @@ class BatchStore:
             self._db.execute("DELETE FROM batches WHERE share IS NULL AND forget_at_s < ?", (now_s,))
             (n,) = self._db.execute("SELECT COUNT(*) FROM batches WHERE share IS NULL").fetchone()
         return int(n)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._turn, self._explained(), transaction(self._db):
-            yield
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise BatchStoreError(f"the batches {self._path} cannot be used: {error.strerror}") from error
-        except sqlite3.Error as error:
-            raise BatchStoreError(f"the batches {self._path} cannot be used: {error}") from error
 
 
 def _bits(data: bytes, n: int) -> NDArray[np.bool_]:

@@ -1,8 +1,14 @@
-"""Transactions of SQLite files."""
+"""SQLite files: their transactions, and what stores that belong to one process have in common."""
 
+import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar
+
+from service.errors import ServiceError
 
 
 @contextmanager
@@ -17,3 +23,76 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
             with suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
         raise
+
+
+class SqliteFile:
+    """The base of a store in one SQLite file. It may be called from several threads.
+
+    Args:
+        path: of the file; made, readable by its owner only, where absent.
+
+    Attributes:
+        what: it is, for error texts.
+        failure: the error that is raised, here and in every call, where the file cannot be used. What was to be written
+            is not.
+        pragmas: that are set when it is opened.
+        busy_s: so long another process is waited for that has it open.
+    """
+
+    what: ClassVar[str]
+    failure: ClassVar[type[ServiceError]]
+    pragmas: ClassVar[tuple[str, ...]]
+    busy_s: ClassVar[float] = 1.0
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turn = threading.Lock()
+        with self._explained():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=self.busy_s, check_same_thread=False)
+            try:
+                for pragma in self.pragmas:
+                    self._db.execute(f"PRAGMA {pragma}")
+                self._make_tables()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _make_tables(self) -> None:
+        raise NotImplementedError
+
+    def _make_tables_of_version(self, version: int, schema: str) -> None:
+        """Make the tables of a new file; refuse a file that another version of the program has made."""
+        with self._transaction():
+            (found,) = self._db.execute("PRAGMA user_version").fetchone()
+            if found == version:
+                return
+            if found != 0:
+                raise self.failure(f"{self.what} {self._path} have version {found}, this program {version}")
+            for statement in schema.split(";\n"):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {version}")
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._turn:
+            self._db.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._turn, self._explained():
+            yield self._db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._reading() as db, transaction(db):
+            yield
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self.failure(f"{self.what} {self._path} cannot be used: {error.strerror}") from error
+        except sqlite3.Error as error:
+            raise self.failure(f"{self.what} {self._path} cannot be used: {error}") from error
