@@ -3,15 +3,14 @@
 import dataclasses
 import json
 import signal
-import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
-from federation import Analyst, memory_table, pca_job, random_values, result_of, tables_of
+from federation import Analyst, jobs_paid, memory_table, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
 
 from analyses.job.job import Job
@@ -78,13 +77,7 @@ def deployment(tmp_path_factory):
 
 
 def paid(deployment):
-    """Return how many jobs each party's ledger has charged."""
-    counts = {}
-    for party in PARTIES:
-        with closing(sqlite3.connect(deployment.data_dir(party) / "ledger.sqlite")) as db:
-            texts = [text for (text,) in db.execute("SELECT text FROM entries")]
-        counts[party] = sum(json.loads(text)["kind"] == "committed" for text in texts)
-    return counts
+    return jobs_paid(deployment, PARTIES)
 
 
 def run_and_kill(deployment, job, moment):

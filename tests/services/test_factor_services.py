@@ -8,8 +8,6 @@ import csv
 import json
 import re
 import signal
-import sqlite3
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import dying_member
 import pytest
 from deadlines import GENEROUS_S
 from dying_member import announcing
-from federation import Analyst, result_of
+from federation import Analyst, jobs_paid, result_of
 from forked_services import ForkedDeployment
 from rating_jobs import (
     BOUNDS,
@@ -212,7 +210,7 @@ def test_a_coordinator_killed_between_rounds_goes_on_with_all_rounds_and_they_ar
     deployment, table, settings
 ):
     analyst = Analyst(deployment)
-    before = jobs_paid(deployment)
+    before = jobs_paid(deployment, PARTIES)
     deployment.dies_at.write_text(announcing(1))
     try:
         job_id = analyst.submit(job_on(table, settings))
@@ -223,17 +221,7 @@ def test_a_coordinator_killed_between_rounds_goes_on_with_all_rounds_and_they_ar
     result = result_of(analyst.wait(job_id, timeout_s=GENEROUS_S))
     assert result["rounds_opened"] == result["rounds_paid"] == list(range(len(result["rounds"])))
     assert all(set(one["survivors"]) == set(PARTIES) for one in result["rounds"])
-    assert jobs_paid(deployment) == {party: n + 1 for party, n in before.items()}
+    assert jobs_paid(deployment, PARTIES) == {party: n + 1 for party, n in before.items()}
     deployment.report("bank", job_id)
     shown = told(deployment, "bank", "party", "recommend", "--job", job_id, "--user", "0")
     assert shown.exit_code == 0, shown.output
-
-
-def jobs_paid(deployment):
-    """Return how many jobs each party's ledger has charged."""
-    counts = {}
-    for party in PARTIES:
-        with closing(sqlite3.connect(deployment.data_dir(party) / "ledger.sqlite")) as db:
-            texts = [text for (text,) in db.execute("SELECT text FROM entries")]
-        counts[party] = sum(json.loads(text)["kind"] == "committed" for text in texts)
-    return counts

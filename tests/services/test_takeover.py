@@ -1,16 +1,13 @@
 """Two coordinators, one database, real services: the leader is killed or stopped amid a job, and the other goes on."""
 
-import json
 import re
 import signal
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
-from federation import Analyst, memory_table, pca_job, random_values, result_of, tables_of
+from federation import Analyst, jobs_paid, memory_table, pca_job, random_values, result_of, tables_of
 from postgres import throwaway_cluster
 from two_coordinators import NAMES, TwoCoordinators, until
 
@@ -40,13 +37,7 @@ def deployment(tmp_path_factory):
 
 
 def paid(deployment):
-    """Return how many jobs each party's ledger has charged."""
-    counts = {}
-    for party in PARTIES:
-        with closing(sqlite3.connect(deployment.data_dir(party) / "ledger.sqlite")) as db:
-            texts = [text for (text,) in db.execute("SELECT text FROM entries")]
-        counts[party] = sum(json.loads(text)["kind"] == "committed" for text in texts)
-    return counts
+    return jobs_paid(deployment, PARTIES)
 
 
 def check_result(view):

@@ -3,8 +3,10 @@
 import asyncio
 import csv
 import json
+import sqlite3
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,16 @@ def write_table(path: Path, values: np.ndarray, ids=None, rows=ROWS) -> LocalTab
         writer.writerow(["id", *names])
         writer.writerows([i, *row] for i, row in zip(ids, values.tolist(), strict=True))
     return LocalTable("people", path, dict.fromkeys(names, BOUNDS), rows, id_column="id")
+
+
+def jobs_paid(deployment: LocalDeployment, parties: Collection[str]) -> dict[str, int]:
+    """Return how many jobs each party's ledger has charged."""
+    counts = {}
+    for party in parties:
+        with closing(sqlite3.connect(deployment.data_dir(party) / "ledger.sqlite")) as db:
+            texts = [text for (text,) in db.execute("SELECT text FROM entries")]
+        counts[party] = sum(json.loads(text)["kind"] == "committed" for text in texts)
+    return counts
 
 
 def schema_of(party: str, n_columns: int, rows=ROWS) -> BlockSchema:
