@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from analyses.job.job import Name
 from service.identity import Identity, Role
-from service.settings import Address, Settings, SettingsError, TlsFiles, load_settings
+from service.settings import Addresses, Settings, SettingsError, TlsFiles, load_settings
 from service.tls import credentials_of
-from transport.calls.channel import check_certificate, open_channel
 from transport.calls.coordinator_client import CoordinatorClient
+from transport.calls.leader import find_leader, open_coordinator_channel
 
 ENVIRONMENT_PREFIX = "MOIETY_CLIENT"
 
@@ -20,11 +20,11 @@ class CoordinatorEntry(Settings):
 
     Attributes:
         name: as in its certificate.
-        address: where it listens.
+        address: where it listens; a list of addresses where several share the name, of which one leads.
     """
 
     name: Name
-    address: Address
+    address: Addresses
 
 
 class ClientConfig(Settings):
@@ -75,7 +75,7 @@ async def open_coordinator(config: ClientConfig) -> AsyncIterator[tuple[str, Any
             f"{files.certificate} belongs to federation {credentials.identity.federation}, not to {config.federation}"
         )
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-    address = config.coordinator.address
-    async with open_channel(address, coordinator, credentials) as channel:
-        await check_certificate(channel)
-        yield f"{coordinator.name} ({address})", channel
+    addresses = config.coordinator.address
+    async with open_coordinator_channel(addresses, coordinator, credentials) as channel:
+        await find_leader(channel)
+        yield f"{coordinator.name} ({', '.join(addresses)})", channel

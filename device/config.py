@@ -24,7 +24,7 @@ from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
 from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
 from party.ledger.budget import Budget, BudgetError
 from service.logs import LogFormat
-from service.settings import Address, FilePath, Settings, SettingsError, TlsFiles, load_settings
+from service.settings import Addresses, FilePath, Settings, SettingsError, TlsFiles, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_DEVICE"
 
@@ -34,11 +34,11 @@ class CoordinatorPin(Settings):
 
     Attributes:
         name: as in the coordinator's certificate.
-        address: where it listens.
+        address: where it listens; a list of addresses where several share the name, of which one leads.
     """
 
     name: Name
-    address: Address
+    address: Addresses
 
 
 class SumBudgetConfig(Settings):

@@ -134,7 +134,7 @@ def _check_lasting(before: DeviceConfig, after: DeviceConfig) -> None:
         raise SettingsError(f"{', '.join(differ)}: changes only when the device is restarted; nothing was taken over")
 
 
-def coordinator_of(config: DeviceConfig) -> Mapping[Identity, str]:
+def coordinator_of(config: DeviceConfig) -> Mapping[Identity, tuple[str, ...]]:
     """Return whom the device dials, and where."""
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
     return {coordinator: config.coordinator.address}
@@ -236,7 +236,7 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
         stack.callback(budget.close)
         channels.open(coordinator_of(config), credentials)
         stack.push_async_callback(channels.close)
-        at = f"{config.coordinator.name} ({config.coordinator.address})"
+        at = f"{config.coordinator.name} ({', '.join(config.coordinator.address)})"
         records = config.kept_records()
         factors = FactorDevice(
             name=config.name,
@@ -301,5 +301,5 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
         stack.callback(expiry.cancel)
         told = describe_standing(budget.standing())
         on_start(running)
-        _log.info("member is ready", member=config.name, coordinator=config.coordinator.address, **told)
+        _log.info("member is ready", member=config.name, coordinator=", ".join(config.coordinator.address), **told)
         await running.run()

@@ -16,7 +16,7 @@ from page.site import Site
 from page.visits import Visit, checked_form
 from party.consent import ConsentError
 from party.ledger.standing import lines_of
-from party.server import RunningParty, peers_of
+from party.server import RunningParty
 from service.errors import NotAllowedError, NotFoundError
 from service.watch.page_config import PageConfig
 
@@ -48,7 +48,7 @@ class PartyPage:
                 Route("/", site.page(self._requests)),
                 Route("/requests/{job_id}", site.page(self._decide), methods=["POST"]),
                 Route("/budget", site.page(self._budget)),
-                Route("/members", site.page(site.members(lambda: peers_of(self._running.config)))),
+                Route("/members", site.page(site.members(lambda: self._running.config.dials))),
             ]
         )
 

@@ -16,8 +16,9 @@ from party.batches.rules import BatchRules
 from party.engine.config import EngineConfig
 from party.policy import Policy
 from party.tables.ratings_config import AnyTableConfig
+from service.identity import Identity, Role
 from service.logs import LogFormat, LogLevel
-from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
+from service.settings import Address, Addresses, FilePath, Settings, TlsFiles, check_addresses, load_settings
 from service.watch.notice import NoticeConfig
 from service.watch.page_config import PageConfig
 from service.watch.traces import TracesConfig
@@ -33,11 +34,12 @@ class CoordinatorPin(Settings):
 
     Attributes:
         name: as in the coordinator's certificate.
-        address: where this party sends its shares of what is opened.
+        address: where this party sends its shares of what is opened; a list of addresses where several coordinators
+            share the name, of which one leads.
     """
 
     name: Name
-    address: Address
+    address: Addresses
 
 
 class LedgerConfig(Settings):
@@ -131,6 +133,13 @@ class PartyConfig(Settings):
         if contradiction is not None:
             raise ValueError(contradiction)
         return self
+
+    @property
+    def dials(self) -> dict[Identity, tuple[str, ...]]:
+        """Whom this party dials, and where; several addresses are those of coordinators of which one leads."""
+        coordinator = Identity(self.federation, Role.COORDINATOR, self.coordinator.name)
+        parties = {Identity(self.federation, Role.PARTY, name): (address,) for name, address in self.peers.items()}
+        return {coordinator: self.coordinator.address, **parties}
 
     @property
     def ledger_path(self) -> Path:

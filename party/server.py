@@ -83,7 +83,7 @@ class PartyService(PartyServicer):
     def __init__(self, config: PartyConfig, jobs: PartyJobs, meter: Meter) -> None:
         self._config = config
         self._jobs = jobs
-        peers = [Peer(identity, address) for identity, address in peers_of(config).items()]
+        peers = [Peer(identity, first, tuple(others)) for identity, (first, *others) in config.dials.items()]
         tls = config.tls
         caller = Caller(tls.authority, tls.certificate, tls.key, whose=config.name, revoked=tls.revoked)
         self._reachability = Reachability(caller, peers)
@@ -236,7 +236,7 @@ class RunningParty:
         """
         changed = check_changes(self.config, config, MAY_CHANGE)
         self.server.renew(own_credentials(config))
-        self._channels.open(peers_of(config), self.server.credentials)
+        self._channels.open(config.dials, self.server.credentials)
         self._jobs.use(config)
         self._batches.use(place_of(config))
         self.config = config
@@ -271,13 +271,6 @@ def own_credentials(config: PartyConfig) -> Credentials:
     return party_credentials(config.tls, config.federation, config.name)
 
 
-def peers_of(config: PartyConfig) -> dict[Identity, str]:
-    """Return whom this party dials, and where."""
-    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-    parties = {Identity(config.federation, Role.PARTY, name): address for name, address in config.peers.items()}
-    return {coordinator: config.coordinator.address, **parties}
-
-
 def place_of(config: PartyConfig) -> PartyPlace:
     """Return who this party is in batches, and with whom it computes."""
     coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
@@ -308,13 +301,15 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
         consent = ConsentBox(config.data_dir)
         consent.clear()
         channels = PeerChannels()
-        channels.open(peers_of(config), credentials)
+        channels.open(config.dials, credentials)
         stack.push_async_callback(channels.close)
         meter = Meter(traces)
         coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-        sessions = JobSessions(
-            config, mailboxes, channels, SystemEntropy(), meter, term=lambda: server.terms.last(coordinator)
-        )
+
+        def term() -> int:
+            return server.terms.last(coordinator)
+
+        sessions = JobSessions(config, mailboxes, channels, SystemEntropy(), meter, term)
 
         def keep_report(job_id: str, plan: Plan, report: LocalReport, elapsed_s: float) -> None:
             write_report(
@@ -352,7 +347,9 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             credentials=lambda: server.credentials,
             store=store,
             entropy=SystemEntropy(),
-            fetch=lambda batch_id, most_bytes, only: fetch_shares(hub, channels[hub], batch_id, most_bytes, only),
+            fetch=lambda batch_id, most_bytes, only: fetch_shares(
+                hub, channels[hub], batch_id, most_bytes, only, term=term
+            ),
             accept_messages=sessions.accept_messages,
             open_session=sessions.open,
             close_session=sessions.close,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo
 
 from service.settings_tree import SettingsError as SettingsError
 from service.settings_tree import override, read_tree
@@ -52,19 +52,33 @@ Address = Annotated[str, AfterValidator(_check_address)]
 """`host:port`; an IPv6 host stands in brackets. Where one listens, port 0 lets the system choose."""
 
 
-def check_addresses(addresses: Mapping[str, str]) -> None:
+def _check_each(given: object) -> tuple[str, ...]:
+    addresses = (given,) if isinstance(given, str) else given
+    if not isinstance(addresses, list | tuple) or not addresses or not all(isinstance(one, str) for one in addresses):
+        raise ValueError('an address is text, as in "10.0.0.4:7100", or a list of such texts with one at least')
+    if repeated := [one for one in addresses if addresses.count(one) > 1]:
+        raise ValueError(f"{repeated[0]} stands twice in the list of addresses")
+    return tuple(map(_check_address, addresses))
+
+
+Addresses = Annotated[tuple[str, ...], PlainValidator(_check_each)]
+"""One `Address`, or a list of those of several coordinators of one identity, of which one leads at a time."""
+
+
+def check_addresses(addresses: Mapping[str, str | tuple[str, ...]]) -> None:
     """Refuse two services at one address. Port 0, which the system replaces, is nobody's.
 
     Args:
-        addresses: name to address.
+        addresses: name to its address, or to several of its own.
 
     Raises:
         ValueError: names both.
     """
     found: dict[str, str] = {}
-    for name, address in addresses.items():
-        if not address.endswith(":0") and found.setdefault(address, name) != name:
-            raise ValueError(f"{found[address]!r} and {name!r} have the same address {address}; each has its own")
+    for name, given in addresses.items():
+        for address in (given,) if isinstance(given, str) else given:
+            if not address.endswith(":0") and found.setdefault(address, name) != name:
+                raise ValueError(f"{found[address]!r} and {name!r} have the same address {address}; each has its own")
 
 
 class Settings(BaseModel):

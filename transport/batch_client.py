@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -22,10 +22,14 @@ from transport.batch_codec import (
 )
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.chunks import chunks_of
+from transport.calls.leader import wait_for_term
 from transport.refusal import WhyRefused
 from transport.repeated_calls import RepeatedCalls
 from transport.survey import PATIENCE_S, SurveyHappening
 from transport.survey_client import WATCH_S, happenings_of
+
+LEADER_S = 60.0
+"""Longest time in which a party looks for the coordinator that leads, before it fetches the shares of a batch."""
 
 SHARES_S = 3600.0
 """Longest time in which a party fetches the shares of a batch."""
@@ -95,7 +99,13 @@ class BatchClient:
 
 
 async def fetch_shares(
-    name: str, channel: Any, batch_id: bytes, most_bytes: int, only: bytes = b""
+    name: str,
+    channel: Any,
+    batch_id: bytes,
+    most_bytes: int,
+    only: bytes = b"",
+    *,
+    term: Callable[[], int] = lambda: 0,
 ) -> AsyncIterator[AnswerPart]:
     """Fetch what is meant for a party of the answers to a closed batch.
 
@@ -105,10 +115,12 @@ async def fetch_shares(
         batch_id: of the batch.
         most_bytes: of one part.
         only: a bit for each answer, the highest first; empty for all.
+        term: returns in which term the coordinator leads; 0 where it has none. See `wait_for_term`.
 
     Raises:
         ServiceError: the coordinator cannot be reached, or refuses; or what it sends cannot be read.
     """
+    await wait_for_term(channel, term, peer=name, deadline_s=LEADER_S)
     stub = BatchStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
     doing = "fetch the shares of a batch"
     call = stub.Shares(pb.BatchSharesRequest(batch_id=batch_id, only=only), timeout=SHARES_S)

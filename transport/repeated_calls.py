@@ -9,8 +9,8 @@ import grpc
 
 from service.errors import TimedOutError, TooMuchError, UnreachableError, error_from_call
 from transport.aggregation import RETRY_S
-from transport.calls.channel import check_certificate
 from transport.calls.final_status import REPLACED_TEXT
+from transport.calls.leader import find_leader, is_in_doubt
 
 MAX_PAUSE_S = 5.0
 
@@ -46,7 +46,8 @@ class RepeatedCalls:
         end_s, pause_s = loop.time() + self._patience_s, RETRY_S
         while True:
             try:
-                self._has_seen_certificate = self._has_seen_certificate or await check_certificate(self._channel)
+                if not self._has_seen_certificate or is_in_doubt(self._channel):
+                    self._has_seen_certificate = await find_leader(self._channel)
                 return await call()
             except grpc.aio.AioRpcError as failure:
                 error = error_from_call(failure, peer=self._name, doing=doing)

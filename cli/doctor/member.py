@@ -156,8 +156,10 @@ def _peers(path: Path, tree: Mapping[str, Any], role: Role, federation: str) -> 
         ]
     coordinator = _section(path, tree, "coordinator")
     name = _text(path, coordinator, "name", "coordinator.")
-    address = _address(path, coordinator.get("address"), "coordinator.address")
-    found = [Peer(Identity(federation, Role.COORDINATOR, name), address)]
+    given = coordinator.get("address")
+    addresses = given if isinstance(given, list) and given else [given]
+    first, *others = (_address(path, address, "coordinator.address") for address in addresses)
+    found = [Peer(Identity(federation, Role.COORDINATOR, name), first, tuple(others))]
     if role is Role.PARTY:
         for peer, at in _section(path, tree, "peers").items():
             found.append(Peer(Identity(federation, Role.PARTY, peer), _address(path, at, f"peers.{peer}")))

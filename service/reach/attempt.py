@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from cryptography import x509
 from service.certificate_rules import check_member
 from service.errors import ServiceError
 from service.identity import Identity, identity_of
-from service.reach.check import Check, failed, passed, warning
+from service.reach.check import Check, Outcome, failed, passed, warning
 from service.reach.health_call import SERVING, ask_health, client_context, remaining_s
 from service.settings_tree import SettingsError
 from service.tls import CredentialsError, check_issuer, parse_certificate, read_pem, read_revoked
@@ -38,10 +39,12 @@ class Peer:
     Attributes:
         identity: that its certificate must state.
         address: host:port.
+        others: further addresses, of coordinators that share the identity and of which one leads.
     """
 
     identity: Identity
     address: str
+    others: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[str, int]:
@@ -81,6 +84,10 @@ class _RefusedError(Exception):
         self.fix = fix
 
 
+class _StandsByError(_RefusedError):
+    """What answers proves to be the member, and does not serve."""
+
+
 def reach_all(peers: Sequence[Peer], caller: Caller, timeout_s: float) -> list[Check]:
     """Dial several members at the same time.
 
@@ -95,11 +102,36 @@ def reach_all(peers: Sequence[Peer], caller: Caller, timeout_s: float) -> list[C
     if not peers:
         return []
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(peers))) as threads:
-        return list(threads.map(lambda peer: reach(peer, caller, context, timeout_s), peers))
+        dials = partial(_dial, caller=caller, context=context, timeout_s=timeout_s)
+        each = [
+            [threads.submit(dials, Peer(peer.identity, at)) for at in (peer.address, *peer.others)] for peer in peers
+        ]
+        return [_together(peer, [one.result() for one in found]) for peer, found in zip(peers, each, strict=True)]
 
 
-def reach(peer: Peer, caller: Caller, context: ssl.SSLContext | None, timeout_s: float) -> Check:
-    """Dial another member and ask whether it serves.
+class _Dialled(NamedTuple):
+    check: Check
+    stands_by: bool = False
+
+
+def _together(peer: Peer, dialled: Sequence[_Dialled]) -> Check:
+    """Return what came of a member with one address or several: one must serve, and the others stand by."""
+    checks = [one.check for one in dialled]
+    if len(dialled) == 1:
+        return checks[0]
+    name, who = checks[0].name, peer.identity.name
+    found = "; ".join(one.found for one in checks)
+    if not any(one.outcome is Outcome.OK for one in checks):
+        if any(one.outcome is Outcome.WARNING for one in checks):
+            return next(one for one in checks if one.outcome is Outcome.WARNING)
+        fix = next((one.check.fix for one in dialled if not one.stands_by), checks[0].fix)
+        return failed(name, f"{who} serves at none of its addresses: {found}", fix)
+    fix = next((one.check.fix for one in dialled if one.check.fix and not one.stands_by), "")
+    return warning(name, found, fix) if fix else passed(name, found)
+
+
+def _dial(peer: Peer, *, caller: Caller, context: ssl.SSLContext | None, timeout_s: float) -> _Dialled:
+    """Dial another member at its first address and ask whether it serves.
 
     Args:
         peer: whom.
@@ -112,24 +144,19 @@ def reach(peer: Peer, caller: Caller, context: ssl.SSLContext | None, timeout_s:
     try:
         with _connect(peer, timeout_s) as plain:
             if context is None:
-                return warning(
-                    name,
-                    f"TCP connects to {peer.address}; TLS was not tried, because the own certificate cannot be used",
-                    "Mend the own certificate and key first.",
-                )
+                found = f"TCP connects to {peer.address}; TLS was not tried, because the own certificate cannot be used"
+                return _Dialled(warning(name, found, "Mend the own certificate and key first."))
             plain.settimeout(remaining_s(end_s))
             with _secured(plain, peer, caller, context) as channel:
                 _check_rules(channel, peer, caller)
                 _check_serves(channel, peer, end_s)
     except TimeoutError:
-        return failed(
-            name,
-            f"{peer.address} takes the connection and then says nothing for {timeout_s:g} s",
-            f"Look whether it is {peer.identity.name} that runs there, and whether it hangs; restart it.",
-        )
+        found = f"{peer.address} takes the connection and then says nothing for {timeout_s:g} s"
+        fix = f"Look whether it is {peer.identity.name} that runs there, and whether it hangs; restart it."
+        return _Dialled(failed(name, found, fix))
     except _RefusedError as refusal:
-        return failed(name, str(refusal), refusal.fix)
-    return passed(name, f"{peer.identity.name} serves at {peer.address} and accepts this member")
+        return _Dialled(failed(name, str(refusal), refusal.fix), isinstance(refusal, _StandsByError))
+    return _Dialled(passed(name, f"{peer.identity.name} serves at {peer.address} and accepts this member"))
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -290,7 +317,7 @@ def _check_serves(channel: ssl.SSLSocket, peer: Peer, end_s: float) -> None:
             f"Look in the log of {who} for a refusal, and compare versions (`moiety --version`).",
         ) from error
     if status != SERVING:
-        raise _RefusedError(
+        raise _StandsByError(
             f"{who} at {at} answers but is not serving: it is starting or stopping, or stands by",
             f"Wait, and look into the log of {who} if it stays so.",
         )

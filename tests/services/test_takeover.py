@@ -3,25 +3,16 @@
 import re
 import signal
 
-import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
-from federation import Analyst, jobs_paid, memory_table, pca_job, random_values, result_of, tables_of
+from federation import Analyst, jobs_paid, tables_of
 from postgres import throwaway_cluster
+from takeovers import JOB, PARTIES, VALUES, WHOLE, check_result, steps
 from two_coordinators import NAMES, TwoCoordinators, until
 
-from analyses.pca import protocol as pca
 from coordinator.leading.lease import LOST_EXIT_CODE
 from service.errors import UnreachableError
-
-PARTIES = ("bank", "hospital", "telco")
-VALUES = {name: random_values((200, 2), seed) for seed, name in enumerate(PARTIES)}
-JOB = pca_job(
-    PARTIES,
-    parameters={"components": 2, "center": False, "gamma": 1024, "max_rows": 1_000_000},
-    deadline_s=GENEROUS_S,
-)
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +31,6 @@ def paid(deployment):
     return jobs_paid(deployment, PARTIES)
 
 
-def check_result(view):
-    result = result_of(view)
-    tables = [memory_table(p, VALUES[p]) for p in PARTIES]
-    exact = pca.reference(tables, pca.plan(JOB, [t.schema for t in tables]))
-    values, _ = pca.leading_components(exact, 2)
-    assert np.allclose(result["eigenvalues"][0], values[0], rtol=0.05)
-
-
-def steps(deployment, job_id):
-    """Return the states that a job has gone through, as the database has them."""
-    events = deployment.execute("SELECT state FROM coordinator_events WHERE job_id = %s ORDER BY sequence", job_id)
-    states = [state for (state,) in events]
-    return [state for i, state in enumerate(states) if i == 0 or states[i - 1] != state]
-
-
-WHOLE = ["SUBMITTED", "PROPOSED", "RUNNING", "OPENING", "DONE"]
 MOMENTS = ["after RUNNING", "telco in multiply", "after OPENING", "before DONE"]
 
 

@@ -14,7 +14,8 @@ from service.authorization import Permissions
 from service.identity import Role
 from service.server import Server
 from service.trust.terms import service_of_term
-from transport.calls.channel import open_channel, wait_for_term
+from transport.calls.channel import open_channel
+from transport.calls.leader import wait_for_term
 
 
 @pytest.fixture

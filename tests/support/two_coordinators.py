@@ -1,4 +1,7 @@
-"""A federation with two coordinators of one identity and one database, behind one address that a test moves."""
+"""A federation with two coordinators of one identity and one database.
+
+They are behind one address that a test moves, or members know the addresses of both.
+"""
 
 import re
 import time
@@ -53,9 +56,13 @@ class TwoCoordinators(ForkedDeployment):
             for one in NAMES:
                 self.start(one)
                 self.wait_until_ready(one)
-            self.relay = Relay(self.addresses[COORDINATOR_NAME], self.addresses[self.leader()])
+            self.lead_address()
         else:
             super().start(name)
+
+    def lead_address(self):
+        """Lead the common address to whoever leads."""
+        self.relay = Relay(self.addresses[COORDINATOR_NAME], self.addresses[self.leader()])
 
     def wait_until_ready(self, name, *timeout_s):
         if name != COORDINATOR_NAME:  # whose address is the relay's
@@ -92,11 +99,16 @@ class TwoCoordinators(ForkedDeployment):
         """Return state and reason of a job as the database has them: a stopped coordinator answers nobody."""
         return self.execute("SELECT state, reason FROM coordinator_jobs WHERE job_id = %s", job_id)
 
-    def move_address(self, before):
-        """Wait until another coordinator leads than before, and lead the common address to it; return its name."""
+    def until_taken_over(self, before):
+        """Wait until another coordinator leads than before, and return its name."""
         until(lambda: self.leader() != before)
         after = self.leader()
         until(lambda: '"event": "coordinator is ready"' in self.log_path(after).read_text())
+        return after
+
+    def move_address(self, before):
+        """Wait until another coordinator leads than before, and lead the common address to it; return its name."""
+        after = self.until_taken_over(before)
         self.relay.lead_to(self.addresses[after])
         return after
 
@@ -106,3 +118,24 @@ class TwoCoordinators(ForkedDeployment):
         self.log_path(name).rename(self.folder / f"{name}-{time.monotonic_ns()}.log")
         self.start(name)
         self.wait_until_ready(name)
+
+
+@dataclass
+class TwoAddresses(TwoCoordinators):
+    """Nothing listens at a common address: all members know both."""
+
+    def write_files(self):
+        super().write_files()
+        for path in (*map(self.config_path, self.tables), self.client_config):
+            self.name_both(path)
+
+    def name_both(self, path):
+        """Let a member's configuration name both addresses, the one that stands by first as often as not."""
+        common = f'"address" = "{self.addresses[COORDINATOR_NAME]}"'
+        both = ", ".join(f'"{self.addresses[name]}"' for name in NAMES)
+        text = path.read_text()
+        assert common in text
+        path.write_text(text.replace(common, f'"address" = [{both}]'))
+
+    def lead_address(self):
+        pass

@@ -5,7 +5,6 @@ import math
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +18,7 @@ from service.certificate_rules import check_member
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
 from service.identity import Identity
 from service.tls import Credentials
-from service.trust.terms import agent_of_term, service_of_term
+from service.trust.terms import agent_of_term
 from service.watch.sightings import own_agent
 from transport.calls.answers import AnswerChannel, readable
 
@@ -112,34 +111,6 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
         raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {error}") from error
     _ACCEPTED_UNTIL[channel] = time.monotonic() + REMEMBERED_S
     return True
-
-
-async def wait_for_term(channel: Any, term: Callable[[], int], *, peer: str, deadline_s: float) -> None:
-    """Wait until a channel leads to the coordinator that leads in a term.
-
-    Where several coordinators share an address or a list of addresses, a connection may still lead to one that led
-    before, and that may have been stopped without closing it: what is sent there is lost.
-
-    Args:
-        channel: from `open_channel`.
-        term: returns what that coordinator told last (`service.trust.terms`); 0 where it has no other beside it.
-        peer: its name, for the error text.
-        deadline_s: how long to try.
-
-    Raises:
-        UnreachableError: not within the deadline.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(deadline_s):
-            while term():
-                request = HealthCheckRequest(service=service_of_term(term()))
-                with suppress(grpc.aio.AioRpcError):
-                    reply = await HealthStub(AnswerChannel(channel)).Check(request, timeout=CHECK_S)
-                    if readable(reply, peer, "check the health").status == HealthCheckResponse.SERVING:
-                        return
-                await asyncio.sleep(RETRY_S)
-            return
-    raise UnreachableError(f"the address of {peer} does not lead to the one that leads now")
 
 
 async def _certificate_at(host: str, port: int, peer: Identity, credentials: Credentials) -> x509.Certificate:

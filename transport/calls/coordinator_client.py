@@ -1,5 +1,6 @@
 """An analyst's calls to the coordinator, without generated types: what `moiety job` and Python programs use."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
@@ -11,16 +12,21 @@ from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
 
 from mpc.public_text import made_public, public_json
 from service.codes.coded_text import coded, parted
-from service.errors import RemoteFailureError, error_from_call
+from service.errors import RemoteFailureError, UnreachableError, error_from_call
 from service.job_id import is_job_id
 from transport.calls.answers import AnswerChannel, readable
+from transport.calls.channel import RETRY_S
 from transport.calls.chunks import chunks_of
+from transport.calls.leader import LeaderChannel, find_leader, is_in_doubt
 
 CALL_TIMEOUT_S = 20.0
 READ_TIMEOUT_S = 600.0
 """For answers of megabytes over slow lines. A coordinator that has gone is noticed much earlier, by keepalive."""
 
 WATCH_TIMEOUT_S = 86400.0
+TAKEOVER_S = 120.0
+"""Where coordinators have several addresses, who watches a job waits for so long until one of them leads again."""
+
 MAX_TEXT_CHARACTERS = 10_000
 """Characters of a reason; a coordinator that keeps to the rules sends no longer ones."""
 ENDED_STATES = frozenset({"DONE", "FAILED", "CANCELLED"})
@@ -120,11 +126,12 @@ class CoordinatorClient:
 
     Args:
         name: of the coordinator.
-        channel: an aio channel with the analyst's certificate.
+        channel: with the analyst's certificate, from `open_coordinator_channel`.
     """
 
     def __init__(self, name: str, channel: Any) -> None:
         self.name = name
+        self._channel = channel
         self._stub = CoordinatorStub(AnswerChannel(channel))  # type: ignore[no-untyped-call]  # generated
 
     async def submit(self, job_json: str, idempotency_key: str) -> str:
@@ -135,6 +142,7 @@ class CoordinatorClient:
             idempotency_key: chosen by the caller; repeating a call with the same key is safe.
         """
         request = SubmitRequest(job_json=job_json, idempotency_key=idempotency_key)
+        await self._settle()
         try:
             reply = await self._stub.Submit(chunks_of(request), timeout=CALL_TIMEOUT_S)
             reply = readable(reply, self.name, "submit the job")
@@ -145,7 +153,25 @@ class CoordinatorClient:
         return str(reply.job_id)
 
     async def watch(self, job_id: str) -> AsyncIterator[EventView]:
-        """Yield the events of a job from its beginning to its end."""
+        """Yield the events of a job from its beginning to its end.
+
+        Where several coordinators share the name, the next one that leads is asked for the rest.
+        """
+        seen: set[EventView] = set()
+        while True:
+            try:
+                async for event in self._watch(job_id):
+                    if event not in seen:
+                        seen.add(event)
+                        yield event
+            except UnreachableError:
+                if not isinstance(self._channel, LeaderChannel) or not await self._until_led():
+                    raise
+            else:
+                return
+
+    async def _watch(self, job_id: str) -> AsyncIterator[EventView]:
+        await self._settle()
         try:
             async for event in self._stub.Watch(JobRef(job_id=job_id), timeout=WATCH_TIMEOUT_S):
                 readable(event, self.name, f"watch job {job_id}")
@@ -156,6 +182,7 @@ class CoordinatorClient:
 
     async def jobs(self, limit: int = 0) -> list[JobSummary]:
         """Return the analyst's jobs, newest first; `limit` 0 means all."""
+        await self._settle()
         try:
             records = self._stub.List(ListRequest(limit=limit), timeout=READ_TIMEOUT_S)
             return [JobSummary(**_fields(readable(record, self.name, "list jobs"))) async for record in records]
@@ -175,6 +202,7 @@ class CoordinatorClient:
         doing = "list the tables"
         pieces: dict[str, list[str]] = {}
         problems: dict[str, str] = {}
+        await self._settle()
         try:
             async for part in self._stub.Tables(TablesRequest(), timeout=READ_TIMEOUT_S):
                 party = _public(readable(part, self.name, doing).party)
@@ -188,6 +216,7 @@ class CoordinatorClient:
     async def _whole_job(self, method: Any, job_id: str, doing: str) -> JobView:
         fields: dict[str, Any] = {}
         pieces: dict[str, list[str]] = {"job_json": [], "plan_json": [], "result_json": []}
+        await self._settle()
         try:
             async for part in method(JobRef(job_id=job_id), timeout=READ_TIMEOUT_S):
                 kind = readable(part, self.name, doing).WhichOneof("part")
@@ -204,6 +233,21 @@ class CoordinatorClient:
         except ValueError:
             raise RemoteFailureError(f"cannot {doing} at {self.name}: its answer is not JSON") from None
         return JobView(**fields | texts)
+
+    async def _settle(self) -> None:
+        """Find the coordinator that leads, where that may be another one than before."""
+        if is_in_doubt(self._channel):
+            await find_leader(self._channel)
+
+    async def _until_led(self) -> bool:
+        """Wait until one of the coordinators leads; return whether one does within `TAKEOVER_S`."""
+        try:
+            async with asyncio.timeout(TAKEOVER_S):
+                while not await find_leader(self._channel):  # noqa: ASYNC110 -- nobody tells us that another leads
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError:
+            return False
+        return True
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -37,12 +37,12 @@ class FinalStatus:
         return self._noted or (grpc.StatusCode.UNAVAILABLE, "")
 
     def _note(self, call: Any) -> None:
-        status, details = _at_hand(call.code()), _at_hand(call.details()) or ""
+        status, details = at_hand(call.code()), at_hand(call.details()) or ""
         if status is not None and details != REPLACED_TEXT:
             self._noted = self._noted or (status, details)
 
 
-def _at_hand(coroutine: Coroutine[Any, Any, T]) -> T | None:
+def at_hand(coroutine: Coroutine[Any, Any, T]) -> T | None:
     """Return the result of a coroutine that need not wait for it; None if it would."""
     try:
         coroutine.send(None)

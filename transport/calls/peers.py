@@ -1,12 +1,12 @@
 """Channels to other members by name, which a service opens anew when its certificate is renewed."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.identity import Identity
 from service.tls import Credentials
-from transport.calls.channel import open_channel
+from transport.calls.leader import open_coordinator_channel
 
 
 class PeerChannels(Mapping[str, Any]):
@@ -19,14 +19,16 @@ class PeerChannels(Mapping[str, Any]):
     def __init__(self) -> None:
         self._channels: dict[str, Any] = {}
 
-    def open(self, peers: Mapping[Identity, str], credentials: Credentials) -> None:
+    def open(self, peers: Mapping[Identity, Sequence[str]], credentials: Credentials) -> None:
         """Replace all channels.
 
         Args:
-            peers: identity to address.
+            peers: identity to its address, or to those of coordinators of which one leads.
             credentials: ours.
         """
-        self._channels = {peer.name: open_channel(address, peer, credentials) for peer, address in peers.items()}
+        self._channels = {
+            peer.name: open_coordinator_channel(addresses, peer, credentials) for peer, addresses in peers.items()
+        }
 
     async def close(self) -> None:
         """Close those of the last `open`."""

@@ -14,7 +14,8 @@ from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentErro
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.session import Array, Drawable
 from service.errors import UnauthenticatedError, UnreachableError
-from transport.calls.channel import CHECK_S, check_certificate, wait_for_term
+from transport.calls.channel import CHECK_S
+from transport.calls.leader import find_leader, wait_for_term
 from transport.messages.inbox import Inbox
 from transport.messages.outlet import Outlet, delivery
 from transport.messages.returning import ReturningReceiver
@@ -312,7 +313,7 @@ class GrpcSession:
             raise PeerLostError(to, stage, f"{self._names[to]} has restarted")
 
     async def _look(self, to: int, deadline_s: float) -> bool:
-        is_seen = await check_certificate(self._channels[to], deadline_s=deadline_s)
+        is_seen = await find_leader(self._channels[to], deadline_s=deadline_s)
         if to in self._returning:
             await wait_for_term(self._channels[to], self._term, peer=self._names[to], deadline_s=self._deadline_s)
         return is_seen

@@ -44,8 +44,8 @@ def test_every_configuration_can_be_read_and_all_know_the_same_members(trial):
     assert coordinator.roster == listen
     for name, config in configs.items():
         assert config.peers == {peer: address for peer, address in listen.items() if peer != name}
-        assert config.coordinator.address == coordinator.listen
-    assert ClientConfig.load(trial / "analyst" / "client.toml").coordinator.address == coordinator.listen
+        assert config.coordinator.address == (coordinator.listen,)
+    assert ClientConfig.load(trial / "analyst" / "client.toml").coordinator.address == (coordinator.listen,)
 
 
 def test_the_pages_that_are_commented_out_can_be_read(trial):
@@ -97,7 +97,7 @@ def test_on_several_machines_no_key_is_made_but_the_authoritys(tmp_path):
     bank = load_party_config(tmp_path / "acme" / "bank" / "party.toml", environ={})
     assert bank.listen == "0.0.0.0:7101"
     assert bank.peers == {"clinic": "clinic.example.org:7777", "shop": "[::1]:7103"}
-    assert bank.coordinator.address == "10.0.0.4:7100"
+    assert bank.coordinator.address == ("10.0.0.4:7100",)
     clinic = load_party_config(tmp_path / "acme" / "clinic" / "party.toml", environ={})
     assert clinic.listen == "0.0.0.0:7777"
 
