@@ -4,7 +4,7 @@ from typing import Annotated
 import pytest
 from pydantic import AfterValidator, Field
 
-from service.settings import Address, FilePath, Settings, SettingsError, load_settings
+from service.settings import Address, Addresses, FilePath, Settings, SettingsError, check_addresses, load_settings
 
 
 class Section(Settings):
@@ -14,6 +14,7 @@ class Section(Settings):
 class Example(Settings):
     name: str
     listen: Address = "127.0.0.1:7000"
+    hub: Addresses = ("127.0.0.1:7100",)
     threads: int = 1
     allowed: tuple[str, ...] = ()
     tls: Section
@@ -203,6 +204,39 @@ def test_ports_end_at_65535(file: Path, address: str) -> None:
 @pytest.mark.parametrize("address", ["north:7000", "10.0.0.1:1", "[::1]:7000", "north.example.org:65535", "north:0"])
 def test_usual_addresses_are_taken(file: Path, address: str) -> None:
     assert load(file, MOIETY_EXAMPLE__LISTEN=address).listen == address
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("north:7000", ("north:7000",)),
+        ('["north:7000"]', ("north:7000",)),
+        ('["north:7000", "[::1]:7100"]', ("north:7000", "[::1]:7100")),
+    ],
+)
+def test_one_address_or_a_list_of_them_is_taken(file: Path, given: str, taken: tuple[str, ...]) -> None:
+    assert load(file, MOIETY_EXAMPLE__HUB=given).hub == taken
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("north", "hub: an address is host:port, and the port is missing, as in 127.0.0.1:7101, got 'north'"),
+        ('["north:7000", "south"]', "hub: an address is host:port, and the port is missing"),
+        ("[]", 'hub: an address is text, as in "10.0.0.4:7100", or a list of such texts with one at least'),
+        ("[7000]", "hub: an address is text"),
+        ('{ a = "north:7000" }', "hub: an address is text"),
+        ('["north:7000", "north:7000"]', "hub: north:7000 stands twice in the list of addresses"),
+    ],
+)
+def test_a_list_of_addresses_has_distinct_ones_of_host_and_port(file: Path, given: str, words: str) -> None:
+    assert words in refusal(file, MOIETY_EXAMPLE__HUB=given)
+
+
+def test_two_members_have_no_address_in_common() -> None:
+    check_addresses({"hub": ("a:1", "b:1"), "bank": "c:1", "shop": "a:0", "clinic": "a:0"})
+    with pytest.raises(ValueError, match="'hub' and 'bank' have the same address b:1; each has its own"):
+        check_addresses({"hub": ("a:1", "b:1"), "bank": "b:1"})
 
 
 def test_override_inside_a_plain_field_is_refused(file: Path) -> None:

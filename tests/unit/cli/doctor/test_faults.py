@@ -579,3 +579,33 @@ def test_the_operations_page_has_every_check_and_no_other(acme, doctor):
     assert told - {"ledger.sqlite"} == {
         re.sub(" of (people|visits)$", " of TABLE", re.sub("^reach .*", "reach NAME", name)) for name in made
     }
+
+
+@pytest.fixture
+def addresses(acme, whole):
+    """Addresses of coordinators of which all members know: the one that leads, one that stands by, one that is gone."""
+    with serving(acme, ["coordinator"], is_stopping=True) as (standing_by,), closed() as gone:
+        ports = (whole.ports["coordinator"], standing_by, gone)
+        yield tuple(f"{LOOPBACK}:{port}" for port in ports)
+
+
+@pytest.mark.parametrize("file", ["bank/party.toml", "analyst/client.toml"])
+@pytest.mark.parametrize(
+    ("order", "outcome", "words"),
+    [
+        ((1, 0), "ok", "coordinator at {1} answers but is not serving.*; coordinator serves at {0} and accepts"),
+        ((0, 2), "warning", "coordinator serves at {0} and accepts this member; TCP to {2} is refused"),
+        ((1, 2), "failed", "coordinator serves at none of its addresses: coordinator at {1} answers.*; TCP to {2}"),
+    ],
+)
+def test_of_several_addresses_one_must_serve_and_the_others_stand_by(
+    acme, doctor, addresses, file, order, outcome, words
+):
+    path = acme / file
+    text, told = path.read_text(), ", ".join(f'"{addresses[place]}"' for place in order)
+    path.write_text(text.replace(f'address = "{addresses[0]}"', f"address = [{told}]"))
+    code, checks = doctor(path, "--quick")
+    assert checks["reach coordinator"]["outcome"] == outcome
+    assert re.search(words.format(*map(re.escape, addresses)), checks["reach coordinator"]["found"])
+    assert ("Start coordinator" in checks["reach coordinator"].get("fix", "")) == (2 in order)
+    assert code == (outcome == "failed")
