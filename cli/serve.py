@@ -86,9 +86,9 @@ def serve_coordinator(
         if settings.page is None:
             asyncio.run(serve(settings, read))
             return
-        from page.beside import beside_coordinator
+        from page.beside import beside_coordinator, beside_standby
 
-        asyncio.run(serve(settings, read, beside_coordinator))
+        asyncio.run(serve(settings, read, beside_coordinator, partial(beside_standby, config=settings)))
 
 
 def _read(read: Callable[[], T], path: Path, role: str) -> T:

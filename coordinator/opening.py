@@ -1,6 +1,7 @@
 """What a coordinator opens before it serves: its credentials, the right to lead, the store of its jobs."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import structlog
@@ -60,6 +61,7 @@ async def lead(
     database: JobDatabase,
     read_again: Callable[[], CoordinatorConfig],
     permitted: Mapping[str, frozenset[Role]],
+    beside: Callable[[Standby], AbstractAsyncContextManager[None]] = lambda standby: nullcontext(),
 ) -> tuple[Lease | None, CoordinatorConfig]:
     """Stand by until this coordinator leads.
 
@@ -68,6 +70,7 @@ async def lead(
         database: of the jobs.
         read_again: reads the file anew, at SIGHUP.
         permitted: who may call what, of a coordinator that leads.
+        beside: what else runs as long as it stands by.
 
     Returns:
         The lease, which is kept from then on, or None where a signal came before; and the configuration, which may have
@@ -94,7 +97,7 @@ async def lead(
         standby.server.renew(own_credentials(after))
         config = after
 
-    if not await standby.until_leading(config.listen, reload):
+    if not await standby.until_leading(config.listen, reload, lambda: beside(standby)):
         return None, config
     lease.keep()
     _log.info("coordinator leads", name=config.name, term=lease.term)

@@ -28,6 +28,7 @@ from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.leading.lease import Lease
+from coordinator.leading.standby import Standby
 from coordinator.opening import lead, open_store, own_credentials
 from coordinator.proposal import RosterParty
 from coordinator.resumption import LeftBehind, left_behind
@@ -201,8 +202,8 @@ class CoordinatorProcess:
 
     def __init__(self, config: CoordinatorConfig, credentials: Credentials, lease: Lease | None = None) -> None:
         self.config = config
+        self.lease = lease
         self._credentials = credentials
-        self._lease = lease
         with ExitStack() as stores:
             self._store = open_store(config, lease)
             stores.callback(self._store.close)
@@ -268,8 +269,8 @@ class CoordinatorProcess:
                 _log.warning(
                     "job was left behind by an earlier process, and goes on", job=left.job_id, state=left.state
                 )
-            if self._lease is not None:
-                await self.server.lead(self._lease.term)
+            if self.lease is not None:
+                await self.server.lead(self.lease.term)
             address = f"{host}:{await self.server.start(self.config.listen)}"
             self.scheduler.take_up(jobs)
             return address
@@ -314,7 +315,7 @@ class CoordinatorProcess:
         self._sums.rounds.end_all("the coordinator stops")
         self._surveys.leave()
         self._batches.leave()
-        if self._lease is None:
+        if self.lease is None:
             await self.scheduler.stop()
         else:
             self.scheduler.leave()
@@ -329,8 +330,8 @@ class CoordinatorProcess:
         self._survey_store.close()
         self.journal.write_notes()
         self._store.close()
-        if self._lease is not None:
-            self._lease.release()
+        if self.lease is not None:
+            self.lease.release()
         if self._traces is not None:
             self._traces.close()
 
@@ -339,7 +340,7 @@ class CoordinatorProcess:
 
     def _roster_party(self, name: str, address: str) -> RosterParty:
         identity = Identity(self.config.federation, Role.PARTY, name)
-        term = 0 if self._lease is None else self._lease.term
+        term = 0 if self.lease is None else self.lease.term
         return RosterParty(identity, address, open_channel(address, identity, self._credentials, term=term))
 
     def _make_runner(self, job_id: str, job: Job, left: LeftBehind | None) -> JobRunner:
@@ -362,6 +363,7 @@ async def serve_coordinator(
     config: CoordinatorConfig,
     read_again: Callable[[], CoordinatorConfig],
     beside: Callable[[CoordinatorProcess], AbstractAsyncContextManager[None]] = lambda process: nullcontext(),
+    beside_standby: Callable[[Standby], AbstractAsyncContextManager[None]] = lambda standby: nullcontext(),
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
@@ -369,6 +371,7 @@ async def serve_coordinator(
         config: as in `coordinator.toml`.
         read_again: reads the file anew, at SIGHUP.
         beside: what else runs as long as the coordinator serves.
+        beside_standby: what else runs as long as it stands by.
 
     Raises:
         SettingsError: the certificate states another identity than the configuration.
@@ -377,7 +380,7 @@ async def serve_coordinator(
     configure_logs(config.log_format, level=config.log_level)
     lease = None
     if config.database is not None:
-        lease, config = await lead(config, config.database, read_again, PERMITTED)
+        lease, config = await lead(config, config.database, read_again, PERMITTED, beside_standby)
         if lease is None:
             return
     try:

@@ -1,6 +1,8 @@
 """The page of a coordinator: jobs of all analysts, who is awaited, progress, results. For whoever runs it."""
 
+import datetime
 import json
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp
 from analyses.drawing.chart import PictureError
 from analyses.drawing.svg import panels_of
 from analyses.registry import lines_of, picture_of
+from coordinator.leading.lease import Lease
 from coordinator.server import CoordinatorProcess
 from coordinator.state import State
 from page.site import Site
@@ -38,7 +41,9 @@ class CoordinatorPage:
     def __init__(self, process: CoordinatorProcess, config: PageConfig) -> None:
         self._process = process
         own = process.server.credentials.identity
-        self._site = Site(config, own, process.server, process.meter, [("/", "Jobs"), ("/members", "Members")])
+        links = [("/", "Jobs"), ("/members", "Members")]
+        standing = None if process.lease is None else partial(leads_since, process.lease, process.config.shown_instance)
+        self._site = Site(config, own, process.server, process.meter, links, standing)
 
     def application(self) -> ASGIApp:
         """Return it."""
@@ -101,6 +106,12 @@ class CoordinatorPage:
             picture=picture_shown(result),
             result=shown if len(shown) <= MAX_RESULT_CHARACTERS else shown[:MAX_RESULT_CHARACTERS] + " ...",
         )
+
+
+def leads_since(lease: Lease, instance: str) -> str:
+    """Say in which term a coordinator leads, and since when."""
+    since = datetime.datetime.fromtimestamp(lease.since_s, datetime.UTC)
+    return f"{instance} leads, in term {lease.term}, since {since:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def picture_shown(result: dict[str, Any]) -> dict[str, Any]:

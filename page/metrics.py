@@ -66,6 +66,30 @@ class PresentJobs(Collector):
         yield now
 
 
+class Leading(Collector):
+    """Whether this one of several coordinators leads, and in which term.
+
+    Args:
+        leads: returns whether it does.
+        term: returns its term, or that of the coordinator that leads.
+        since_s: returns the Unix time at which it began to lead; not asked of one that stands by.
+    """
+
+    def __init__(self, leads: Callable[[], bool], term: Callable[[], int], since_s: Callable[[], float]) -> None:
+        self._leads = leads
+        self._term = term
+        self._since_s = since_s
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return how it stands now."""
+        leads = self._leads()
+        yield GaugeMetricFamily("moiety_coordinator_leads", "1 if this coordinator leads, 0 if it stands by.", leads)
+        yield GaugeMetricFamily("moiety_coordinator_term", "The term of the coordinator that leads.", self._term())
+        if leads:
+            what = "Unix time at which this coordinator began to lead."
+            yield GaugeMetricFamily("moiety_coordinator_leads_since_seconds", what, self._since_s())
+
+
 class MetricsPage:
     """The endpoint.
 

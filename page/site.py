@@ -58,18 +58,26 @@ class Site:
         server: of the service, which knows who has called.
         meter: of the service.
         links: path and text of each page.
+        standing: of the service among others of its name, in one sentence; None where there are no others.
 
     Raises:
         PageError: a token cannot be used.
     """
 
     def __init__(
-        self, config: PageConfig, own: Identity, server: Server, meter: Meter, links: Iterable[tuple[str, str]]
+        self,
+        config: PageConfig,
+        own: Identity,
+        server: Server,
+        meter: Meter,
+        links: Iterable[tuple[str, str]],
+        standing: Callable[[], str] | None = None,
     ) -> None:
         self._config = config
         self._own = own
         self._server = server
         self._links = tuple(links)
+        self._standing = standing
         self._token = read_token(config.token_file)
         self._metrics = MetricsPage(config, read_token(config.metrics_token_file), meter)
         self._visits = Visits(f"moiety-{own.role}-{own.name}", is_secure=config.certificate is not None)
@@ -132,6 +140,7 @@ class Site:
             role=self._own.role,
             federation=self._own.federation,
             links=self._links if visit is not None else (),
+            standing=self._standing() if self._standing is not None and visit is not None else "",
             here=request.url.path,
             visit=visit,
             version=version("moiety"),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version as installed
 from typing import Any
 
 from cli.doctor.member import Member
@@ -23,7 +24,8 @@ class Row:
 
     Attributes:
         name: of the member.
-        version: of its Moiety; `UNKNOWN` where it did not tell, and for the coordinator, whose machine this is.
+        version: of its Moiety; `UNKNOWN` where it did not tell. The coordinator's is that of this program, which is the
+            one that is installed on its machine: a coordinator that was not restarted since may be of an earlier one.
         checks: other member's name to what came of the attempt; without those of whom it told nothing.
     """
 
@@ -64,7 +66,7 @@ def check_federation(member: Member, timeout_s: float) -> list[Row]:
             own[peer.identity.name] = failed(own[peer.identity.name].name, f"it serves, but: {answer}", fix)
         told = answer if isinstance(answer, tuple) else (UNKNOWN, [])
         rows.append(_row(peer, *told, member=member))
-    return [Row(member.name or "coordinator", UNKNOWN, own), *rows]
+    return [Row(member.name or "coordinator", installed("moiety"), own), *rows]
 
 
 async def _ask_all(

@@ -57,6 +57,9 @@ CREATE TABLE IF NOT EXISTS coordinator_events (
 # Long texts are bytes that are stored as they are: a piece of such a value is read without the rest of it, which the
 # database does for no text and for nothing that it compresses.
 
+LEADER = "SELECT holder, lapses_at >= clock_timestamp(), term FROM coordinator_leader"
+"""Returns the fields of a `Leader`."""
+
 _SCHEMA_LOCK = 0x6D6F696574796A  # any number that others do not use: two processes may start at once
 
 _REASONS = {
@@ -193,10 +196,7 @@ class JobDatabase:
             if not there:
                 return None
             check_owner(connection, coordinator)
-            row = connection.execute(
-                "SELECT holder, lapses_at >= clock_timestamp(), term FROM coordinator_leader"
-            ).fetchone()
-            return Leader(*row)
+            return Leader(*connection.execute(LEADER).fetchone())
         except driver().Error as error:
             raise error_of(error) from None
         finally:

@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from coordinator.leading.database import DatabaseAwayError, DatabaseError, JobDatabase, driver, error_of
+from coordinator.leading.database import LEADER, DatabaseAwayError, DatabaseError, JobDatabase, Leader, driver, error_of
 from service.errors import RemoteFailureError
 
 RENEWALS_PER_LEASE = 5
@@ -52,7 +52,7 @@ class Lease:
     Args:
         database: whose row it is; its tables are made where they are absent.
         coordinator: URI of the identity of all its coordinators.
-        holder: what others are told of this one, when it leads.
+        holder: its instance, which is what others are told of this one, when it leads.
         lease_s: so long after the last renewal nobody else may take it.
         on_lost: told why, from any thread, when it is lost. By default this ends the process.
         now_s: a clock of this machine, in seconds.
@@ -70,6 +70,8 @@ class Lease:
     ) -> None:
         self.database = database
         self.term = 0
+        self.since_s = 0.0
+        """Unix time by this machine's clock at which it was taken."""
         self._coordinator = coordinator
         self._is_prepared = False
         self._holder = holder
@@ -102,12 +104,12 @@ class Lease:
         if row is None:
             return False
         self.term, self._lapses_at_s = row[0], begun_s + self._lease_s
+        self.since_s = time.time()
         return True
 
-    def leader(self) -> str:
-        """Return who leads, or led last; empty where nobody ever did. Raises as `take`."""
-        row = self._row("SELECT holder FROM coordinator_leader")
-        return "" if row is None else str(row[0])
+    def leader(self) -> Leader:
+        """Return who leads, or led last. Raises as `take`."""
+        return Leader(*self._row(LEADER))
 
     def keep(self) -> None:
         """Renew it from now on until `release`, and watch that it does not lapse."""

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import grpc
 import structlog
 
-from coordinator.leading.database import DatabaseAwayError
+from coordinator.leading.database import DatabaseAwayError, Leader
 from coordinator.leading.lease import Lease
 from service.authorization import Permissions
 from service.errors import UnreachableError
@@ -35,6 +36,9 @@ class Standby:
         credentials: of the coordinator.
         federation: whose members may ask.
         permitted: full method name to the roles that may call it, of a coordinator that leads.
+
+    Attributes:
+        leader: who leads, as the database told last.
     """
 
     def __init__(
@@ -48,17 +52,23 @@ class Standby:
     ) -> None:
         self._lease = lease
         self._pause_s = lease_s / LOOKS_PER_LEASE
-        self._leader = ""
+        self.leader = Leader("", leads=False, term=0)
         self._permitted = permitted
         permissions = Permissions(federation, permitted, dict.fromkeys(permitted, self._refuse))
         self.server = Server(credentials, permissions, [self._add_to])
 
-    async def until_leading(self, address: str, reload: Callable[[], None]) -> bool:
+    async def until_leading(
+        self,
+        address: str,
+        reload: Callable[[], None],
+        beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> bool:
         """Stand by until this coordinator leads, or until SIGTERM or SIGINT.
 
         Args:
             address: to listen at.
             reload: called at SIGHUP, see `Server.serve_until_signal`.
+            beside: what else runs as long as it stands by.
 
         Returns:
             Whether it leads; then nothing listens at the address any more.
@@ -71,6 +81,10 @@ class Standby:
             return True
         await self.server.stand_by()
         await self.server.start(address)
+        async with beside():
+            return await self._until_taken_or_told(reload)
+
+    async def _until_taken_or_told(self, reload: Callable[[], None]) -> bool:
         serving = asyncio.create_task(self.server.serve_until_signal(0.0, reload=reload))
         leading = asyncio.create_task(self._until_taken())
         try:
@@ -99,13 +113,13 @@ class Standby:
         except DatabaseAwayError as error:
             _log.warning("coordinator stands by, and cannot see who leads", cause=str(error))
             return False
-        if leader != self._leader:
-            self._leader = leader
-            _log.info("coordinator stands by", leader=leader)
+        if leader.holder != self.leader.holder:
+            _log.info("coordinator stands by", leader=leader.holder)
+        self.leader = leader
         return False
 
     def _refuse(self, caller: Identity) -> None:
-        leader = self._leader or "another, which its database does not name now,"
+        leader = self.leader.holder or "another, which its database does not name now,"
         raise StandsByError(f"this coordinator stands by: {leader} leads")
 
     def _add_to(self, server: Any) -> None:

@@ -87,10 +87,15 @@ class Topology:
                 f"with {self.n_corrupt} corrupt members, two different sets of {self.fewest_survivors} of "
                 f"{self.n_members} survivors could both be signed"
             )
-        if self.fewest_survivors - self.n_corrupt < 2 or self.fewest_survivors > self.n_members:
+        smallest = min(self.fewest_survivors, self.n_members)
+        if smallest - self.n_corrupt < 2:
             raise TooFewPartiesError(
-                f"a sum of {self.fewest_survivors} of {self.n_members} members, of whom {self.n_corrupt} are corrupt, "
+                f"a sum of {smallest} of {self.n_members} members, of whom {self.n_corrupt} are corrupt, "
                 "may contain a single honest member, whose value it would reveal"
+            )
+        if self.fewest_survivors > self.n_members:
+            raise TooFewPartiesError(
+                f"a sum of at least {self.fewest_survivors} members is never opened, because there are {self.n_members}"
             )
         if self.is_complete:
             self._check_complete()

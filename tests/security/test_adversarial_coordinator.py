@@ -312,6 +312,8 @@ def test_a_ring_with_few_neighbours_is_refused_by_the_member(ring_of_130):
         ((5, 4, 3, 2, 0), "two different sets of"),
         ((5, 4, 4, 3, 0), "3 survivors cannot open secrets that need 4 shares"),
         ((3, 2, 3, 3, 2), "are corrupt, may contain a single honest member, whose value it would reveal"),
+        ((2, 1, 3, 3, 1), "a sum of 2 of 2 members, of whom 1 are corrupt, may contain a single honest member"),
+        ((5, 4, 3, 6, 0), "a sum of at least 6 members is never opened, because there are 5"),
         ((5, 2, 2, 3, 0), "members must use the complete graph"),
         (
             (200, 20, 11, 180, 20),

@@ -36,7 +36,7 @@ def held(url):
 def test_one_leads_and_the_others_learn_who(held, url):
     other = lease_on(url, "south")
     assert not other.take()
-    assert other.leader() == "north"
+    assert other.leader().holder == "north"
     other.close()
 
 

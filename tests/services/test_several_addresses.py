@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+import re
 import signal
+import urllib.request
 
 import pytest
 from commands import moiety
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
 from federation import jobs_paid, tables_of
+from pages import metrics_of
 from postgres import throwaway_cluster
 from takeovers import JOB, PARTIES, VALUES, WHOLE, check_result, steps
-from two_coordinators import TwoAddresses
+from two_coordinators import NAMES, TwoAddresses, until
 
 from analyses.sums.secure_sum import SumParams
 from analyst.client import Client
 from analyst.connection import ClientConfig
 from cli.sum import run_sum
+from coordinator.leading.lease import LOST_EXIT_CODE
 from demo.devices.deployment import ROSTER, _make_identities, write_device
 from demo.loopback import toml
 from service.identity import Role
@@ -62,13 +66,35 @@ def client(deployment):
 
 
 def asked(deployment):
-    """Return the answer of a sum over the devices, which no parameter of a test changes."""
+    """Return the answer of a sum over the devices."""
     return asyncio.run(run_sum(ClientConfig.load(deployment.client_config), QUESTION))
 
 
-@pytest.mark.parametrize("moment", ["telco in multiply", "before DONE"])
+def read(deployment, name, path):
+    with urllib.request.urlopen(f"http://{deployment.page_at[name]}{path}", timeout=GENEROUS_S) as answer:
+        return answer.read().decode()
+
+
+def check_who_leads(deployment, leader):
+    """All pages and metrics name the same leader, as soon as who stands by has looked again."""
+    (other,) = set(NAMES) - {leader}
+    ((term, lapses),) = deployment.execute("SELECT term, lapses_at > clock_timestamp() FROM coordinator_leader")
+    assert lapses
+    deployment.wait_until_logged(other, "page is served")
+    until(lambda: f"{other} stands by: {leader} leads, in term {term}." in read(deployment, other, "/"))
+    assert re.search(rf"{leader} leads, in term {term}, since 20\d\d-\d\d-\d\d .* UTC\.", read(deployment, leader, "/"))
+    at_leader, at_other = (metrics_of(read(deployment, name, "/metrics")) for name in (leader, other))
+    names = ("moiety_coordinator_leads", "moiety_coordinator_term", "moiety_coordinator_leads_since_seconds")
+    assert [at_leader[name] for name in names[:2]] == [1, term]
+    assert abs(at_leader[names[2]] - term / 1000) < GENEROUS_S  # terms are milliseconds of the database's clock
+    assert [at_other.get(name) for name in names] == [0, term, None]
+    assert "moiety_certificate_days" in at_leader.keys() & at_other.keys()
+
+
+@pytest.mark.parametrize("moment", ["telco in multiply", pytest.param("before DONE", marks=pytest.mark.slow)])
 def test_the_other_ends_the_job_of_a_killed_leader_at_its_own_address_and_all_find_it_there(deployment, client, moment):
     before, leader = jobs_paid(deployment, PARTIES), deployment.leader()
+    check_who_leads(deployment, leader)
     deployment.end_at(moment)
     submitted = client.submit(JOB)
     submitted.watch()  # through the takeover: who watches follows the leader
@@ -80,11 +106,28 @@ def test_the_other_ends_the_job_of_a_killed_leader_at_its_own_address_and_all_fi
         assert deployment.report(party, submitted.job_id)
     assert jobs_paid(deployment, PARTIES) == {name: n + 1 for name, n in before.items()}
 
-    after = client.submit(JOB)
-    after.watch()
-    check_result(after.view())
-    done = moiety("job", "show", after.job_id, "--client", deployment.client_config, "--format", "json")
+    later = client.submit(JOB)
+    later.watch()
+    check_result(later.view())
+    done = moiety("job", "show", later.job_id, "--client", deployment.client_config, "--format", "json")
     assert (done.returncode, json.loads(done.stdout)["state"]) == (0, "DONE"), done.stderr
     assert jobs_paid(deployment, PARTIES) == {name: n + 2 for name, n in before.items()}
     assert asked(deployment)["survivors"] == list(DEVICES)
+    after = deployment.leader()
+    deployment.restart(leader)
+    check_who_leads(deployment, after)
+
+
+@pytest.mark.slow
+def test_a_leader_that_was_stopped_keeps_its_connections_and_yet_all_find_the_other(deployment, client):
+    before, leader = jobs_paid(deployment, PARTIES), deployment.leader()
+    deployment.end_at("telco in multiply", stop=True)
+    submitted = client.submit(JOB)
+    submitted.watch()
+    check_result(submitted.view())
+    assert steps(deployment, submitted.job_id) == WHOLE
+    assert jobs_paid(deployment, PARTIES) == {name: n + 1 for name, n in before.items()}
+    assert asked(deployment)["survivors"] == list(DEVICES)
+    deployment.send_signal(leader, signal.SIGCONT)
+    assert deployment.processes[leader].wait(GENEROUS_S) == LOST_EXIT_CODE
     deployment.restart(leader)

@@ -122,10 +122,20 @@ class TwoCoordinators(ForkedDeployment):
 
 @dataclass
 class TwoAddresses(TwoCoordinators):
-    """Nothing listens at a common address: all members know both."""
+    """Nothing listens at a common address: all members know both. Each coordinator has a page.
+
+    Attributes:
+        page_at: name of a coordinator to the address of its page.
+    """
+
+    page_at: dict[str, str] = field(default_factory=dict, init=False)
 
     def write_files(self):
         super().write_files()
+        self.page_at = loopback_addresses(NAMES)
+        for name, address in self.page_at.items():
+            path = self.config_path(name)
+            path.write_text(f'{path.read_text()}\n[page]\nlisten = "{address}"\n')
         for path in (*map(self.config_path, self.tables), self.client_config):
             self.name_both(path)
 
