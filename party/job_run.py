@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 import structlog
@@ -15,12 +14,13 @@ from analyses.job.plan import Plan
 from analyses.job.schema import LocalReport
 from analyses.registry import analysis_of
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
-from mpc.protocol.session import COORDINATOR, Session
+from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant
 from party.config import PartyConfig
 from party.engine.engine import Engine, workers_of_job
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
 from party.gate import GatedSession
+from party.job_sessions import JobSession, SessionOpener
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
 from party.reading import TableReading
@@ -51,34 +51,6 @@ class OverLimitError(Exception):
 
     code: str = "job-overtime-here"
 
-
-class JobSession(Session, Protocol):
-    """A session that can be ended, and that reports which member it waits for."""
-
-    def waits_for(self, least_s: float) -> int | None:
-        """Return the member that we have waited for longest without a break; None if no wait was that long."""
-
-    def waited_most_for(self) -> int | None:
-        """Return the member that we have waited for most in total; None if for no member half of the time."""
-
-    def count_traffic(self, sent: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """Count payload bytes that our workers have moved for this job, by stage."""
-
-    async def finish(self) -> None:
-        """Wait until every message was received."""
-
-    async def abort(self, reason: str) -> None:
-        """Stop at once."""
-
-    def hold(self, member: int) -> None:
-        """Send nothing to a member that has gone away, until it begins again."""
-
-    async def begin_again(self, member: int) -> None:
-        """Send a member that has restarted everything again, and expect to hear everything again."""
-
-
-SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
-"""Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
 
 ReportWriter = Callable[[str, Plan, LocalReport, float], None]
 """Given the job's id, its plan, the report of the analysis and the seconds that the job took."""
@@ -270,6 +242,7 @@ class JobRun:
             self._tell(FailedEvent(self._stage, self.failure))
             return
         self._session = session
+        session.on_violation(self._fail_by)
         try:
             async with self._within_limit(session):
                 report = await self._compute(session)
@@ -277,14 +250,10 @@ class JobRun:
             self._begin_to_keep()
             await self._finish(session)
         except asyncio.CancelledError:
-            await session.abort("the job was cancelled")
+            await session.abort(self.failure or "the job was cancelled")
             raise
         except PeerError as error:
-            notes = "; ".join(getattr(error, "__notes__", ()))  # of rows that differ, for our eyes only
-            member = self._roster[error.member]
-            self._log.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
-            is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
-            await self._abort(session, FailedEvent(error.stage, coded(error.what, code=error.code), member, is_finding))
+            await self._abort(session, self._failure_by(error))
         except Exception as error:
             await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
         else:
@@ -338,6 +307,22 @@ class JobRun:
             return kept_words(shape, self._config.table_memory_mib << 20, self._config.data_dir)
         except SourceError as error:
             raise UnusableTableError(f"the data folder of party {self._config.name!r}", str(error)) from None
+
+    def _failure_by(self, error: PeerError) -> FailedEvent:
+        """Log that another member has failed, and return what others may read of it."""
+        notes = "; ".join(getattr(error, "__notes__", ()))  # of rows that differ, for our eyes only
+        member = self._roster[error.member]
+        self._log.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
+        is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
+        return FailedEvent(error.stage, coded(error.what, code=error.code), member, is_finding)
+
+    def _fail_by(self, error: PeerError) -> None:
+        """End the job at once, whomever it waits for: the coordinator has broken the protocol."""
+        if self.failure is None and not self._task.done():
+            event = self._failure_by(error)
+            self.failure = event.reason
+            self._tell(event)
+            self._task.cancel()
 
     async def _abort(self, session: JobSession, event: FailedEvent) -> None:
         self.failure = event.reason

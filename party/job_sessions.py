@@ -1,10 +1,11 @@
 """The sessions of a party's jobs: where their messages arrive, and who takes part."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from entropy import Entropy
-from mpc.protocol.session import COORDINATOR
+from mpc.errors import PeerError
+from mpc.protocol.session import COORDINATOR, Session
 from party.config import PartyConfig
 from party.report import StageTraffic, report_path
 from service.errors import AlreadyExistsError
@@ -13,6 +14,38 @@ from service.watch.meter import Meter
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes
 from transport.messages.session import GrpcSession
+
+
+class JobSession(Session, Protocol):
+    """A session that can be ended, and that reports which member it waits for."""
+
+    def waits_for(self, least_s: float) -> int | None:
+        """Return the member that we have waited for longest without a break; None if no wait was that long."""
+
+    def waited_most_for(self) -> int | None:
+        """Return the member that we have waited for most in total; None if for no member half of the time."""
+
+    def count_traffic(self, sent: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """Count payload bytes that our workers have moved for this job, by stage."""
+
+    async def finish(self) -> None:
+        """Wait until every message was received."""
+
+    async def abort(self, reason: str) -> None:
+        """Stop at once."""
+
+    def on_violation(self, report: Callable[[PeerError], None]) -> None:
+        """Report once that a member that may restart has broken the protocol."""
+
+    def hold(self, member: int) -> None:
+        """Send nothing to a member that has gone away, until it begins again."""
+
+    async def begin_again(self, member: int) -> None:
+        """Send a member that has restarted everything again, and expect to hear everything again."""
+
+
+SessionOpener = Callable[[str, bytes, int, Mapping[int, str], float, Callable[[str, int, int], None]], JobSession]
+"""Given the job's id, its terms, my number, names by number, the deadline in seconds and a callback for progress."""
 
 
 class JobSessions:

@@ -18,7 +18,8 @@ from party.admission import Admission, Applicant, RefusalError
 from party.config import PartyConfig
 from party.engine.engine import Engine
 from party.events import FailedEvent, JobEvent
-from party.job_run import LEFT_EARLY, JobRun, ReportWriter, SessionOpener
+from party.job_run import LEFT_EARLY, JobRun, ReportWriter
+from party.job_sessions import SessionOpener
 from party.reading import TableReading
 from party.tables.match_of_job import check_kept_match
 from party.tables.table import TableError

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import signal
 import time
 from contextlib import suppress
@@ -12,17 +13,22 @@ from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
 from federation import Analyst, jobs_paid, memory_table, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
+from relays import Relay
 
 from analyses.job.job import Job
 from analyses.pca import protocol as pca
 from analyses.registry import analysis_of
 from demo.local_deployment import COORDINATOR_NAME
+from demo.loopback import loopback_addresses
 from service.errors import ServiceError
 
 PARTIES = ("bank", "hospital", "telco")
 VALUES = {name: random_values((200, 2), seed) for seed, name in enumerate(PARTIES)}
 PATIENCE_S = GENEROUS_S
 """The deadline of the jobs: so long a coordinator may be away."""
+
+LEAST_DEADLINE_S = 10.0
+"""The shortest that parties accept; a test waits for it."""
 
 LISTENING_ANALYSIS = pca_job(
     PARTIES,
@@ -64,6 +70,26 @@ class DyingDeployment(ForkedDeployment):
         self.until_dead(job_id)
         self.start(COORDINATOR_NAME)
         self.wait_until_ready(COORDINATOR_NAME)
+
+
+@dataclasses.dataclass
+class RelayedDeployment(DyingDeployment):
+    """One party calls the coordinator through a relay, which a test may close."""
+
+    relayed = ""
+    relay = None
+
+    def write_files(self):
+        super().write_files()
+        address, path = loopback_addresses(["relay"])["relay"], self.config_path(self.relayed)
+        direct = self.addresses[COORDINATOR_NAME]
+        assert direct in path.read_text()
+        path.write_text(path.read_text().replace(direct, address))
+        self.relay = Relay(address, direct)
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.relay.close()
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +204,32 @@ def test_what_a_party_has_forgotten_too_is_lost_and_the_job_says_so(deployment):
     )
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
     assert result_of(analyst.run(LISTENING_ANALYSIS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["telco in multiply", "after OPENING", "before DONE"])
+def test_where_a_party_cannot_call_the_restarted_coordinator_the_job_ends_with_that_reason(tmp_path, moment):
+    """The party goes on to say that it lives; without a limit the coordinator waits as long as a job may run."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "dies-at").touch()
+    environment = {DIES_AT: str(tmp_path / "run" / "dies-at")}
+    running = RelayedDeployment(tmp_path / "run", tables_of(VALUES, tmp_path), environment=environment)
+    running.relayed = "telco"
+    with running:
+        running.let_it_die(moment)
+        analyst = Analyst(running)
+        job_id = analyst.submit(LISTENING_ANALYSIS.model_copy(update={"deadline_s": LEAST_DEADLINE_S}))
+        running.until_dead(job_id)
+        running.relay.close()
+        running.restart(job_id)
+        view = end_of(analyst, job_id)
+        assert view.state == "FAILED"
+        unreached = (
+            "party telco failed.*: (coordinator has restarted and cannot be reached|.*coordinator: nothing listens)"
+        )
+        finished = "telco has dropped out: it has finished, but what it had to send did not arrive"
+        assert re.search(f"and it could not go on: ({unreached}|{finished})", view.reason), view.reason
+        assert set(paid(running).values()) <= {0, 1}
 
 
 @pytest.mark.slow

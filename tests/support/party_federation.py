@@ -43,6 +43,10 @@ class EndableSession(LocalSession):
     async def abort(self, reason):
         self.ended = reason
 
+    def on_violation(self, report):
+        """Keep what is to be told where the coordinator breaks the protocol."""
+        self.violated = report
+
     def hold(self, member):
         """The in-process network loses no connection."""
 

@@ -70,6 +70,8 @@ class Inbox:
         self._senders = {member: Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
         loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[str | None] = loop.create_future()
+        self.violated: asyncio.Future[PeerError] = loop.create_future()
+        """Done when a member that may restart has broken the protocol; its result says how."""
         self.waits = Waits(loop.time)
         """The waits of this member for others."""
         self.bytes_received: dict[str, int] = {}
@@ -368,6 +370,8 @@ class Inbox:
         sender = self._senders[failure.member]
         if sender.failure is None:
             sender.failure = failure
+        if failure.member in self._returning and not self.violated.done():
+            self.violated.set_result(failure)
         sender.share.room.changed.set()
         for queue in sender.stages.values():
             queue.changed.set()

@@ -52,9 +52,12 @@ class ReturningReceiver:
         self._written: dict[str, int] = {}  # arrays of each stage, since the member began last
         self._turns: dict[str, asyncio.Lock] = {}
         self._is_complete = False
-        self._failure: PeerLostError | None = None
+        self._failure: PeerError | None = None
         self._present = asyncio.Event()
         self._present.set()
+        self._is_away = False
+        self._is_beginning = False
+        self._change = asyncio.Event()  # of one of these three; replaced once it is set
 
     async def send(self, stage: str, message: Array) -> None:
         """Send one array; where the member has gone away, wait until it is back and has it.
@@ -71,7 +74,10 @@ class ReturningReceiver:
         await self._until_done(lambda: self._write(stage, n_arrays))
 
     async def finish(self) -> None:
-        """Wait until the member has acknowledged everything, however long it is away; raises as `send`."""
+        """Wait until the member has acknowledged everything, however long it is away (`hold`); raises as `send`.
+
+        One that has not gone away and cannot be reached has the deadline.
+        """
         self._is_complete = True
         await self._until_done(self._flush)
 
@@ -79,6 +85,8 @@ class ReturningReceiver:
         """Send nothing more until `begin_again`: the member has gone away, and what it forgot comes first."""
         self._failure = PeerLostError(self._member, "", f"{self._name} has gone away")
         self._present.clear()
+        self._is_away = True
+        self._report_change()
 
     async def begin_again(self) -> None:
         """Send everything again, because the member has restarted. Where it goes away again, its next start counts.
@@ -90,6 +98,8 @@ class ReturningReceiver:
             raise TooMuchToKeepError(f"{self._name} has restarted, and more was sent to it than is kept for it")
         self._present.clear()
         self._failure = None
+        self._is_away, self._is_beginning = False, True
+        self._report_change()
         written = self._written = {}
         try:
             await self._renew()
@@ -97,10 +107,20 @@ class ReturningReceiver:
                 await self._write(stage, len(self._kept[stage]))
             if self._is_complete:
                 await self._flush()
-        except PeerError:
-            return
-        if written is self._written:
-            self._present.set()
+        except PeerError as error:
+            if written is self._written:
+                self._failure = self._failure or error
+        else:
+            if written is self._written:
+                self._present.set()
+        finally:
+            if written is self._written:
+                self._is_beginning = False
+                self._report_change()
+
+    def _report_change(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
     def _keep(self, stage: str, message: Array) -> None:
         if self._kept is None:
@@ -136,10 +156,16 @@ class ReturningReceiver:
                     return
 
     async def _until_present(self) -> None:
-        try:
-            async with asyncio.timeout(None if self._is_complete else self._deadline_s):
-                await self._present.wait()
-        except TimeoutError:
-            raise self._failure or PeerLostError(
-                self._member, "", f"{self._name} does not take what it gets again"
-            ) from None
+        loop = asyncio.get_running_loop()
+        due_at_s = loop.time() + self._deadline_s
+        while not self._present.is_set():
+            if self._is_complete and (self._is_away or self._is_beginning):  # both end by themselves
+                await self._change.wait()
+                due_at_s = loop.time() + self._deadline_s
+                continue
+            try:
+                async with asyncio.timeout_at(due_at_s):
+                    await self._change.wait()
+            except TimeoutError:
+                what = f"{self._name} does not take what it gets again"
+                raise self._failure or PeerLostError(self._member, "", what) from None

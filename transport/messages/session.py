@@ -281,6 +281,10 @@ class GrpcSession:
         self._inbox.begin_again(member)
         await self._returning[member].begin_again()
 
+    def on_violation(self, report: Callable[[PeerError], None]) -> None:
+        """Report once, at once and whomever we wait for, that a member that may restart has broken the protocol."""
+        self._inbox.violated.add_done_callback(lambda found: report(found.result()))
+
     async def abort(self, reason: str) -> None:
         """Give up: end the inbox and cancel all streams, so that everything that waits fails at once.
 

@@ -13,6 +13,7 @@ from analyses import registry
 from analyses.job.job import JobError
 from analyses.registry import analysis_of
 from mpc.errors import PeerViolationError, ShapeError
+from mpc.protocol.session import COORDINATOR
 from party import job_run
 from party import jobs as party_jobs
 from party.admission import RefusalError
@@ -457,6 +458,18 @@ async def test_a_job_that_failed_while_the_coordinator_was_away_sends_it_nothing
     await until(lambda: federation.sessions["bank"].ended is not None)
     assert isinstance((await collect(bank.run("job-1")))[-1], FailedEvent)
     assert repeating.n_begun == 0
+
+
+async def test_a_job_ends_at_once_where_the_coordinator_breaks_the_protocol_whomever_it_waits_for(federation):
+    await federation.reserve(make_job(deadline_s=GENEROUS_S))
+    running = federation.jobs["bank"].run("job-1")  # the others never start
+    await anext(running)
+    session, what = federation.sessions["bank"], "main says something else in stage a than before it restarted"
+    session.violated(PeerViolationError(COORDINATOR, "a", what))
+    last = [event async for event in running][-1]
+    assert last == FailedEvent("a", f"{what} [peer-violation]", "main", is_finding=True)
+    assert session.ended == last.reason  # which is what other members hear
+    assert ("bank", last.reason) in federation.closed
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):

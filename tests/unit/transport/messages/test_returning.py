@@ -65,8 +65,14 @@ async def test_a_restarted_member_that_says_something_else_breaks_the_protocol(o
     box = inbox()
     await box.take(HUB, "a", stream(words(1)))
     box.begin_again(HUB)
+    told = []
+    session_of(box).on_violation(told.append)
+    await asyncio.sleep(0)
+    assert told == []
     with pytest.raises(PeerViolationError, match="hub says something else in stage a than before it restarted"):
         await box.take(HUB, "a", stream(other))
+    await asyncio.sleep(0)
+    assert [str(error) for error in told] == ["hub says something else in stage a than before it restarted"]
     assert await received(box, 1) == [1]
     with pytest.raises(PeerViolationError):
         await box.receive(HUB, "a", (4,), np.uint64, GENEROUS_S)
@@ -259,12 +265,57 @@ async def test_a_send_fails_where_the_member_does_not_come_back_and_the_end_wait
     sends.is_there = ends.is_there = False
     finishing = asyncio.create_task(ends.way.finish())
     await ends.tried.wait()
+    ends.way.hold()
     with pytest.raises(PeerLostError, match="it broke"):  # after a deadline that began later
         await sends.way.send("a", words(1))
     assert not finishing.done()
     ends.restart()
     await ends.way.begin_again()
     await finishing
+
+
+async def test_the_end_fails_where_the_member_has_not_gone_away_and_cannot_be_reached():
+    """It calls us, and we cannot call it: nobody else would end that."""
+    wire = Wire(deadline_s=0.05)
+    wire.is_there = False
+    with pytest.raises(PeerLostError, match="it broke"):
+        await wire.way.finish()
+
+
+async def test_the_end_fails_where_a_member_is_back_and_cannot_be_reached():
+    wire = Wire(deadline_s=0.05)
+    wire.is_there = False
+    finishing = asyncio.create_task(wire.way.finish())
+    await wire.tried.wait()
+    wire.way.hold()
+    await asyncio.sleep(1)  # on the virtual clock: so long it may stay away
+    assert not finishing.done()
+    await wire.way.begin_again()
+    with pytest.raises(PeerLostError, match="it broke"):
+        await finishing
+
+
+async def test_while_a_member_gets_all_again_the_end_waits_for_that():
+    wire, may_go_on = Wire(deadline_s=0.05), asyncio.Event()
+    await wire.way.send("a", words(1))
+    wire.is_there = False
+    finishing = asyncio.create_task(wire.way.finish())
+    await wire.tried.wait()
+    wire.way.hold()
+    wire.restart()
+    write = wire.write
+
+    async def slowly(stage, array):
+        await may_go_on.wait()
+        await write(stage, array)
+
+    wire.way._write_array = slowly
+    beginning = asyncio.create_task(wire.way.begin_again())
+    await asyncio.sleep(1)
+    assert not finishing.done()
+    may_go_on.set()
+    await asyncio.gather(beginning, finishing)
+    assert wire.took == [("a", 1)]
 
 
 async def test_what_is_too_much_is_not_kept_and_the_job_goes_on_without(monkeypatch):
@@ -320,7 +371,7 @@ async def test_the_certificate_of_a_new_process_is_looked_at_before_anything_is_
         looked_at.append(channel)
         raise UnauthenticatedError("the certificate of hub is not accepted")
 
-    monkeypatch.setattr(sessions, "check_certificate", refuse)
+    monkeypatch.setattr(sessions, "find_leader", refuse)
     session = session_of(inbox(), Reachable())
     for n_looks in (1, 2):
         with pytest.raises(PeerViolationError, match="is not accepted"):
