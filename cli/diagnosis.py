@@ -138,7 +138,9 @@ def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
         return checks
     if member.role is Role.COORDINATOR:
         jobs = check_store(settings.store, "jobs") if settings.database is None else check_database(settings)
-        checks += [jobs, check_store(settings.survey_path, "surveys")]
+        checks += [jobs]
+        if settings.survey_path is not None:
+            checks += [check_store(settings.survey_path, "surveys")]
     elif member.role is Role.PARTY:
         checks += check_ledger(settings)
         if settings.tables:

@@ -92,11 +92,11 @@ class CoordinatorConfig(Settings):
         lease_s: after so long without a word of the leading coordinator to the database another one leads.
         instance: what members are told of this coordinator where it leads and they ask another; the name of its host
             where absent.
-        survey_store: the SQLite file of surveys and their responses; `surveys.sqlite` beside `store` where absent. A
-            coordinator for surveys alone, without `parties` and `sum_members`, names it, and so does one whose jobs are
-            in PostgreSQL.
-        batch_store: the SQLite file of batches and sealed answers to them; if absent, `batches.sqlite` beside the store
-            of jobs; where these are in PostgreSQL, the name of `survey_store` with this ending.
+        survey_store: the SQLite file of surveys and their responses; if absent, `surveys.sqlite` beside the file
+            `store`, or the database where the jobs are in PostgreSQL. Another coordinator takes no survey over from a
+            file. A coordinator for surveys alone, without `parties` and `sum_members`, names it.
+        batch_store: the SQLite file of batches and sealed answers to them; if absent, `batches.sqlite` beside the file
+            `store`, or where the jobs are in PostgreSQL the name of `survey_store` with this ending, or the database.
         blas_threads: threads of the linear algebra library.
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
@@ -153,10 +153,6 @@ class CoordinatorConfig(Settings):
     def _database_is_complete(self) -> Self:
         passwords = (self.store_password_file, self.store_password_variable)
         if isinstance(self.store, SecretStr):
-            if self.survey_store is None:
-                raise ValueError(
-                    "survey_store: missing; jobs are in PostgreSQL, and surveys need a file of this coordinator's own"
-                )
             if None not in passwords:
                 raise ValueError("store_password_file, store_password_variable: only one of them may be given")
         elif passwords != (None, None):
@@ -173,12 +169,11 @@ class CoordinatorConfig(Settings):
         return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX, flags=flags)
 
     @property
-    def survey_path(self) -> Path:
-        """Where surveys and their responses lie."""
+    def survey_path(self) -> Path | None:
+        """Where surveys and their responses lie; None for the database of jobs."""
         if self.survey_store is not None:
             return self.survey_store
-        assert isinstance(self.store, Path), "a store in PostgreSQL has no neighbours, so the file is named"
-        return self.store.with_name("surveys.sqlite")
+        return self.store.with_name("surveys.sqlite") if isinstance(self.store, Path) else None
 
     @property
     def database(self) -> JobDatabase | None:
@@ -193,13 +188,15 @@ class CoordinatorConfig(Settings):
         return self.instance or socket.gethostname()
 
     @property
-    def batch_path(self) -> Path:
-        """Where batches and their answers lie."""
+    def batch_path(self) -> Path | None:
+        """Where batches and their answers lie; None for the database of jobs."""
         if self.batch_store is not None:
             return self.batch_store
         if isinstance(self.store, Path):
             return self.store.with_name("batches.sqlite")
-        return self.survey_path.with_suffix(".batches.sqlite")  # each coordinator's own, as that of surveys is
+        if self.survey_store is not None:
+            return self.survey_store.with_suffix(".batches.sqlite")  # each coordinator's own, as that of surveys is
+        return None
 
     @property
     def roster(self) -> dict[str, str]:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import structlog
 
+from coordinator.batches.postgres_store import PostgresBatchesStore
+from coordinator.batches.sqlite_store import SqliteBatchesStore
+from coordinator.batches.store import BatchesStore
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.leading.database import JobDatabase
 from coordinator.leading.lease import Lease
@@ -13,6 +16,9 @@ from coordinator.leading.standby import Standby
 from coordinator.postgres_store import PostgresJobStore
 from coordinator.sqlite_store import SqliteJobStore
 from coordinator.store import JobStore, StoreError
+from coordinator.surveys.postgres_store import PostgresSurveyStore
+from coordinator.surveys.sqlite_store import SqliteSurveyStore
+from coordinator.surveys.store import SurveyStore
 from service.identity import Identity, Role
 from service.settings import SettingsError
 from service.tls import Credentials, credentials_of
@@ -51,9 +57,33 @@ def open_store(config: CoordinatorConfig, lease: Lease | None) -> JobStore:
     """
     if isinstance(config.store, Path):
         return SqliteJobStore(config.store)
+    return PostgresJobStore(_leading(lease))
+
+
+def open_survey_store(config: CoordinatorConfig, lease: Lease | None) -> SurveyStore:
+    """Open the store of surveys: a file, or the database of the jobs where no file is named. Raises as `open_store`.
+
+    Raises:
+        SurveyStoreError: the file cannot be used.
+    """
+    path = config.survey_path
+    return SqliteSurveyStore(path) if path is not None else PostgresSurveyStore(_leading(lease))
+
+
+def open_batch_store(config: CoordinatorConfig, lease: Lease | None) -> BatchesStore:
+    """Open the store of batches: a file, or the database of the jobs where no file is named. Raises as `open_store`.
+
+    Raises:
+        BatchesUnusableError: the file cannot be used.
+    """
+    path = config.batch_path
+    return SqliteBatchesStore(path) if path is not None else PostgresBatchesStore(_leading(lease))
+
+
+def _leading(lease: Lease | None) -> Lease:
     if lease is None:
         raise StoreError("the job store is in PostgreSQL, and this coordinator does not lead")
-    return PostgresJobStore(lease)
+    return lease
 
 
 async def lead(

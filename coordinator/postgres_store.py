@@ -11,10 +11,10 @@ import secrets
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from analyses.job.job import Job
-from coordinator.leading.database import DatabaseAwayError, DatabaseError, driver, error_of
+from coordinator.leading.fenced_store import FencedStore
 from coordinator.leading.lease import Lease
 from coordinator.state import NEXT, IllegalStepError, State
 from coordinator.store import (
@@ -31,8 +31,6 @@ from coordinator.store import (
 )
 from mpc.public_text import shortened
 
-T = TypeVar("T")
-
 # The title is the text of a job's first event: from there it need not be found in megabytes of JSON.
 _TITLE = (
     "(SELECT text FROM coordinator_events WHERE coordinator_events.job_id = coordinator_jobs.job_id AND sequence = 0)"
@@ -47,7 +45,7 @@ SELECT job_id, (SELECT COALESCE(MAX(sequence) + 1, 0) FROM coordinator_events WH
 """
 
 
-class PostgresJobStore:
+class PostgresJobStore(FencedStore):
     """The jobs of the coordinator that leads. Not for use from several threads. Implements `JobStore`.
 
     Args:
@@ -59,16 +57,13 @@ class PostgresJobStore:
         DatabaseAwayError: it does not answer.
     """
 
+    write_failure = StoreWriteError
+    read_failure = StoreReadError
+
     def __init__(self, lease: Lease, *, clock: Callable[[], float] = time.time) -> None:
-        self._lease = lease
+        super().__init__(lease)
         self._clock = clock
         self._doubtful: set[tuple[str, State]] = set()  # steps of which nobody knows whether they were committed
-        self._psycopg = driver()
-        self._db = lease.database.connect()
-
-    def close(self) -> None:
-        """Release the connection."""
-        self._db.close()
 
     def submit(self, analyst: str, idempotency_key: str, job: Job) -> tuple[str, bool]:
         """See `JobStore`."""
@@ -196,42 +191,6 @@ class PostgresJobStore:
             Event(sequence, at_s, State(state), stage, member, percent, text)
             for sequence, at_s, state, stage, member, percent, text in rows
         ]
-
-    def _write(self, work: Callable[[Any], T]) -> T:
-        """Do some work in one transaction of the present term; once more where the connection had broken.
-
-        Raises:
-            StoreWriteError: it cannot be written now.
-            SupersededError: another coordinator leads.
-        """
-
-        def write() -> T:
-            with self._db.transaction(), self._db.cursor() as cursor:
-                self._lease.fence(cursor)
-                return work(cursor)
-
-        return self._twice(write, StoreWriteError)
-
-    def _read(self, statement: str, *values: object) -> list[Any]:
-        """Return the rows of a SELECT.
-
-        Raises:
-            StoreReadError: it cannot be read now.
-        """
-        return self._twice(lambda: list(self._db.execute(statement, values, binary=True)), StoreReadError)
-
-    def _twice(self, work: Callable[[], T], failure: Callable[[object], Exception]) -> T:
-        for is_last in (False, True):
-            try:
-                if self._db.closed:
-                    self._db = self._lease.database.connect()
-                return work()
-            except (DatabaseError, DatabaseAwayError) as error:
-                raise failure(error) from None
-            except self._psycopg.Error as error:
-                if is_last or not self._db.closed:
-                    raise failure(error_of(error)) from None
-        raise AssertionError("the last attempt returns or raises")
 
 
 def _append(cursor: Any, notes: Sequence[Note]) -> None:

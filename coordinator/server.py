@@ -23,13 +23,12 @@ from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorS
 from analyses.job.job import Job
 from coordinator.batches.closing import Closing
 from coordinator.batches.questions import Batches
-from coordinator.batches.store import BatchesStore
 from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.leading.lease import Lease
 from coordinator.leading.standby import Standby
-from coordinator.opening import lead, open_store, own_credentials
+from coordinator.opening import lead, open_batch_store, open_store, open_survey_store, own_credentials
 from coordinator.proposal import RosterParty
 from coordinator.resumption import LeftBehind, left_behind
 from coordinator.runner import JobRunner
@@ -38,7 +37,6 @@ from coordinator.store import PIECE_BYTES
 from coordinator.store import JobRecord as StoredJob
 from coordinator.sums.questions import Sums
 from coordinator.surveys.questions import Surveys
-from coordinator.surveys.store import SurveyStore
 from entropy import SystemEntropy
 from service.authorization import Permissions
 from service.errors import NotAllowedError
@@ -207,9 +205,9 @@ class CoordinatorProcess:
         with ExitStack() as stores:
             self._store = open_store(config, lease)
             stores.callback(self._store.close)
-            self._survey_store = SurveyStore(config.survey_path)
+            self._survey_store = open_survey_store(config, lease)
             stores.callback(self._survey_store.close)
-            self._batch_store = BatchesStore(config.batch_path)
+            self._batch_store = open_batch_store(config, lease)
             stores.pop_all()
         self._traces = None if config.traces is None else Traces(config.traces, config.name, "coordinator")
         self.meter = Meter(self._traces)

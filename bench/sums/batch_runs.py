@@ -19,7 +19,8 @@ from analyses.sums.batch.answer import answer_of, open_sum
 from analyses.sums.batch.question import AskedBatch, BatchQuestion
 from analyses.sums.records import DeclaredRecord, Record
 from bench.machine import processor_s
-from coordinator.batches.store import BatchesStore, GivenAnswer
+from coordinator.batches.sqlite_store import SqliteBatchesStore
+from coordinator.batches.store import GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
 from device.batches.member import BatchDevice
 from device.batches.policy import BatchPolicy
@@ -129,7 +130,7 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
         folder = Path(name)
         certified = Certified(folder)
         asked = AskedBatch(question=question(length, n_devices), asker=HUB, session="00" * 16)
-        store = BatchesStore(folder / "batches.sqlite")
+        store = SqliteBatchesStore(folder / "batches.sqlite")
         stack.callback(store.close)
         hub = StatementCheck(certified(Role.COORDINATOR, "coordinator"))
         keys, collections, offered = {}, {}, []

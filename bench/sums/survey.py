@@ -36,7 +36,7 @@ from analyses.run_locally import run_locally
 from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, processor_s
 from coordinator.surveys.questions import Surveys
-from coordinator.surveys.store import SurveyStore
+from coordinator.surveys.sqlite_store import SqliteSurveyStore
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from entropy import SystemEntropy
 from service.identity import Identity, Role
@@ -141,7 +141,7 @@ def memory(sizes: Sequence[int]) -> list[dict[str, Any]]:
 def _memory_of(n: int, method: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
         path = Path(folder) / "surveys.sqlite"
-        store = SurveyStore(path)
+        store = SqliteSurveyStore(path)
         question = question_of(method=method)
         asked = AskedQuestion(question=question, asker=HUB.uri, session=SystemEntropy().read(16).hex())
         number = store.add(asked.question_id, "analyst", asked.canonical_json()).number
@@ -167,7 +167,7 @@ def _memory_of(n: int, method: str) -> dict[str, Any]:
 
 def estimate(path: Path) -> dict[str, Any]:
     """Go on with the one survey of a store as a coordinator that starts, end it, and say what that took."""
-    store = SurveyStore(path)
+    store = SqliteSurveyStore(path)
     (stored,) = store.unended()
 
     async def end() -> str:

@@ -49,7 +49,7 @@ class Member:
         authority, certificate, key: its PEM files.
         revoked: the authority's list of revoked certificates, if the file names one.
         listen: address at which it serves; None for members that only dial.
-        folder: where it keeps its data; None for analysts.
+        folder: where it keeps its data; None for analysts, and for a coordinator that has all in a database.
         peers: whom it dials.
         has_password: whether the file, not the environment, may hold a password: a URL of a database.
     """
@@ -120,8 +120,9 @@ def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None
         field = "data_dir"
         if role is Role.COORDINATOR:
             field = "survey_store" if _text(path, tree, "store").startswith(POSTGRES) else "store"
-        given = path.parent / _text(path, tree, field)
-        folder = given.parent if role is Role.COORDINATOR else given
+        if field != "survey_store" or field in tree:
+            given = path.parent / _text(path, tree, field)
+            folder = given.parent if role is Role.COORDINATOR else given
     in_file, _ = read_tree(path, prefix="", environ={})
     ledger, store = in_file.get("ledger"), in_file.get("store")
     try:

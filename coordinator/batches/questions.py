@@ -192,6 +192,8 @@ class Batches:
             number = one.stored.number
             await asyncio.to_thread(self._check, one.asked, caller, answer)
         match await self._intake.take(GivenAnswer(number, caller.name, encode_answer(answer))):
+            case Outcome.REPEATED:
+                await self._count_again(batch_id)
             case Outcome.CONTRADICTED:
                 _log.warning("second answer refused", member=caller.name, batch=batch_id.hex())
                 raise AlreadyExistsError(f"{caller.name} has given another answer to this batch, which stands")
@@ -247,11 +249,18 @@ class Batches:
             last = rows[-1][0]
 
     def _count(self, given: GivenAnswer) -> None:
-        one = self._by_number.get(given.batch)
-        if one is None:
-            return
-        one.n_answers += 1
-        if one.n_answers >= one.asked.question.largest_cohort:
+        if (one := self._by_number.get(given.batch)) is not None:
+            self._set_count(one, one.n_answers + 1)
+
+    async def _count_again(self, batch_id: bytes) -> None:
+        """Count what the store has: it may have taken an answer, and not have come to say so."""
+        stored = await asyncio.to_thread(self._store.find, batch_id)
+        if stored is not None and (one := self._open.get(batch_id)) is not None:
+            self._set_count(one, max(one.n_answers, stored.n_answers))
+
+    def _set_count(self, one: _Open, n_answers: int) -> None:
+        one.n_answers = n_answers
+        if n_answers >= one.asked.question.largest_cohort:
             self._end(one)
 
     async def ask(self, analyst: str, question_json: str) -> AsyncGenerator[SurveyHappening, None]:

@@ -53,6 +53,41 @@ CREATE TABLE IF NOT EXISTS coordinator_events (
     text TEXT NOT NULL,
     PRIMARY KEY (job_id, sequence)
 );
+CREATE TABLE IF NOT EXISTS coordinator_questions (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    question_id BYTEA NOT NULL UNIQUE,
+    analyst TEXT NOT NULL,
+    text TEXT NOT NULL,
+    n_contradictions INTEGER NOT NULL DEFAULT 0,
+    is_closed BOOLEAN NOT NULL DEFAULT FALSE,
+    result_json TEXT NOT NULL DEFAULT '',
+    failure TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE IF NOT EXISTS coordinator_responses (
+    question BIGINT NOT NULL REFERENCES coordinator_questions (number),
+    name TEXT COLLATE "C" NOT NULL,
+    response BIGINT NOT NULL,
+    PRIMARY KEY (question, name)
+);
+CREATE TABLE IF NOT EXISTS coordinator_batches (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    batch_id BYTEA NOT NULL UNIQUE,
+    analyst TEXT NOT NULL,
+    text TEXT NOT NULL,
+    keys BYTEA NOT NULL,
+    most_answers BIGINT NOT NULL,
+    n_answers BIGINT NOT NULL DEFAULT 0,
+    is_closed BOOLEAN NOT NULL DEFAULT FALSE,
+    result_json TEXT NOT NULL DEFAULT '',
+    failure TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE IF NOT EXISTS coordinator_answers (
+    batch BIGINT NOT NULL REFERENCES coordinator_batches (number),
+    name TEXT COLLATE "C" NOT NULL,
+    digest BYTEA NOT NULL,
+    body BYTEA NOT NULL,
+    PRIMARY KEY (batch, name)
+);
 """
 # Long texts are bytes that are stored as they are: a piece of such a value is read without the rest of it, which the
 # database does for no text and for nothing that it compresses.

@@ -163,6 +163,8 @@ class Surveys:
         except JobError as error:
             raise InvalidRequestError(f"{caller.name}: {error}") from error
         match await self._intake.take(Given(number, caller.name, response)):
+            case Outcome.REPEATED:
+                await self._count_again(number)
             case Outcome.CONTRADICTED:
                 _log.warning("second response refused", member=caller.name, question=question_id.hex())
                 raise AlreadyExistsError(f"{caller.name} has given another response to this question, which stands")
@@ -176,11 +178,17 @@ class Surveys:
             one.refused[caller.name] = why
 
     def _count(self, given: Given) -> None:
-        one = self._by_number.get(given.question)
-        if one is None:
-            return
-        one.n_responses += 1
-        if one.n_responses >= one.asked.question.responses:
+        if (one := self._by_number.get(given.question)) is not None:
+            self._set_count(one, one.n_responses + 1)
+
+    async def _count_again(self, number: int) -> None:
+        """Count what the store has: it may have taken a response, and not have come to say so."""
+        if (one := self._by_number.get(number)) is not None:
+            self._set_count(one, max(one.n_responses, await asyncio.to_thread(self._store.n_responses, number)))
+
+    def _set_count(self, one: _Open, n_responses: int) -> None:
+        one.n_responses = n_responses
+        if n_responses >= one.asked.question.responses:
             self._end(one)
 
     async def ask(self, analyst: str, question_json: str) -> AsyncGenerator[SurveyHappening, None]:

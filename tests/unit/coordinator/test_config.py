@@ -168,7 +168,6 @@ def test_a_store_in_a_file_has_no_database(file: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "survey_store: missing"),
         (('survey_store = "s"', 'store_password_file = "a"', 'store_password_variable = "B"'), "only one of them"),
         (('survey_store = "s"', "lease_s = 0.5"), "lease_s: Input should be greater than or equal to 1"),
     ],
