@@ -108,6 +108,7 @@ def _take(cursor: Any, given: Given) -> Outcome:
     if is_closed:
         return Outcome.CLOSED
     if before is not None:
+        # Where the commit is in doubt this may be counted twice: it warns, and is no part of an estimate.
         query = "UPDATE coordinator_questions SET n_contradictions = n_contradictions + 1 WHERE number = %s"
         cursor.execute(query, (given.question,))
         return Outcome.CONTRADICTED

@@ -135,7 +135,8 @@ class TwoAddresses(TwoCoordinators):
         self.page_at = loopback_addresses(NAMES)
         for name, address in self.page_at.items():
             path = self.config_path(name)
-            path.write_text(f'{path.read_text()}\n[page]\nlisten = "{address}"\n')
+            text = re.sub("^survey_store = .*\n", "", path.read_text(), flags=re.MULTILINE)  # in the database, too
+            path.write_text(f'{text}\n[page]\nlisten = "{address}"\n')
         for path in (*map(self.config_path, self.tables), self.client_config):
             self.name_both(path)
 

@@ -157,8 +157,16 @@ def test_a_store_in_postgresql_is_a_secret_and_surveys_keep_a_file_of_their_own(
     assert config.database.url.get_secret_value() == url
     assert config.database.patience_s == 20.0
     assert config.survey_path == file.parent / "surveys.sqlite"
+    assert config.batch_path == file.parent / "surveys.batches.sqlite"
     assert "hunter2" not in repr(config)
     assert config.shown_instance
+
+
+def test_surveys_and_batches_lie_with_the_jobs_where_no_file_is_named(file: Path) -> None:
+    config = CoordinatorConfig.load(with_store(file, "postgresql://moiety@db.example/jobs"))
+    assert (config.survey_path, config.batch_path) == (None, None)
+    config = CoordinatorConfig.load(with_store(file, "postgresql://moiety@db.example/jobs", 'batch_store = "b.sqlite"'))
+    assert (config.survey_path, config.batch_path) == (None, file.parent / "b.sqlite")
 
 
 def test_a_store_in_a_file_has_no_database(file: Path) -> None:
