@@ -83,11 +83,15 @@ class Leading(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return how it stands now."""
         leads = self._leads()
-        yield GaugeMetricFamily("moiety_coordinator_leads", "1 if this coordinator leads, 0 if it stands by.", leads)
-        yield GaugeMetricFamily("moiety_coordinator_term", "The term of the coordinator that leads.", self._term())
+        yield GaugeMetricFamily(
+            "moiety_coordinator_leads", "1 if this coordinator leads, 0 if it stands by.", value=leads
+        )
+        yield GaugeMetricFamily(
+            "moiety_coordinator_term", "The term of the coordinator that leads.", value=self._term()
+        )
         if leads:
             what = "Unix time at which this coordinator began to lead."
-            yield GaugeMetricFamily("moiety_coordinator_leads_since_seconds", what, self._since_s())
+            yield GaugeMetricFamily("moiety_coordinator_leads_since_seconds", what, value=self._since_s())
 
 
 class MetricsPage:

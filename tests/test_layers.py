@@ -67,7 +67,7 @@ SUB_ROOMS = {
         "matrix_factorization": {"job", "pictures", "rows", "sums"},
     },
     "party": {"ledger": set(), "tables": {"ledger"}, "engine": {"tables"}, "batches": set()},
-    "coordinator": {"sums": set(), "surveys": set(), "leading": set(), "batches": {"surveys"}},
+    "coordinator": {"leading": set(), "sums": set(), "surveys": {"leading"}, "batches": {"surveys", "leading"}},
     "transport": {"calls": set(), "messages": {"calls"}},
     "analyst": {"results": set()},
     "cli": {
