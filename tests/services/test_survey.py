@@ -13,6 +13,7 @@ from surveys import asked, kept, survey_device, survey_question
 from analyses.distribution.survey import AskedQuestion
 from coordinator.server import CoordinatorProcess
 from coordinator.surveys import questions
+from coordinator.surveys.store import Given, Outcome
 from service.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -259,6 +260,17 @@ async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(h
     assert same.digest == question.digest
     await second.answer(question.question_id, its_body)
     assert (await again.result())["responses"] == 2
+
+
+async def test_a_response_that_was_written_and_not_told_counts_when_it_is_sent_again(hub):
+    """As where the connection to a database broke while the response was committed."""
+    asking = Proposal(hub, survey_question(responses=1))
+    client, question, body = await answered_by_hand(hub, "ann")
+    given = Given(1, "ann", question.response_of(body))
+    assert hub.process._survey_store.take([given]) == [Outcome.TAKEN]
+    assert hub.process._surveys._open[question.question_id].n_responses == 0
+    await client.answer(question.question_id, body)
+    assert (await asking.result())["responses"] == 1
 
 
 async def test_a_question_that_another_coordinator_repeats_is_not_answered(hub):
