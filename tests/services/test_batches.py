@@ -10,6 +10,8 @@ from batches import PARTIES, BatchProposal, batch_federation, batch_policy, batc
 from deadlines import until
 
 from coordinator.batches import closing, questions
+from coordinator.batches.store import GivenAnswer
+from coordinator.surveys.store import Outcome
 from device.batches.member import BatchDevice
 from mpc.secagg.secret.party_shares import SealedVector
 from service.errors import (
@@ -22,7 +24,7 @@ from service.errors import (
 )
 from service.identity import Role
 from transport.batch_client import fetch_shares
-from transport.batch_codec import decode_answer
+from transport.batch_codec import decode_answer, encode_answer
 from transport.batch_party import BatchPartyClient
 from transport.survey import SurveyCounted, SurveyRefused
 
@@ -95,6 +97,21 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
     assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
     with pytest.raises(WrongStateError, match="too late"):
         await hub.device("d2").client.answer(batch_id, other)
+
+
+async def test_an_answer_that_was_written_and_not_told_counts_when_it_is_sent_again(hub):
+    """As where the connection to a database broke while the answer was committed."""
+    asking = BatchProposal(hub, batch_question(largest_cohort=2))
+    batch_id = await asking.opened()
+    device = hub.device("d0", 1, 1, 1)
+    offered = await fetched(device)
+    asked = questions.AskedBatch.from_json(offered.text)
+    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
+    assert hub.process._batch_store.take([GivenAnswer(1, "d0", encode_answer(answer))]) == [Outcome.TAKEN]
+    await hub.answered_by(hub.device("d1", 2, 2, 2))
+    assert hub.process._batches._open[batch_id].n_answers == 1
+    await device.client.answer(batch_id, answer)
+    assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
 
 
 async def test_answers_that_are_no_answers_or_somebody_elses_are_refused_at_once(hub):
