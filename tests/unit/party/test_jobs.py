@@ -466,7 +466,7 @@ async def test_a_job_ends_at_once_where_the_coordinator_breaks_the_protocol_whom
     await anext(running)
     session, what = federation.sessions["bank"], "main says something else in stage a than before it restarted"
     session.violated(PeerViolationError(COORDINATOR, "a", what))
-    last = [event async for event in running][-1]
+    last = [event async for events in running for event in events][-1]
     assert last == FailedEvent("a", f"{what} [peer-violation]", "main", is_finding=True)
     assert session.ended == last.reason  # which is what other members hear
     assert ("bank", last.reason) in federation.closed
