@@ -128,7 +128,7 @@ def test_a_survey_and_a_batch_go_on_and_each_device_counts_once_and_has_paid_onc
     for name in DEVICES:
         config = DeviceConfig.load(deployment.config_path(name))
         assert len(read_responses(config.response_path)) == 1
-        assert config.read_ledger()["committed_jobs"] == 2
+        assert config.read_ledger()["budget"]["committed_jobs"] == 2
     for process in ("first", "last"):
         assert "another response" not in deployment.log_path(process).read_text()
     assert deployment.leader() == after
