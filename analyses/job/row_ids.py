@@ -89,7 +89,7 @@ class IdsDigest:
         data = np.empty(len(is_length), dtype=np.uint8)
         data[is_length] = lengths.astype(">u4").view(np.uint8)
         data[~is_length] = np.frombuffer(texts, dtype=np.uint8)
-        self._digest.update(data)
+        self._digest.update(data.data)
 
     def digest(self) -> bytes:
         """Return the digest of all ids so far."""

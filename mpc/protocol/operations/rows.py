@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import Words
 from mpc.protocol.operations.inputs import Inputs
-from mpc.protocol.row_shares import RowShares
+from mpc.protocol.operations.row_shares import RowShares
 from mpc.protocol.shared import SharedArray
 
 INPUT_STAGE = "input"
@@ -64,8 +64,8 @@ class Rows(Inputs):
             PeerError: an owner is silent, drops out or sent an invalid share.
 
         Privacy: any t parties see uniform elements. Cost: 1 round; an owner sends N - t words per element, one less if
-        it is a compute party; in fields of 1 and 4 primes 1/3 and 2/3 of that (`mpc.protocol.row_shares`). Memory: the
-        shares of two blocks, and two more of my own columns.
+        it is a compute party; in fields of 1 and 4 primes 1/3 and 2/3 of that (`RowShares`). Memory: the shares of two
+        blocks, and two more of my own columns.
         """
         blocks = [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
         own: asyncio.Queue[Words | None] = asyncio.Queue(maxsize=MAX_BLOCKS_AHEAD)

@@ -11,7 +11,7 @@ from mpc.errors import LocalFaultError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
-from mpc.protocol.row_shares import RowShares
+from mpc.protocol.operations.row_shares import RowShares
 
 SHAPE = (5, 2)
 VALUES = np.arange(-4, 6).reshape(SHAPE)
