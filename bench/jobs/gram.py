@@ -34,6 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyses.pca.protocol import PcaPlan, plan
+from analyses.rows.joint_computation import ROWS_PER_BLOCK
 from bench.datasets.tables import Tables, kdd_tables, synthetic_tables
 from bench.jobs.federation import JobRun, running_federation
 from bench.machine import describe_machine
@@ -41,6 +42,8 @@ from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
 from bench.protocols.cell_floor import floor_ns
 from demo.local_deployment import largest_delta
+from mpc.arithmetic.compact import CompactForm, has_compact_form
+from mpc.arithmetic.field import ResidueField
 
 GAMMA = 4096
 DELTA = 1e-6
@@ -117,16 +120,23 @@ def check_result(result: dict[str, Any], blocks: Blocks, exact_gram: NDArray[np.
 def expected_bytes(blocks: Blocks) -> dict[str, int]:
     """Return what each compute party sends by the formula of the design, in bytes.
 
-    N - t words per element of its columns, one less because it holds a share itself; per entry of the triangle one word
-    of the opening and N - 1 - 2t of noise.
+    N - t words per element of its columns, one less because it holds a share itself (with 1 or 4 primes these are
+    elements in compact form); per entry of the triangle one element of the opening and N - 1 - 2t of noise.
     """
     planned = blocks.plan
     n, t = planned.n_parties, planned.job.t
     n_columns = len(planned.column_names)
-    word_bytes = 8 * -(-planned.n_primes // 3)
+    field = ResidueField(planned.n_primes)
     triangle = n_columns * (n_columns + 1) // 2 * (n - 2 * t)
+
+    def row_words(integers: NDArray[np.int64]) -> int:
+        if not has_compact_form(field):
+            return field.n_words * integers.size
+        in_block = (integers[at : at + ROWS_PER_BLOCK].size for at in range(0, len(integers), ROWS_PER_BLOCK))
+        return sum(map(CompactForm(field).n_words, in_block))
+
     return {
-        planned.schemas[owner - 1].party: word_bytes * (integers.size * (n - t - 1) + triangle)
+        planned.schemas[owner - 1].party: 8 * (row_words(integers) * (n - t - 1) + triangle * field.n_words)
         for owner, integers in zip(planned.owners, blocks.integers, strict=True)
         if owner <= n
     }

@@ -199,7 +199,7 @@ class ResidueField:
         if n_bad:
             raise OutOfRangeError(f"{n_bad} of {words.size} words are not packed elements of the field")
 
-    def random(self, stream: KeyStream, shape: int | tuple[int, ...]) -> Words:
+    def random(self, stream: KeyStream, shape: int | tuple[int, ...], out: Words | None = None) -> Words:
         """Draw uniform elements from a key stream; whoever holds the same stream draws the same elements.
 
         Each word of the result takes one word of the stream, in order; a word with a residue that is not below its
@@ -209,8 +209,12 @@ class ResidueField:
         Args:
             stream: read from where it stands.
             shape: of the elements.
+            out: C-contiguous array to be overwritten; or None for a new one.
         """
-        out = np.empty((self.n_words, *((shape,) if isinstance(shape, int) else shape)), dtype=np.uint64)
+        words_shape = (self.n_words, *((shape,) if isinstance(shape, int) else shape))
+        if out is None:
+            out = np.empty(words_shape, dtype=np.uint64)
+        self._check_target(out, words_shape)
         if out.size == 0:
             return out
         positions = np.empty(min(_STREAM_CHUNK, out.size), dtype=np.int64)
@@ -293,7 +297,7 @@ class ResidueField:
     def combine(self, parts: Sequence[Words], weights: Sequence[Weights], out: Words | None = None) -> Words:
         """Return the linear combination sum_i weights[i] * parts[i].
 
-        Works in pieces that fit the first-level cache, two parts to a pass, with one reduction per pass.
+        Two parts to a pass, with one reduction per pass; more passes work in pieces that fit the first-level cache.
 
         Args:
             parts: at least one array of elements, all of one shape.
@@ -313,13 +317,13 @@ class ResidueField:
         for w, word in enumerate(self._words):
             row = _rows(out)[w]
             inputs = [_flat(part[w]) for part in parts]
-            for start in range(0, row.size, _CHUNK):
-                piece = slice(start, start + _CHUNK)
-                o = row[piece]
-                if len(inputs) == 1:
-                    kernels.scale(o, inputs[0][piece], factors[0][w], word.primes, word.inverses)
-                    continue
-                x, y = inputs[0][piece], inputs[1][piece]
+            if len(inputs) == 1:
+                kernels.scale(row, inputs[0], factors[0][w], word.primes, word.inverses)
+                continue
+            chunk = _CHUNK if len(inputs) > 2 else max(1, row.size)  # one pass needs no pieces
+            for start in range(0, row.size, chunk):
+                piece = slice(start, start + chunk)
+                o, x, y = row[piece], inputs[0][piece], inputs[1][piece]
                 kernels.combine(o, x, factors[0][w], y, factors[1][w], word.primes, word.inverses)
                 for extra, factor in zip(inputs[2:], factors[2:], strict=True):
                     kernels.accumulate_scaled(o, extra[piece], factor[w], word.primes, word.inverses)

@@ -384,4 +384,9 @@ def check_from(field: ResidueField, words: Words, member: int, stage: str, name:
     try:
         field.check(words)
     except OutOfRangeError as error:
-        raise PeerViolationError(member, stage, f"{name} sent a value outside the field in stage {stage}") from error
+        raise outside_field(member, stage, name) from error
+
+
+def outside_field(member: int, stage: str, name: str) -> PeerViolationError:
+    """Return the fault of a member that sent what is no element of the field."""
+    return PeerViolationError(member, stage, f"{name} sent a value outside the field in stage {stage}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from mpc.arithmetic.compact import CompactForm, has_compact_form
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
 from mpc.protocol.double_sharing import N_COMBINATIONS as N_MASK_CHECKS
@@ -110,7 +111,7 @@ class ShareTraffic:
         receivers = {owner: self.receivers_of(owner, self.t) for owner in widths}
         for owner, width in widths.items():
             for receiver in receivers[owner]:
-                self.traffic.sent[owner, receiver] += n_rows * width * self.element_bytes
+                self.traffic.sent[owner, receiver] += self._bytes_of_rows(width, n_rows, height)
         n_walked = min(n_blocks, MOST_BLOCKS_WALKED + n_blocks % BLOCKS_AHEAD)
         n_turns = (n_blocks - n_walked) // BLOCKS_AHEAD
         done = {member: [self.traffic.clock_of(member)] for member in {*widths, *self.parties}}
@@ -132,6 +133,14 @@ class ShareTraffic:
                 self.traffic.commit([owner], at=at_end(left[owner]))
         for party in self.parties:
             self.traffic.wait_until(party, at_end(done[party]))
+
+    def _bytes_of_rows(self, width: int, n_rows: int, height: int) -> int:
+        """Return how many bytes the rows of a dealer take on their way to one receiver (`RowShares`)."""
+        if not has_compact_form(self._field):
+            return n_rows * width * self.element_bytes
+        words_of = CompactForm(self._field).n_words
+        n_whole, n_last = divmod(n_rows, height)
+        return WORD_BYTES * (n_whole * words_of(height * width) + words_of(n_last * width))
 
     def rows_in_step(
         self,

@@ -53,7 +53,10 @@ class IdColumn:
         if self._has_empty:
             return
         self._hashes.frombytes(hashes_of(ids, self._seed).tobytes())
-        self._digest.add((ids if passes is None else ids.filter(pl.Series(passes))).to_list())
+        if passes is not None:
+            ids = ids.filter(pl.Series(passes))
+        if len(ids):
+            self._digest.add_joined(ids.str.join("").item().encode(), ids.str.len_bytes().to_numpy())
 
     def check(self) -> None:
         """Check the ids of all rows, whether they pass or not. Nothing can be added afterwards.

@@ -215,6 +215,14 @@ def test_it_does_so_for_tables_of_many_blocks(name):
     compare(job_on(tables, analysis, parameters, compute), tables, n_rows)
 
 
+@pytest.mark.parametrize("compute", [(), HELPERS, ("one", *OWNERS)], ids=["owners", "helpers", "one more than needed"])
+def test_it_does_so_for_rows_that_travel_in_compact_form(compute):
+    tables = large(5000, 3)
+    job = job_on(tables, "pca", {"components": 1, "gamma": 1 << 25, "max_rows": 1 << 20}, compute)
+    assert count(job, tables).plan.n_primes == 4
+    compare(job, tables, 5000)
+
+
 @pytest.mark.parametrize("kind", ["revealed", "secret"])
 def test_it_does_so_for_many_rows_that_are_matched(kind):
     tables = large(20_000, 3, matched=True)

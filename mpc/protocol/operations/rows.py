@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import Words
 from mpc.protocol.operations.inputs import Inputs
+from mpc.protocol.operations.row_shares import RowShares
 from mpc.protocol.shared import SharedArray
 
 INPUT_STAGE = "input"
@@ -63,12 +64,14 @@ class Rows(Inputs):
             PeerError: an owner is silent, drops out or sent an invalid share.
 
         Privacy: any t parties see uniform elements. Cost: 1 round; an owner sends N - t words per element, one less if
-        it is a compute party. Memory: the shares of two blocks, and two more of my own columns.
+        it is a compute party; in fields of 1 and 4 primes 1/3 and 2/3 of that (`RowShares`). Memory: the shares of two
+        blocks, and two more of my own columns.
         """
         blocks = [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
         own: asyncio.Queue[Words | None] = asyncio.Queue(maxsize=MAX_BLOCKS_AHEAD)
-        dealing = None if mine is None else self.ahead(self._deal_rows(mine, blocks, own, completes_input))
-        coming = self.ahead(self._shares_of_rows(0, blocks, widths, own)) if blocks else None
+        moved = RowShares(self._exchange, self._stage(ROWS_STAGE))
+        dealing = None if mine is None else self.ahead(self._deal_rows(moved, mine, blocks, own, completes_input))
+        coming = self.ahead(self._shares_of_rows(moved, 0, blocks, widths, own)) if blocks else None
         for number, block in enumerate(blocks):
             assert coming is not None, "a block is asked for before it is needed"
             with self._step():
@@ -78,7 +81,7 @@ class Rows(Inputs):
                     dealing.result()
                 shares = await coming
             if number + 1 < len(blocks):
-                coming = self.ahead(self._shares_of_rows(number + 1, blocks, widths, own))
+                coming = self.ahead(self._shares_of_rows(moved, number + 1, blocks, widths, own))
             n_block = block.stop - block.start
             yield [
                 self._shared((n_block, width), self.t, None, share)
@@ -173,19 +176,28 @@ class Rows(Inputs):
             self._exchange.session.progress(MULTIPLY_STAGE, done, total)
 
     async def _deal_rows(
-        self, mine: RowsOf, blocks: list[slice], own: asyncio.Queue[Words | None], completes_input: bool
+        self,
+        moved: RowShares,
+        mine: RowsOf,
+        blocks: list[slice],
+        own: asyncio.Queue[Words | None],
+        completes_input: bool,
     ) -> None:
         def encoded(rows: slice) -> Words:
             return self.field.encode(mine(rows))
 
         for number, rows in enumerate(blocks):
-            made = partial(encoded, rows)
-            await own.put(await self._exchange.deal_made(self._stage(ROWS_STAGE), number, made, self.t))
+            await own.put(await moved.deal(number, partial(encoded, rows)))
         if completes_input:
             await self.commit_after_input()
 
     async def _shares_of_rows(
-        self, number: int, blocks: list[slice], widths: Mapping[int, int], own: asyncio.Queue[Words | None]
+        self,
+        moved: RowShares,
+        number: int,
+        blocks: list[slice],
+        widths: Mapping[int, int],
+        own: asyncio.Queue[Words | None],
     ) -> list[Words | None]:
         n_block = blocks[number].stop - blocks[number].start
         shapes = {owner: (n_block, width) for owner, width in widths.items() if owner != self.me and self.holds_shares}
@@ -193,6 +205,5 @@ class Rows(Inputs):
         async def mine() -> Words | None:
             return await own.get() if self.me in widths else None
 
-        stage = self._stage(ROWS_STAGE)
-        share, others = await run_together(mine(), self._exchange.take_all(shapes, stage, number, self.t))
+        share, others = await run_together(mine(), moved.take(shapes, number))
         return [share if owner == self.me else others.get(owner) for owner in widths]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyses.job.row_ids import Persons, digest_of_ids
+from analyses.job.row_ids import IdsDigest, Persons, digest_of_ids
 
 IDS = st.lists(st.sampled_from(["ada", "ben", "cleo", "dan", ""]), min_size=1, max_size=30)
 KEYS = st.binary(min_size=1, max_size=8)
@@ -69,3 +69,18 @@ def test_a_person_without_any_row_that_counts_is_none():
 
 def test_persons_are_not_shown():
     assert "ada" not in repr(Persons.of(["ada", "ben"]))
+
+
+@given(st.lists(st.lists(st.text(max_size=300), max_size=6), max_size=4))
+def test_ids_that_are_joined_have_the_digest_of_those_that_come_one_by_one(batches):
+    digest = IdsDigest()
+    for ids in batches:
+        texts = [one.encode() for one in ids]
+        digest.add_joined(b"".join(texts), np.array([len(text) for text in texts], dtype=np.uint32))
+    assert digest.digest() == digest_of_ids(one for ids in batches for one in ids)
+
+
+@pytest.mark.parametrize("lengths", [[2, 2], [2, 4], [6, -1]])
+def test_lengths_that_are_not_those_of_the_texts_are_refused(lengths):
+    with pytest.raises(ValueError, match="lengths"):
+        IdsDigest().add_joined(b"abcde", np.array(lengths))

@@ -14,6 +14,8 @@ FLAGS = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else
 PROCESSORS = {"x86-64": "sse2", "haswell": "avx2", "skylake-avx512": "avx512vl"}
 """LLVM's name of a kind of processor, and the flag of those that can run its code."""
 CONVERTING = ("multiply", "scale", "combine", "accumulate_scaled", "encode", "from_residues", "unpack_balanced")
+SHORTER = ("combine", "encode", "unpack_balanced")
+"""Those with a second loop, for words with one residue, before which its modulus is converted."""
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="names of x86 processors")
 
 AGAINST_INTEGERS = """
@@ -85,6 +87,8 @@ for used in FIELDS:
     check("from_residues", decoded.tolist(), [x % order for x in values])
 
     panel = np.full((3, 1, len(rows)), np.nan)
+    if p[1:] == [1, 1]:
+        panel[1:] = 0.0  # matrices of a word with one residue that nobody writes to
     k.unpack_balanced(panel, 0, a.reshape(1, -1), primes)
     check("unpack_balanced", panel[:, 0].T.tolist(), [[x - q * (x > q // 2) for x, q in zip(r, p)] for r in one])
     wild = [x | s << 63 for x in [*map(int, a), *map(int, rng.integers(0, 1 << 63, 300))] for s in (0, 1)]
@@ -134,5 +138,6 @@ def test_with_avx2_the_kernels_are_right_and_convert_no_word_alone(tmp_path):
     instructions = run_for("haswell", tmp_path)
     assert set(instructions) == set(CONVERTING)
     for name, (n_conversions, n_wide) in instructions.items():
-        assert n_conversions <= 3, (name, "one of each modulus, before the loop")
+        n_before_loops = 4 if name in SHORTER else 3
+        assert n_conversions <= n_before_loops, (name, "one of each modulus, before the loop")
         assert n_wide >= 30, name

@@ -35,6 +35,17 @@ def test_the_digest_is_that_of_the_rows_that_pass_in_their_order(tmp_path):
         assert column.digest() == digest_of_ids(of_them)
 
 
+@pytest.mark.parametrize(
+    "ids", [["ä", "a\x00b", "\U0001f600" * 100, " "], [7, -12, 10**15], ["x" * n for n in range(1, 300)]]
+)
+def test_the_digest_is_that_of_any_texts_and_of_whole_numbers_as_their_digits(tmp_path, ids):
+    assert collected(tmp_path / "ids.parquet", ids).digest() == digest_of_ids(map(str, ids))
+
+
+def test_the_digest_is_that_of_no_ids_where_no_row_passes(tmp_path):
+    assert collected(tmp_path / "ids.parquet", IDS, np.zeros(20, dtype=bool)).digest() == digest_of_ids([])
+
+
 @pytest.mark.parametrize("hashes", ["their own", "all alike"])
 def test_repeated_ids_are_refused_and_equal_hashes_are_not(tmp_path, monkeypatch, hashes):
     if hashes == "all alike":
