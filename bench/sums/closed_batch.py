@@ -2,11 +2,11 @@
 
     python -m bench.sums.closed_batch --devices 1000000
 
-The batch is opened by a coordinator and parties in processes of their own, over TLS, with keys of the parties. Then the
-coordinator is stopped, and its store is filled here: some processes make the devices' answers, each with a certificate
-and a key of its own, and one does what the coordinator does with each answer, but for the connection that it comes over.
-The coordinator is started again, finds the batch full, and closes it: all that the services do from there on is what
-they do in use. Processor seconds and peak memory are told for each process; those of the devices are not the services'.
+The batch is opened by a coordinator and parties in processes of their own, over TLS. Then the coordinator is stopped,
+and its store is filled here: some processes make the devices' answers, each with a certificate and a key of its own, and
+this one does what the coordinator does with each answer, but for the connection that it would come over. The coordinator
+is started again, finds the batch full, and closes it: from there on the services do what they do in use. Processor
+seconds and peak memory are told for each process; the seconds of the devices are told apart.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def take_answers(
     bounds = [n_devices * i // n_makers for i in range(n_makers + 1)]
     makers = [
         context.Process(target=make_answers, args=(folder, authority, batch, range(start, stop), blocks))
-        for start, stop in zip(bounds, bounds[1:], strict=False)
+        for start, stop in pairwise(bounds)
     ]
     (own,) = credentials_of(authority, [PROTOTYPE])
     hub, store = StatementCheck(own), BatchesStore(folder / "batches.sqlite")
@@ -158,9 +159,7 @@ class Closing:
         deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
         deployment.processes[COORDINATOR_NAME].wait()
         began = time.monotonic()
-        made, intake_s = take_answers(
-            deployment.folder, deployment.authority, batch, self._n_devices, self._n_makers
-        )
+        made, intake_s = take_answers(deployment.folder, deployment.authority, batch, self._n_devices, self._n_makers)
         filled = time.monotonic()
         pids = {name: deployment.processes[name].pid for name in PARTIES}
         before = {name: processor_s(pid) for name, pid in pids.items()}
