@@ -33,7 +33,9 @@ class BatchRules(Settings):
     @property
     def n_threads(self) -> int:
         """How many threads check and open the answers of a batch."""
-        return self.threads or len(os.sched_getaffinity(0))
+        if self.threads is not None:
+            return self.threads
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def check(self, asked: "AskedBatch", me: str, peers: frozenset[str], coordinator: str) -> None:
         """Refuse a batch that the owner rules out.
