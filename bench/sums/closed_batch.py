@@ -3,10 +3,10 @@
     python -m bench.sums.closed_batch --devices 1000000
 
 The batch is opened by a coordinator and parties in processes of their own, over TLS. Then the coordinator is stopped,
-and its store is filled here: some processes make the devices' answers, each with a certificate and a key of its own, and
-this one does what the coordinator does with each answer, but for the connection that it would come over. The coordinator
-is started again, finds the batch full, and closes it: from there on the services do what they do in use. Processor
-seconds and peak memory are told for each process; the seconds of the devices are told apart.
+and its store is filled here: some processes make the devices' answers, each with a certificate and a key of its own,
+and this one does what the coordinator does with each answer, but for the connection that it would come over. The
+coordinator is started again, finds the batch full, and closes it: from there on the services do what they do in use.
+Processor seconds and peak memory are told for each process; the seconds of the devices are told apart.
 """
 
 import argparse
