@@ -31,7 +31,9 @@ included ([decision 043](decisions/043-small-jobs.md)).
 Parties remember the table that they read last: only the first job reads it. MPyC
 with gmpy2 and uvloop: N processes, TCP on loopback without TLS; the time runs from the inputs to the exact product,
 without noise. Same integers, same t = (N - 1) // 2, one thread per process, taking turns. NumPy: `X.T @ X` of the same
-integers as float64 in one process, one thread. Bytes are payload and, in brackets, what left the sockets: TLS, HTTP/2
+integers as float64 in one process, one thread. Processor time is that of a whole job, in the mean, of a party and of
+all services; a party's floor is its part in the product, one word of a key stream and one copy in and out for each
+value of the joint table. Bytes are payload and, in brackets, what left the sockets: TLS, HTTP/2
 and the talk with the coordinator included. Bytes and memory are those of the party that sends or keeps most.
 """
 
@@ -179,7 +181,8 @@ def _remarks(kept: Reports) -> str:
 
 
 def _services(reports: Reports) -> str:
-    head = ("N", "rows x columns", "NumPy", "ours", "first job", "sent", "memory", "MPyC", "sent", "memory", "ratio")
+    ours = ("ours", "first job", "a party's processor", "its floor", "all processors", "sent", "memory")
+    head = ("N", "rows x columns", "NumPy", *ours, "MPyC", "sent", "memory", "ratio")
     lines = []
     for name, report in reports.items():
         if not name.startswith("gram_") and name != "kdd":
@@ -190,9 +193,20 @@ def _services(reports: Reports) -> str:
         seconds, sent, resident = _costs(report)
         alone = f"{1e3 * report['numpy_s']:.3g} ms" if "numpy_s" in report else ""
         first = f"{report['first_job_s']:.2f} s"
-        lines.append((str(report["parties"]), size, alone, seconds, first, sent, resident, *theirs))
+        lines.append(
+            (str(report["parties"]), size, alone, seconds, first, *_processor(report), sent, resident, *theirs)
+        )
     picture = "\n![Seconds over rows and over columns: ours, MPyC, NumPy](images/benchmarks.png)\n"
+    picture += "\n![Processor seconds over rows, columns, parties and members](images/growth.png)\n"
     return SERVICES + "\n" + _table(head, lines) + picture if lines else ""
+
+
+def _processor(report: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the processor time of a party, the least that it could be, and that of all services."""
+    if "floor_s" not in report:
+        return "", "", ""
+    used = report["processor_s"]
+    return f"{1e3 * used['party']:.0f} ms", f"{1e3 * report['floor_s']:.2g} ms", f"{1e3 * used['all']:.0f} ms"
 
 
 def _costs(report: dict[str, Any]) -> tuple[str, str, str]:

@@ -29,6 +29,7 @@ from bench.machine import ONE_THREAD, describe_machine
 from bench.pages import as_markdown
 from bench.peers.environment import UNAVAILABLE
 from bench.plot import draw
+from bench.plot_growth import draw_growth
 
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).parents[1] / "docs"
@@ -54,10 +55,11 @@ class Measurement:
     is_long: bool = False
 
 
-def _gram(parties: int, rows: int, columns: int) -> Measurement:
+def _gram(parties: int, rows: int, columns: int, *, beside_peer: bool = True) -> Measurement:
     shape = ("--rows", str(rows), "--columns", str(columns), "--parties", str(parties))
     name = f"gram_{parties}_parties_{rows}x{columns}"
-    return Measurement(name, "gram", ("bench.jobs.gram", *shape, "--repeats", "3"), ("--peer", "mpyc"))
+    part, peer = ("gram", ("--peer", "mpyc")) if beside_peer else ("shapes", ())
+    return Measurement(name, part, ("bench.jobs.gram", *shape, "--repeats", "9"), peer)
 
 
 def _secagg(members: int, *arguments: str, peer: tuple[str, ...] = (), is_long: bool = False) -> Measurement:
@@ -66,14 +68,22 @@ def _secagg(members: int, *arguments: str, peer: tuple[str, ...] = (), is_long: 
 
 
 SHAPES = ((100, 100), (1000, 10), (1000, 100), (10000, 10), (10000, 30), (10000, 100))
+MORE_SHAPES = (
+    (3, 100, 5),
+    *((3, 10000, columns) for columns in (50, 200, 500, 1000)),
+    (7, 10000, 100),
+    (9, 10000, 100),
+)
 FLOWER = ("--peer", "flower")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
+    *(_gram(*shape, beside_peer=False) for shape in MORE_SHAPES),
     Measurement("kdd", "kdd", ("bench.jobs.gram", "--kdd", "--repeats", "3")),
     Measurement("products", "products", ("bench.protocols.products",), ("--peer", "mpyc")),
     Measurement("matching", "matching", ("bench.protocols.matching",)),
     Measurement("secret_matching", "secret_matching", ("bench.protocols.secret_matching",)),
+    Measurement("floor", "floor", ("bench.jobs.floor",)),
     Measurement("demo", "demo", ("bench.jobs.demo",)),
     Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
     Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),
@@ -84,8 +94,9 @@ MEASUREMENTS = (
     Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),
     _secagg(10, "--repeats", "5", peer=(*FLOWER, "--flower-services")),
     _secagg(50, "--repeats", "3", peer=FLOWER),
-    # The stage in which members drop out takes its whole deadline, and all members share one process here.
-    _secagg(1000, "--vanish", "0.1", "--corrupt", "0.05", "--stage-s", "300", is_long=True),
+    _secagg(200, "--elements", "1000", "--vanish", "0.1", "--corrupt", "0.05", "--shared-checks"),
+    # All members share one process here, which takes long for them.
+    _secagg(1000, "--vanish", "0.1", "--corrupt", "0.05", "--stage-s", "300", "--shared-checks", is_long=True),
     Measurement(
         "secagg_50_services",
         "secagg_50_services",
@@ -171,6 +182,9 @@ def render(results: Path, docs: Path) -> str:
     (docs / "benchmarks.md").write_text(page)
     grams = [entry["report"] for name, entry in kept.items() if name.startswith(("gram_", "kdd")) and "report" in entry]
     draw(grams, docs / "images" / "benchmarks.png")
+    draw_growth(
+        {name: entry["report"] for name, entry in kept.items() if "report" in entry}, docs / "images" / "growth.png"
+    )
     return page
 
 

@@ -4,7 +4,6 @@ Numeric libraries read their number of threads when they are imported: it is set
 this module imports the services only inside the commands.
 """
 
-import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,6 +48,8 @@ def serve_party(
     """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
         _limit_process(config, "MOIETY_PARTY")
+        import uvloop
+
         from service.memory import made_to_stay, release_compiler
 
         with made_to_stay():
@@ -59,11 +60,11 @@ def serve_party(
         read = partial(load_party_config, config, {"listen": listen})
         settings = _read(read, config, "party")
         if settings.page is None:
-            asyncio.run(serve(settings, read))
+            uvloop.run(serve(settings, read))
             return
         from page.beside import beside_party
 
-        asyncio.run(serve(settings, read, beside_party))
+        uvloop.run(serve(settings, read, beside_party))
 
 
 @coordinator_app.command("serve")
@@ -74,6 +75,8 @@ def serve_coordinator(
     """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
         _limit_process(config, "MOIETY_COORDINATOR")
+        import uvloop
+
         from service.memory import made_to_stay, release_compiler
 
         with made_to_stay():
@@ -84,11 +87,11 @@ def serve_coordinator(
         read = partial(CoordinatorConfig.load, config, {"listen": listen})
         settings = _read(read, config, "coordinator")
         if settings.page is None:
-            asyncio.run(serve(settings, read))
+            uvloop.run(serve(settings, read))
             return
         from page.beside import beside_coordinator
 
-        asyncio.run(serve(settings, read, beside_coordinator))
+        uvloop.run(serve(settings, read, beside_coordinator))
 
 
 def _read(read: Callable[[], T], path: Path, role: str) -> T:

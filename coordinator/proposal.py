@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -31,7 +32,7 @@ class RosterParty:
     address: str
     channel: Any
 
-    @property
+    @cached_property
     def client(self) -> PartyClient:
         """Calls to it."""
         return PartyClient(self.identity.name, self.channel)

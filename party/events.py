@@ -1,5 +1,7 @@
 """What a party tells the coordinator of a job that runs."""
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
 
 
@@ -40,3 +42,29 @@ class FailedEvent:
 
 
 JobEvent = ProgressEvent | FinishedEvent | FailedEvent
+
+TOGETHER_S = 0.03
+"""A small job has forty events in so long, and a message takes both sides a good part of a millisecond."""
+
+
+async def events_together(
+    queue: "asyncio.Queue[JobEvent | None]", silent_s: float, told_at_s: float
+) -> list[JobEvent | None]:
+    """Return the next event, and those that come until TOGETHER_S after the last ones were told.
+
+    A stage that begins after a pause is told at once, and so is how the job ended.
+
+    Args:
+        queue: of the events; None where nobody listens to it any more.
+        silent_s: if nothing comes for so long, the list is empty.
+        told_at_s: when the last events were told, on the event loop's clock.
+    """
+    events: list[JobEvent | None] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(silent_s):
+            events.append(await queue.get())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(told_at_s + TOGETHER_S):
+            while events and isinstance(events[-1], ProgressEvent):
+                events.append(await queue.get())
+    return events

@@ -1,6 +1,7 @@
 """One job that runs: its session, the owner's table, the analysis behind its gate, and the events that tell of it."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -19,7 +20,7 @@ from mpc.protocol.session import COORDINATOR, Session
 from party.admission import Admission, Applicant
 from party.config import PartyConfig
 from party.engine.engine import Engine, workers_of_job
-from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
+from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent, events_together
 from party.gate import GatedSession
 from party.ledger.books import ChargeError
 from party.ledger.entry import LedgerError
@@ -146,27 +147,29 @@ class JobRun:
         self._log = log.bind(job=applicant.job_id)
         self._task = asyncio.create_task(self._work())
 
-    async def events(self) -> AsyncGenerator[JobEvent, None]:
+    async def events(self) -> AsyncGenerator[list[JobEvent], None]:
         """Yield the job's progress and at last how it ended, to a coordinator that begins or returns.
+
+        See `events_together` for what is in one list.
 
         Who leaves early may return, until the job's deadline has passed; where we have done our part, for KEPT_S. Who
         comes while another call listens takes its place: it is the same coordinator, whose connection broke unnoticed.
         """
         deadline_s = self._applicant.job.deadline_s
         mine = self._listener = self._begin_listening()
+        told_at_s = -math.inf
         try:
             while True:
-                try:
-                    async with asyncio.timeout(deadline_s / HEARTBEATS_PER_DEADLINE):
-                        event = await mine.get()
-                except TimeoutError:
-                    event = self._latest  # a long computation is no silence
-                if event is None:
+                events = await events_together(mine, deadline_s / HEARTBEATS_PER_DEADLINE, told_at_s)
+                if not events:
+                    events = [self._latest]  # a long computation is no silence
+                if None in events:
                     return
-                if not isinstance(event, ProgressEvent):
-                    yield event
+                told_at_s = asyncio.get_running_loop().time()
+                waits_for = self._whom_it_waits_for(deadline_s / 2)
+                yield [replace(e, waits_for=waits_for) if isinstance(e, ProgressEvent) else e for e in events if e]
+                if not isinstance(events[-1], ProgressEvent):
                     return
-                yield replace(event, waits_for=self._whom_it_waits_for(deadline_s / 2))
         finally:  # also when the coordinator went away in the middle
             if self._listener is mine:
                 self._begin_absence()

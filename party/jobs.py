@@ -250,8 +250,8 @@ class PartyJobs:
             if not accepted.left.is_set():
                 accepted.expiry = self._expire(job_id, accepted.job)
 
-    async def run(self, job_id: str) -> AsyncIterator[JobEvent]:
-        """Run a reserved job; yields its progress and finally how it ended.
+    async def run(self, job_id: str) -> AsyncIterator[list[JobEvent]]:
+        """Run a reserved job; yields its progress and finally how it ended, see `JobRun.events`.
 
         A coordinator that went away and comes back calls it again: the job has gone on, see `JobRun.events`. Where it
         has ended well it is kept until `settle`.
@@ -265,13 +265,13 @@ class PartyJobs:
         accepted.expiry.cancel()
         accepted.left.set()
         running = accepted.run = accepted.run or self._begin(accepted, accepted.plan)
-        last: JobEvent | None = None
+        latest: list[JobEvent] = []
         try:
-            async with aclosing(running.events()) as events:
-                async for last in events:
-                    yield last
+            async with aclosing(running.events()) as some:
+                async for latest in some:
+                    yield latest
         finally:
-            if isinstance(last, FailedEvent):
+            if latest and isinstance(latest[-1], FailedEvent):
                 self.end(job_id, running.failure)
             self._forget_oldest()
 

@@ -13,6 +13,7 @@ from moiety.v1.party_pb2 import (
     CancelRequest,
     DescribeRequest,
     PartyEvent,
+    PartyEvents,
     Proposal,
     ProposalReply,
     Reached,
@@ -145,14 +146,14 @@ class PartyService(PartyServicer):
             answer.refused.reason = told(error)
             yield answer
 
-    async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvent]:  # noqa: N802 - gRPC's name
+    async def Run(self, request: RunRequest, context: Any) -> AsyncIterator[PartyEvents]:  # noqa: N802 - gRPC's name
         """Run a reserved job and stream its progress."""
         check_job_id(request.job_id)
         try:
-            async for event in self._jobs.run(request.job_id):
-                yield _message_of(event)
+            async for events in self._jobs.run(request.job_id):
+                yield PartyEvents(events=map(_message_of, events))
         except RefusalError as error:
-            yield _message_of(FailedEvent("plan", told(error)))
+            yield PartyEvents(events=[_message_of(FailedEvent("plan", told(error)))])
 
     async def Describe(self, request: DescribeRequest, context: Any) -> AsyncIterator[Chunk]:  # noqa: N802
         """Stream what an analyst is told of our tables."""

@@ -13,48 +13,19 @@ import json
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import numpy as np
-
 from bench.datasets.tables import synthetic_tables
 from bench.jobs.gram import Blocks, measure
 from bench.machine import describe_machine
-from entropy import InsecureTestEntropy, KeyStream
-from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.gram import GramAccumulator
+from bench.protocols.cell_floor import floor_ns
 
 N_PARTIES = 3
-BLOCK_ROWS = 4096
-
-
-def floor_ns(n_columns: int, n_primes: int, repeats: int) -> dict[str, float]:
-    """Return the nanoseconds per cell of each part of the floor."""
-    field = ResidueField(n_primes)
-    key = InsecureTestEntropy("floor").read(32)
-    shares = field.random(KeyStream(key), (BLOCK_ROWS, n_columns))
-    accumulator, target = GramAccumulator(field, n_columns), np.empty_like(shares)
-
-    def ns(work: Callable[[], object]) -> float:
-        taken = []
-        for _ in range(repeats * 5):
-            started_s = time.thread_time()
-            work()
-            taken.append(time.thread_time() - started_s)
-        return 1e9 * median(taken) / (BLOCK_ROWS * n_columns)
-
-    return {
-        "product": ns(lambda: accumulator.add_rows([shares])),
-        "key_stream": ns(lambda: KeyStream(key).fill(target)),
-        "copies": 2 * ns(lambda: np.copyto(target, shares)),
-    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -39,6 +39,7 @@ from bench.jobs.federation import JobRun, running_federation
 from bench.machine import describe_machine
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
+from bench.protocols.cell_floor import floor_ns
 from demo.local_deployment import largest_delta
 
 GAMMA = 4096
@@ -131,6 +132,14 @@ def expected_bytes(blocks: Blocks) -> dict[str, int]:
     }
 
 
+def floor_s(blocks: Blocks, repeats: int) -> float:
+    """Return the least processor seconds of a compute party, see `bench.protocols.cell_floor`."""
+    n_columns = len(blocks.plan.column_names)
+    n_cells = len(blocks.integers[0]) * n_columns
+    with threadpool_limits(1):
+        return 1e-9 * n_cells * sum(floor_ns(n_columns, blocks.plan.n_primes, repeats).values())
+
+
 def numpy_s(blocks: Blocks, repeats: int) -> float:
     """Return the median seconds of the same product of float64 numbers in one process, one thread: NumPy alone."""
     rows = np.hstack(blocks.integers).astype(np.float64)
@@ -169,6 +178,7 @@ async def measure(blocks: Blocks, *, repeats: int, peer_repeats: int) -> dict[st
             "coordinator": used_s["coordinator"],
             "all": sum(used_s.values()),
         },
+        "floor_s": floor_s(blocks, repeats),
         "numpy_s": numpy_s(blocks, repeats),
         "sent_bytes": max(max(run.sent_bytes.values()) for run in ours),
         "wire_bytes": max(max(run.wire_bytes.values()) for run in ours),

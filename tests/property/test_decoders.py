@@ -11,7 +11,10 @@ from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from virtual_time import run_in_virtual_time
 
 from service.errors import InvalidRequestError
+from transport.messages.first_arrays import first_array_frame, read_first_array
 from transport.messages.frames import (
+    MAX_NAME_CHARACTERS,
+    SMALL_FRAME_BYTES,
     Announcement,
     FrameError,
     StreamDecoder,
@@ -41,6 +44,7 @@ VALID_FRAMES = [
         *array_frames(np.arange(20, dtype=np.uint64), 0),
         end_frame(),
         small_array_frame(np.arange(20, dtype=np.uint64), 0, envelope_frame("job", "stage")),
+        first_array_frame("stage", np.arange(20, dtype=np.uint64)),
     )
 ]
 
@@ -87,11 +91,22 @@ def test_frames_raise_their_own_error_only(messages):
 @given(any_frame)
 def test_envelopes_raise_their_own_error_only(message):
     try:
-        job_id, stage = check_envelope(read_frame(message))
+        envelope = check_envelope(read_frame(message))
     except FrameError:
         return
-    assert job_id.isprintable()
-    assert stage.isprintable()
+    assert envelope.job_id.isprintable()
+    assert envelope.stage.isprintable()
+
+
+@settings(deadline=None, max_examples=500)
+@given(any_frame)
+def test_first_arrays_raise_their_own_error_only(message):
+    try:
+        stage, array = read_first_array(read_frame(message))
+    except FrameError:
+        return
+    assert 0 < len(stage) <= MAX_NAME_CHARACTERS
+    assert array.nbytes <= SMALL_FRAME_BYTES
 
 
 sizes = st.one_of(st.integers(0, 20), st.sampled_from([0, 1 << 20, 1 << 30, (1 << 30) + 1, 1 << 63, (1 << 64) - 1]))

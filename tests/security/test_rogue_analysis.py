@@ -148,7 +148,7 @@ async def reserve_and_run(federation, names=PARTIES):
         jobs = federation.jobs[name]
         if name in names:
             _ = [text async for text in jobs.reserve("job-1", schemas, digest)]
-        return [event async for event in jobs.run("job-1")][-1]
+        return [events async for events in jobs.run("job-1")][-1][-1]
 
     return await asyncio.gather(*map(take_part, PARTIES), return_exceptions=True)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from job_builders import make_table
 from ledgers import budget
-from party_federation import Federation
+from party_federation import Federation, told_by
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE
@@ -132,7 +132,7 @@ async def run_reserved(federation, job_id="job-1"):
     """Run an admitted job at all parties, with nobody at the coordinator's end."""
 
     async def events_of(name):
-        return [event async for event in federation.jobs[name].run(job_id)]
+        return [event async for event in told_by(federation.jobs[name], job_id)]
 
     federation.network.deadline_s = 1.0
     found = await asyncio.gather(*map(events_of, PARTIES))

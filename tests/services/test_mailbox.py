@@ -12,16 +12,26 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, Frame
+from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, FirstArray, Frame
 
 from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
 from service.tls import Credentials
 from transport.calls.final_status import FinalStatus
-from transport.messages.frames import ARRAY_CHUNK_BYTES, array_frames, end_frame, envelope_frame, small_array_frame
+from transport.messages.first_arrays import first_array_frame
+from transport.messages.frames import (
+    ARRAY_CHUNK_BYTES,
+    FIRST_ARRAYS,
+    array_frames,
+    bundle_of,
+    end_frame,
+    envelope_frame,
+    small_array_frame,
+)
 from transport.messages.outlet import delivery
 
 OPEN = envelope_frame(JOB, "s")
+OPEN_FIRST = envelope_frame(JOB, FIRST_ARRAYS)
 ARRAY = np.arange(4, dtype=np.uint64)
 FRAMES = list(array_frames(ARRAY, 0))
 
@@ -69,6 +79,88 @@ async def test_a_small_array_comes_in_one_message_with_the_envelope_of_its_strea
     assert np.array_equal(await federation.session(1).receive(2, "s", (4,)), ARRAY)
 
 
+def first(stage="s", array=ARRAY) -> Frame:
+    return first_array_frame(stage, array)
+
+
+async def test_first_arrays_of_several_stages_come_in_one_stream(federation):
+    frames = [bundle_of([OPEN_FIRST, first("s"), first("r", ARRAY[:2])]), first("q", ARRAY[:0]), end_frame()]
+    answer = await deliver(federation.members[2].channels[1], frames)
+    assert answer.n_arrays == 3
+    for stage, n in (("q", 0), ("s", 4), ("r", 2)):
+        assert np.array_equal(await federation.session(1).receive(2, stage, (n,)), ARRAY[:n])
+
+
+async def test_a_stage_waits_for_its_first_array_where_that_comes_in_the_other_stream(federation):
+    channel = federation.members[2].channels[1]
+    opens = envelope_frame(JOB, "s", after_first=True)
+    later = asyncio.create_task(deliver(channel, [opens, *array_frames(ARRAY + 1, 1), end_frame()]))
+    await asyncio.sleep(0.05)
+    assert not later.done()
+    assert (await deliver(channel, [OPEN_FIRST, first(), end_frame()])).n_arrays == 1
+    assert (await later).n_arrays == 2
+    got = [await federation.session(1).receive(2, "s", (4,)) for _ in range(2)]
+    assert np.array_equal(got, [ARRAY, ARRAY + 1])
+
+
+FIRST_VIOLATIONS = {
+    "twice": ([first(), first()], "in stage s: the first array of a stage came twice"),
+    "a header": ([header()], "in the stream of first arrays: a stream of first arrays has another frame"),
+    "a chunk": ([Frame(chunk=b"x")], "a stream of first arrays has another frame"),
+    "an envelope": ([envelope_frame(JOB, "s")], "a stream of first arrays has another frame"),
+    "no stage": ([Frame(first=FirstArray(element_type=2, content=bytes(8)))], "the stage of a first array must have"),
+    "a long stage": ([first("s" * 201)], "the stage of a first array must have 1 to 200"),
+    "a shape above its bytes": (
+        [Frame(first=FirstArray(stage="s", element_type=2, shape=[3], content=bytes(16)))],
+        "does not match its shape",
+    ),
+    "a huge shape": (
+        [Frame(first=FirstArray(stage="s", element_type=2, shape=[1 << 40, 0, 1 << 40]))],
+        "an array is larger than",
+    ),
+    "an unknown type": ([Frame(first=FirstArray(stage="s", element_type=7))], "element type 7 is unknown"),
+    "cut short": ([first(), None], "in the stream of first arrays: the stream was cut short"),
+}
+
+
+@pytest.mark.parametrize(("frames", "what"), FIRST_VIOLATIONS.values(), ids=FIRST_VIOLATIONS.keys())
+async def test_a_broken_stream_of_first_arrays_is_refused_and_blamed_on_its_sender(federation, frames, what):
+    frames = [OPEN_FIRST, *frames, end_frame()]
+    status, text = await deliver(
+        federation.members[2].channels[1], frames[: frames.index(None)] if None in frames else frames
+    )
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert text.startswith("party-2 broke the protocol in ")
+    assert what in text
+    with pytest.raises(PeerViolationError):
+        await federation.session(1).receive(2, "other", (4,))
+
+
+async def test_a_first_array_after_others_of_its_stage_is_refused(federation):
+    channel = federation.members[2].channels[1]
+    await deliver(channel, [OPEN, *FRAMES, end_frame()])
+    status, text = await deliver(channel, [OPEN_FIRST, first(), end_frame()])
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert "the first array of a stage came twice, or after others" in text
+
+
+async def test_a_second_stream_of_first_arrays_is_refused(federation):
+    channel = federation.members[2].channels[1]
+    call = delivery(channel)(timeout=GENEROUS_S)
+    await call.write(bundle_of([OPEN_FIRST, first("a")]))
+    assert np.array_equal(await federation.session(1).receive(2, "a", (4,)), ARRAY)
+    status, text = await deliver(channel, [OPEN_FIRST, first("b"), end_frame()])
+    assert status is grpc.StatusCode.ALREADY_EXISTS
+    assert "already has an open stream of first arrays" in text
+    call.cancel()
+
+
+async def test_an_array_of_another_stage_outside_the_stream_of_first_arrays_is_refused(federation):
+    status, text = await deliver(federation.members[2].channels[1], [OPEN, first("r"), end_frame()])
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert "a frame of another kind of stream" in text
+
+
 VIOLATIONS = {
     "length too large": (
         [header(n_bytes=40)],
@@ -94,14 +186,17 @@ VIOLATIONS = {
     "second envelope": ([OPEN], "second envelope"),
     "chunk first": ([Frame(chunk=bytes(8))], "without a header"),
     "empty frame": ([Frame()], "without content"),
-    "bundle without a frame": ([Frame(bundle=Bundle())], "a bundle is empty, or holds more"),
-    "bundle of more than a small array": (
-        [Frame(bundle=Bundle(frames=[Frame()] * 5))],
-        "a bundle is empty, or holds more",
+    "bundle without a frame": (
+        [Frame(bundle=Bundle())],
+        "a bundle is empty, holds another one, or holds too many frames",
+    ),
+    "bundle of too many frames": (
+        [Frame(bundle=Bundle(frames=[Frame()] * 17))],
+        "a bundle is empty, holds another one, or holds too many frames",
     ),
     "bundle in a bundle": (
         [Frame(bundle=Bundle(frames=[Frame(bundle=Bundle(frames=[end_frame()]))]))],
-        "a bundle is empty, or holds more",
+        "a bundle is empty, holds another one, or holds too many frames",
     ),
     "bundled array cut short": (
         [Frame(bundle=Bundle(frames=[header(), Frame(chunk=bytes(8)), end_frame()]))],

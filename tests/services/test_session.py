@@ -136,14 +136,14 @@ async def test_a_new_stage_looks_at_few_of_the_stages_before_it(tmp_path, monkey
             looked_at += 1
             return super().is_busy
 
-    monkeypatch.setattr("transport.messages.session.Outlet", Counted)
+    monkeypatch.setattr("transport.messages.outlets.Outlet", Counted)
     n_stages = 600
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for step in range(n_stages):
-            await one.send(2, f"step {step}", words(1, seed=step))
-            assert np.array_equal(await two.receive(1, f"step {step}", (1,)), words(1, seed=step))
-        assert looked_at < 3 * transport.messages.session.MAX_STAGES_PER_MEMBER * n_stages
+            await one.send(2, f"step {step}", words(300, seed=step))
+            assert np.array_equal(await two.receive(1, f"step {step}", (300,)), words(300, seed=step))
+        assert 0 < looked_at < 3 * transport.messages.session.MAX_STAGES_PER_MEMBER * n_stages
         await one.finish()
 
 
@@ -156,7 +156,7 @@ async def test_streams_that_jobs_keep_open_for_later_do_not_take_the_turns_of_ot
     n_stages = 24
     reads_each = LIMITS[DELIVER].reads_each
     assert party.jobs.MAX_JOBS * n_stages > reads_each
-    assert reads_each > party.jobs.MAX_JOBS * transport.messages.session.MAX_STAGES_PER_MEMBER
+    assert reads_each > party.jobs.MAX_JOBS * (transport.messages.session.MAX_STAGES_PER_MEMBER + 1)
     async with running_federation(tmp_path, 2) as federation:
 
         async def run(job_id):
@@ -180,11 +180,12 @@ async def test_a_stage_that_has_ended_keeps_no_call(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
         for step in range(40):
-            await one.send(2, f"step {step}", words(1))
-            await two.receive(1, f"step {step}", (1,))
+            await one.send(2, f"step {step}", words(300))
+            await two.receive(1, f"step {step}", (300,))
         await one.finish()
-        assert len(one._outlets) == 40
-        assert not any(outlet._call or outlet._ending for outlet in one._outlets.values())
+        outlets = one._outlets[2]._all()
+        assert len(outlets) == 40
+        assert not any(outlet._call or outlet._ending for outlet in outlets)
 
 
 async def test_a_stage_that_was_ended_for_others_continues_once_it_is_acknowledged(tmp_path):
@@ -193,7 +194,7 @@ async def test_a_stage_that_was_ended_for_others_continues_once_it_is_acknowledg
         await send_many(one, 4)  # the receiver has no room for more in this stage
         await one.send(2, "s", words(5, seed=5))
         for i in range(20):
-            await one.send(2, f"other {i}", words(1))
+            await one.send(2, f"other {i}", words(300))
         again = asyncio.create_task(one.send(2, "s", words(6, seed=6)))
         await asyncio.sleep(0.1)
         assert not again.done()
@@ -413,8 +414,8 @@ async def test_finish_fails_where_the_receiver_ended_before_it_took_everything(t
 async def test_what_comes_after_an_orderly_end_is_read_and_thrown_away(tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
-        await one.send(2, "a", words(3))
-        await two.receive(1, "a", (3,))
+        await one.send(2, "a", words(300))
+        await two.receive(1, "a", (300,))
         federation.members[2].mailboxes.close("job-1")
         await asyncio.sleep(0.1)
         for _ in range(3):
@@ -503,15 +504,25 @@ def messages(monkeypatch):
     return kinds
 
 
-async def test_a_small_array_is_one_message_whose_stream_stays_open_to_the_end(messages, tmp_path):
+async def test_small_first_arrays_share_a_stream_that_stays_open_to_the_end(messages, tmp_path):
     async with running_federation(tmp_path, 2) as federation:
         one, two = federation.session(1), federation.session(2)
-        for stage in ("a", "b"):
+        for stage in ("a", "b", "c"):
             await one.send(2, stage, words(3, seed=3))
             assert np.array_equal(await two.receive(1, stage, (3,)), words(3, seed=3))
-        assert messages == ["bundle", "bundle"]
+        assert messages == ["bundle", "first", "first"]  # the first of them with the envelope
         await one.finish()
-        assert messages == ["bundle", "bundle", "end", "end"]
+        assert messages == ["bundle", "first", "first", "end"]
+
+
+async def test_small_first_arrays_that_are_sent_together_travel_in_one_message(messages, tmp_path):
+    async with running_federation(tmp_path, 2) as federation:
+        one, two = federation.session(1), federation.session(2)
+        await asyncio.gather(*(one.send(2, f"stage {i}", words(60, seed=i)) for i in range(6)))
+        for i in range(6):
+            assert np.array_equal(await two.receive(1, f"stage {i}", (60,)), words(60, seed=i))
+        await one.finish()
+        assert messages == ["bundle", "bundle", "end"]  # of at most 2 KiB
 
 
 async def test_further_small_arrays_of_a_stage_share_a_stream_with_one_message_each(messages, tmp_path):
@@ -522,4 +533,33 @@ async def test_further_small_arrays_of_a_stage_share_a_stream_with_one_message_e
         for i in range(4):
             assert np.array_equal(await two.receive(1, "a", (3,)), words(3, seed=i))
         await one.finish()
-        assert messages == ["bundle", "bundle", "bundle", "bundle", "end"]
+        assert messages == ["bundle", "bundle", "bundle", "bundle", "end", "end"]
+
+
+@pytest.mark.parametrize("lengths", [(3, MB, 3), (MB, 3, 3), (3, 3, MB), (0, 0)], ids=str)
+async def test_arrays_of_a_stage_keep_their_order_whichever_way_they_take(lengths, tmp_path):
+    async with running_federation(tmp_path, 2) as federation:
+        one, two = federation.session(1), federation.session(2)
+
+        async def send(stage):
+            for i, n in enumerate(lengths):
+                await one.send(2, stage, words(n, seed=i))
+            await one.finish()
+
+        async def receive(stage):
+            for i, n in enumerate(lengths):
+                assert np.array_equal(await two.receive(1, stage, (n,)), words(n, seed=i))
+
+        await asyncio.gather(send("a"), receive("a"))
+
+
+async def test_a_small_array_passes_a_large_one_that_nobody_takes(tmp_path):
+    async with running_federation(tmp_path, 2) as federation:
+        one, two = federation.session(1, deadline_s=GENEROUS_S), federation.session(2, deadline_s=GENEROUS_S)
+        blocked = asyncio.create_task(send_many(one, 20))
+        await until_waiting(federation, 2, 32 * MB)
+        await one.send(2, "small", words(3, seed=1))
+        assert np.array_equal(await two.receive(1, "small", (3,)), words(3, seed=1))
+        assert not blocked.done()
+        blocked.cancel()
+        await asyncio.wait((blocked,))

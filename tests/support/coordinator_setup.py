@@ -11,7 +11,15 @@ import pytest
 from certificates import Issue, authority_in, tls_in
 from deadlines import GENEROUS_S
 from moiety.v1.aggregation_pb2 import Chunk
-from moiety.v1.party_pb2 import CancelReply, PartyEvent, Proposal, ProposalReply, ReserveEvent, ReserveRequest
+from moiety.v1.party_pb2 import (
+    CancelReply,
+    PartyEvent,
+    PartyEvents,
+    Proposal,
+    ProposalReply,
+    ReserveEvent,
+    ReserveRequest,
+)
 from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
 from analyses.job.job import Job
@@ -176,13 +184,13 @@ class ScriptedParty(PartyServicer):  # type: ignore[misc]
             finally:
                 self.holds.remove(request.job_id)
 
-    async def Run(self, request: Any, context: Any) -> AsyncIterator[PartyEvent]:
+    async def Run(self, request: Any, context: Any) -> AsyncIterator[PartyEvents]:
         if self.script is None:
             while True:  # alive until the job ends
-                yield progress("multiply", 25)
+                yield PartyEvents(events=[progress("multiply", 25)])
                 await asyncio.sleep(0.2)
         async for event in self.script():
-            yield event
+            yield PartyEvents(events=[event])
 
     async def Describe(self, request: Any, context: Any) -> AsyncIterator[Chunk]:
         self.analysts.append(request.analyst)

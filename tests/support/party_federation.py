@@ -1,6 +1,7 @@
 """Parties' jobs and their ledgers over one in-process network; the test plays the coordinator."""
 
 import asyncio
+from contextlib import aclosing
 
 from job_builders import PARTIES
 from ledgers import budget, ledger_in
@@ -20,6 +21,14 @@ from service.settings import TlsFiles
 
 NAMES = dict(enumerate(PARTIES, start=1))
 AUTOMATIC = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_coalition=1))
+
+
+async def told_by(jobs, job_id):
+    """Yield a job's events one by one, as one who listens to them gets them."""
+    async with aclosing(jobs.run(job_id)) as some:
+        async for events in some:
+            for event in events:
+                yield event
 
 
 class EndableSession(LocalSession):
@@ -155,7 +164,7 @@ class Federation:
         plan = await self.reserve(job, job_id=job_id)
 
         async def events_of(name):
-            return [event async for event in self.jobs[name].run(job_id)]
+            return [event async for event in told_by(self.jobs[name], job_id)]
 
         session = self.network.session(COORDINATOR)
         session.binding = binding_of(job_id, self.network.names, plan.terms("ada"))

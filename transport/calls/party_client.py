@@ -210,11 +210,11 @@ class PartyClient:
         """
         try:
             async for message in self._stub.Run(RunRequest(job_id=job_id), timeout=MAX_JOB_S):
-                event = _event(readable(message, self.name, "run the job"))
-                if event is not None:
-                    yield event
-                if isinstance(event, Finished | Failed):
-                    return
+                for event in map(_event, readable(message, self.name, "run the job").events):
+                    if event is not None:
+                        yield event
+                    if isinstance(event, Finished | Failed):
+                        return
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="run the job") from error
         raise RemoteFailureError(f"cannot run the job at {self.name}: it ended the stream without saying how it went")

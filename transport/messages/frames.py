@@ -2,8 +2,9 @@
 
 One stream carries an envelope once, then per array a header and its bytes in chunks. The decoder checks every length,
 type, shape and number before it allocates or copies anything. Each message costs a service some tenths of a
-millisecond, whatever its length, so what belongs to a small array travels as a bundle, in one message. Chunks are
-written and read here: protobuf would copy their bytes twice each way.
+millisecond, whatever its length, so what belongs to a small array travels as a bundle, in one message, and small first
+arrays of all stages share a stream (`transport.messages.first_arrays`). Chunks are written and read here: protobuf
+would copy their bytes twice each way.
 
 No error text states a shape, a length or a count: texts travel to the coordinator, which must not learn how many rows
 the parties have.
@@ -11,7 +12,7 @@ the parties have.
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -35,8 +36,10 @@ DELIVER = "/moiety.v1.Mailbox/Deliver"
 
 SMALL_FRAME_BYTES = 2048
 """Largest size on the wire of a frame that is not a chunk: larger than an envelope with the longest names."""
-MAX_BUNDLED = 3
-"""Frames in a bundle: an envelope, a header and a chunk."""
+MAX_BUNDLED = 16
+"""Frames in a bundle."""
+FIRST_ARRAYS = ""
+"""In the place of the stage: a stream of the small first arrays of all stages."""
 MAX_ARRAY_BYTES = 1 << 30
 """Largest size of one array; larger data are sent in blocks of rows."""
 MAX_DIMENSIONS = 8
@@ -48,7 +51,7 @@ _MAX_VARINT_BYTES = 4
 
 Array = NDArray[Any]
 
-_DTYPE_OF: dict[int, np.dtype[Any]] = {ELEMENT_TYPE_UINT8: np.dtype("u1"), ELEMENT_TYPE_UINT64: np.dtype("<u8")}
+DTYPE_OF: dict[int, np.dtype[Any]] = {ELEMENT_TYPE_UINT8: np.dtype("u1"), ELEMENT_TYPE_UINT64: np.dtype("<u8")}
 _ELEMENT_TYPE_OF: dict[np.dtype[Any], ElementType] = {
     np.dtype("u1"): ELEMENT_TYPE_UINT8,
     np.dtype("<u8"): ELEMENT_TYPE_UINT64,
@@ -127,7 +130,7 @@ def read_frame(data: bytes) -> AnyFrame:
 
     Raises:
         FrameError: they are no frame, or a longer one than any member has reason to send; a bundle in a bundle, or one
-            of more frames than a small array has.
+            of no frames or too many.
     """
     is_chunk = data[:1] == _CHUNK_TAG
     if len(data) > (MAX_MESSAGE_BYTES if is_chunk else SMALL_FRAME_BYTES):
@@ -145,7 +148,7 @@ def read_frame(data: bytes) -> AnyFrame:
         not 0 < len(frame.bundle.frames) <= MAX_BUNDLED
         or any(inner.WhichOneof("part") == "bundle" for inner in frame.bundle.frames)
     ):
-        raise FrameError("a bundle is empty, or holds more than what belongs to a small array")
+        raise FrameError("a bundle is empty, holds another one, or holds too many frames")
     return frame
 
 
@@ -170,9 +173,15 @@ class Unbundled:
         return self._next.popleft()
 
 
-def envelope_frame(job_id: str, stage: str) -> Frame:
-    """Return the frame that opens a stream."""
-    return Frame(envelope=Envelope(job_id=job_id, stage=stage))
+def envelope_frame(job_id: str, stage: str, *, after_first: bool = False) -> Frame:
+    """Return the frame that opens a stream.
+
+    Args:
+        job_id: the job.
+        stage: of the arrays; FIRST_ARRAYS for the small first arrays of all stages.
+        after_first: whether the first array of this stage comes in the stream of first arrays.
+    """
+    return Frame(envelope=Envelope(job_id=job_id, stage=stage, after_first=after_first))
 
 
 def end_frame() -> Frame:
@@ -199,6 +208,25 @@ def small_array_frame(array: Array, sequence: int, *before: Frame) -> Frame | No
     return bundle if bundle.ByteSize() <= SMALL_FRAME_BYTES else None
 
 
+def bundle_of(frames: Sequence[Frame]) -> Frame:
+    """Return one frame that holds those frames; a single one as it is."""
+    return frames[0] if len(frames) == 1 else Frame(bundle=Bundle(frames=frames))
+
+
+def element_type_of(array: Array) -> ElementType:
+    """Return how the wire names the type of an array.
+
+    Raises:
+        ValueError: another type, or too many dimensions. We are at fault.
+    """
+    element_type = _ELEMENT_TYPE_OF.get(array.dtype.newbyteorder("<"))
+    if element_type is None:
+        raise ValueError(f"a message must be an array of uint8 or uint64, not of {array.dtype}")
+    if array.nbytes > MAX_ARRAY_BYTES or array.ndim > MAX_DIMENSIONS:
+        raise ValueError("this array is too large for one message; send it in row blocks")
+    return element_type
+
+
 def array_frames(array: Array, sequence: int) -> Iterator[AnyFrame]:
     """Yield the header of one array and then its bytes in chunks.
 
@@ -211,15 +239,11 @@ def array_frames(array: Array, sequence: int) -> Iterator[AnyFrame]:
     Raises:
         ValueError: another element type, or too large for one message. We are at fault.
     """
-    element_type = _ELEMENT_TYPE_OF.get(array.dtype.newbyteorder("<"))
-    if element_type is None:
-        raise ValueError(f"a message must be an array of uint8 or uint64, not of {array.dtype}")
-    if array.nbytes > MAX_ARRAY_BYTES or array.ndim > MAX_DIMENSIONS:
-        raise ValueError("this array is too large for one message; send it in row blocks")
+    element_type = element_type_of(array)
     yield Frame(
         header=ArrayHeader(sequence=sequence, element_type=element_type, shape=array.shape, n_bytes=array.nbytes)
     )
-    wire_bytes = np.ascontiguousarray(array, dtype=_DTYPE_OF[element_type]).reshape(-1).view(np.uint8)
+    wire_bytes = np.ascontiguousarray(array, dtype=DTYPE_OF[element_type]).reshape(-1).view(np.uint8)
     for start in range(0, wire_bytes.size, ARRAY_CHUNK_BYTES):
         yield Chunk.of(wire_bytes[start : start + ARRAY_CHUNK_BYTES].data)
 
@@ -272,7 +296,7 @@ class StreamDecoder:
             return None
         if part == "envelope":
             raise FrameError("a second envelope in one stream")
-        raise FrameError("a frame without content")
+        raise FrameError("a frame without content, or a frame of another kind of stream")
 
     def accept(self) -> Array | None:
         """Reserve memory for the announced array; return it at once if it is empty."""
@@ -322,41 +346,55 @@ class StreamDecoder:
         self.next_sequence += 1
 
 
-def check_envelope(frame: AnyFrame) -> tuple[str, str]:
-    """Return (job id, stage) of the first frame of a stream.
+def check_envelope(frame: AnyFrame) -> Envelope:
+    """Return the envelope that is the first frame of a stream.
 
     Raises:
-        FrameError: it is not an envelope, or a name in it is empty, too long or not printable.
+        FrameError: it is not an envelope, or a name in it is too long or not printable, or the job has none.
     """
     part = part_of(frame)
     if isinstance(frame, Chunk) or part != "envelope":
         raise FrameError(f"a stream must begin with an envelope, not with {part or 'an empty frame'}")
-    for what, name in (("job id", frame.envelope.job_id), ("stage", frame.envelope.stage)):
-        if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
-            raise FrameError(f"the {what} in the envelope must have 1 to {MAX_NAME_CHARACTERS} printable characters")
-    return frame.envelope.job_id, frame.envelope.stage
+    check_name("job id in the envelope", frame.envelope.job_id)
+    if frame.envelope.stage != FIRST_ARRAYS:
+        check_name("stage in the envelope", frame.envelope.stage)
+    return frame.envelope
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise `FrameError` where a name from the network is empty, too long or not printable."""
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
+        raise FrameError(f"the {what} must have 1 to {MAX_NAME_CHARACTERS} printable characters")
 
 
 def check_header(header: ArrayHeader, next_sequence: int) -> Announcement:
     """Check the header of an array before anything is reserved for it.
 
     Raises:
-        FrameError: wrong number, unknown type, too many dimensions, too large, or lengths that contradict each other.
+        FrameError: wrong number, or as `check_shape`.
     """
     if header.sequence < next_sequence:
         raise FrameError("an array was repeated")
     if header.sequence > next_sequence:
         raise FrameError("an array is missing, or came out of order")
-    dtype = _DTYPE_OF.get(header.element_type)
+    return check_shape(header.element_type, header.shape, header.n_bytes)
+
+
+def check_shape(element_type: int, dimensions: Sequence[int], n_bytes: int) -> Announcement:
+    """Check what is said about an array against its number of bytes.
+
+    Raises:
+        FrameError: unknown type, too many dimensions, too large, or lengths that contradict each other.
+    """
+    dtype = DTYPE_OF.get(element_type)
     if dtype is None:
-        raise FrameError(f"element type {int(header.element_type)} is unknown")
-    if len(header.shape) > MAX_DIMENSIONS:
+        raise FrameError(f"element type {element_type} is unknown")
+    if len(dimensions) > MAX_DIMENSIONS:
         raise FrameError(f"an array has more than {MAX_DIMENSIONS} dimensions")
-    shape = tuple(header.shape)
-    n_bytes = math.prod(shape) * dtype.itemsize
+    shape = tuple(dimensions)
     # NumPy refuses an empty array whose other dimensions are too large together.
     if math.prod(n for n in shape if n) * dtype.itemsize > MAX_ARRAY_BYTES:
         raise FrameError(f"an array is larger than {MAX_ARRAY_BYTES} bytes, the limit for one message")
-    if header.n_bytes != n_bytes:
+    if n_bytes != math.prod(shape) * dtype.itemsize:
         raise FrameError("a header announces a number of bytes that does not match its shape and element type")
     return Announcement(dtype, shape, n_bytes)

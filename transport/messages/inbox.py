@@ -1,51 +1,20 @@
-"""The inbox of one job: bounded queues per (sender, stage).
-
-Memory is bounded by back-pressure: an announced array is not read from the network before there is room for it, and
-gRPC's flow control then holds its sender. There is always room for the array that somebody waits for, so a stage that
-nobody reads yet cannot block the one that is needed.
-"""
+"""The inbox of one job: bounded queues per (sender, stage)."""
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError, PeerViolationError
-from service.errors import AlreadyExistsError, TooMuchError, UnreadableError, WrongStateError
-from transport.messages.arrivals import Sender, Stage
-from transport.messages.frames import Announcement, AnyFrame, Array, FrameError, StreamDecoder, part_of
-from transport.messages.room import Room, Share
-from transport.messages.waits import MIN_BYTES_PER_S, Waits
-
-STAGE_BYTES = 32 << 20
-MIN_CHARGE_BYTES = 1024
-"""Bytes that every array counts as at least, so that the number of empty arrays is bounded, too."""
-MAX_STAGES = 100_000
-MAX_UNASKED_STAGES = 1000
-"""Number of stages of one member that may begin before this member receives from them; further ones are not read
-yet."""
+from service.errors import WrongStateError
+from transport.messages.first_arrays import place_of
+from transport.messages.frames import FIRST_ARRAYS, Array
+from transport.messages.room import Share, charge
+from transport.messages.stream_reader import STAGE_BYTES, StreamReader
+from transport.messages.waits import Waits
 
 
-def _charge(n_bytes: int) -> int:
-    return max(n_bytes, MIN_CHARGE_BYTES)
-
-
-def _due_at_s(queue: Stage, transfer_s: float) -> float:
-    """Return when the array that is being read must be there; a time when nobody waited for it does not count."""
-    if queue.transfer is None:
-        return math.inf
-    began_at_s, n_bytes = queue.transfer
-    return max(began_at_s, queue.awaited_at_s or 0.0) + transfer_s + n_bytes / MIN_BYTES_PER_S
-
-
-async def _change(room: Room) -> None:
-    """Wait until something lies here no more, or is asked for."""
-    room.changed.clear()
-    await room.changed.wait()
-
-
-class Inbox:
+class Inbox(StreamReader):
     """All that arrives for one job.
 
     Args:
@@ -63,19 +32,9 @@ class Inbox:
         shares: Mapping[int, Share] | None = None,
         returning: Collection[int] = (),
     ) -> None:
-        self._names = dict(names)
-        self._returning = frozenset(returning)
-        self._stage_bytes = stage_bytes
-        own_room = Room()
-        self._senders = {member: Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
-        loop = asyncio.get_running_loop()
-        self._closed: asyncio.Future[str | None] = loop.create_future()
-        self.waits = Waits(loop.time)
+        super().__init__(names, stage_bytes=stage_bytes, shares=shares, returning=returning)
+        self.waits = Waits(asyncio.get_running_loop().time)
         """The waits of this member for others."""
-        self.bytes_received: dict[str, int] = {}
-        """Payload bytes by stage. Private to this member, because it reveals the number of rows."""
-        self.bytes_from: dict[int, int] = dict.fromkeys(names, 0)
-        """The same by member."""
 
     @property
     def closed(self) -> asyncio.Future[str | None]:
@@ -88,7 +47,9 @@ class Inbox:
         return sum(sender.waiting_bytes for sender in self._senders.values())
 
     def n_received(self, member: int, stage: str) -> int:
-        """Return how many arrays of (member, stage) have been received."""
+        """Return how many arrays of (member, stage), or of its stream of first arrays, have been received."""
+        if stage == FIRST_ARRAYS:
+            return self._senders[member].n_first_received
         queue = self._senders[member].stages.get(stage)
         return 0 if queue is None else queue.n_received
 
@@ -122,7 +83,7 @@ class Inbox:
 
         One that may restart has perhaps just died: it goes on where the stream ended, or begins again.
         """
-        what = f"{self._names[member]} broke the protocol in stage {stage}: the stream was cut short"
+        what = f"{self._names[member]} broke the protocol {place_of(stage)}: the stream was cut short"
         violation = PeerViolationError(member, stage, what)
         return violation if member in self._returning else self._fail(violation)
 
@@ -138,7 +99,7 @@ class Inbox:
         for sender in self._senders.values():
             for queue in sender.stages.values():
                 for array in queue.arrays:
-                    self._release(sender, queue, _charge(array.nbytes))
+                    self._release(sender, queue, charge(array.nbytes))
                 queue.arrays.clear()
                 queue.changed.set()
             sender.share.room.changed.set()
@@ -188,142 +149,14 @@ class Inbox:
                 queue.awaited_at_s = None
             finally:
                 queue.expected = None
+        if queue.has_first and not queue.n_received:
+            sender.n_first_received += 1
+            sender.first_bytes -= charge(array.nbytes)
         queue.n_received += 1
-        self._release(sender, queue, _charge(array.nbytes))
+        self._release(sender, queue, charge(array.nbytes))
         if (array.dtype, array.shape) != (np.dtype(dtype), tuple(shape)):
             raise self._fail(self._unexpected(member, stage))
         return array
-
-    async def take(self, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int | None:
-        """Read one stream, from behind its envelope to its end; it continues where the stage's last one ended.
-
-        If the job ends in order meanwhile, the rest of the stream is thrown away, but read: where the answer comes
-        before the last frame, gRPC can make the caller's writes fail as if the connection were broken.
-
-        Returns:
-            How many arrays of this stage have arrived since the member began (after the end of the job: how many were
-            received); None if it was cut off.
-
-        Raises:
-            AlreadyExistsError: another stream of this stage is open.
-            WrongStateError: the job has ended with a reason, or the member counts as dropped out.
-            PeerViolationError: a frame breaks a rule.
-        """
-        sender = self._senders[member]
-        start, me = sender.start, asyncio.current_task()
-        assert me is not None
-        sender.readers.add(me)
-        try:
-            await self._room_for_stage(member, stage)
-            return await self._take(member, stage, frames)
-        except asyncio.CancelledError:
-            if sender.start == start:
-                raise
-            raise WrongStateError(f"{self._names[member]} has begun again") from None
-        finally:
-            sender.readers.discard(me)
-
-    async def _take(self, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int | None:
-        sender, queue = self._senders[member], self._stage(member, stage)
-        if queue.is_open:
-            raise AlreadyExistsError(f"{self._names[member]} already has an open stream of stage {stage}")
-        self._refuse_if_over(member)
-        loop = asyncio.get_running_loop()
-        decoder = StreamDecoder(queue.n_streamed)
-        reserved_bytes, start = 0, sender.start
-        queue.is_open = True
-        try:
-            async for frame in frames:
-                part = part_of(frame)
-                if self._has_ended_in_order():
-                    if part == "end":
-                        return queue.n_received
-                    continue
-                self._refuse_if_over(member)
-                if part in ("header", "chunk"):  # to end a stream and begin it again is no sign of progress
-                    queue.received_at_s = loop.time()
-                step = decoder.feed(frame)
-                del frame  # not a megabyte kept by every stream that waits for its next frame
-                if queue.n_streamed < queue.n_arrived:
-                    self._check_repetition(member, stage, decoder, step)
-                    if decoder.has_ended:
-                        return queue.n_streamed
-                    continue
-                if isinstance(step, Announcement):
-                    await self._room(member, stage, step)
-                    if self._has_ended_in_order():
-                        continue
-                    reserved_bytes = _charge(step.n_bytes)
-                    sender.waiting_bytes += reserved_bytes
-                    sender.share.take(reserved_bytes)
-                    queue.waiting_bytes += reserved_bytes
-                    queue.transfer = (loop.time(), step.n_bytes)
-                    step = decoder.accept()
-                if step is not None:
-                    reserved_bytes = 0
-                    queue.transfer = None
-                    queue.n_arrived += 1
-                    queue.n_streamed += 1
-                    if member in self._returning:
-                        queue.said.note(step)
-                    queue.arrays.append(step)
-                    queue.changed.set()
-                    self.bytes_received[stage] = self.bytes_received.get(stage, 0) + step.nbytes
-                    self.bytes_from[member] += step.nbytes
-                if decoder.has_ended:
-                    return queue.n_streamed
-        except (FrameError, UnreadableError) as error:
-            what = f"{self._names[member]} broke the protocol in stage {stage}: {error}"
-            raise self._fail(PeerViolationError(member, stage, what)) from error
-        finally:
-            if sender.start == start:
-                queue.is_open = False
-                queue.transfer = None
-            self._release(sender, queue, reserved_bytes)
-        return None
-
-    def _check_repetition(
-        self, member: int, stage: str, decoder: StreamDecoder, step: Announcement | Array | None
-    ) -> None:
-        """Compare what a restarted member says with what it said before, as it comes: it takes no room.
-
-        Raises:
-            PeerViolationError: it is something else.
-        """
-        queue = self._senders[member].stages[stage]
-        number, is_same = queue.n_streamed, True
-        if isinstance(step, Announcement):
-            is_same = queue.said.begin_to_hear(number, step)
-            if is_same:
-                decoder.pass_over(queue.said.hear)
-        if decoder.next_sequence > number:
-            is_same = queue.said.is_same(number)
-            queue.n_streamed += 1
-        if not is_same:
-            what = f"{self._names[member]} says something else in stage {stage} than before it restarted"
-            raise self._fail(PeerViolationError(member, stage, what))
-
-    async def _room_for_stage(self, member: int, stage: str) -> None:
-        """Wait until a stage may begin: nobody fills our memory with stages that no program here knows."""
-        sender = self._senders[member]
-        while stage not in sender.stages and sender.n_unasked >= MAX_UNASKED_STAGES:
-            self._refuse_if_over(member)
-            await _change(sender.share.room)
-
-    async def _room(self, member: int, stage: str, announced: Announcement) -> None:
-        """Wait until an announced array may be read; refuse it first if it is not the one that is waited for."""
-        sender, queue = self._senders[member], self._stage(member, stage)
-        while not self._has_ended_in_order():
-            self._refuse_if_over(member)
-            if queue.expected is not None and not queue.arrays:
-                if (announced.dtype, announced.shape) != queue.expected:
-                    raise self._fail(self._unexpected(member, stage))
-                return
-            n_bytes = _charge(announced.n_bytes)
-            in_stage = not queue.arrays or queue.waiting_bytes + n_bytes <= self._stage_bytes
-            if in_stage and sender.share.has_room_for(n_bytes):
-                return
-            await _change(sender.share.room)
 
     async def _arrival(self, member: int, stage: str, deadline_s: float, transfer_s: float) -> None:
         """Wait until a stage has an array."""
@@ -334,7 +167,7 @@ class Inbox:
                 raise WrongStateError(self._ended())
             if sender.failure is not None:
                 raise type(sender.failure)(member, stage, sender.failure.what)
-            silent_at_s, due_at_s = queue.received_at_s + deadline_s, _due_at_s(queue, transfer_s)
+            silent_at_s, due_at_s = queue.received_at_s + deadline_s, queue.due_at_s(transfer_s)
             if loop.time() >= due_at_s:
                 what = f"{self._names[member]} is too slow in stage {stage}: an array came at less than the least rate"
                 raise PeerSlowError(member, stage, what)
@@ -348,45 +181,3 @@ class Inbox:
                     await queue.changed.wait()
             except TimeoutError:
                 continue  # bytes may have come since: look at the clock again
-
-    def _stage(self, member: int, stage: str) -> Stage:
-        sender = self._senders[member]
-        if stage not in sender.stages:
-            if len(sender.stages) >= MAX_STAGES:
-                raise TooMuchError(f"more than {MAX_STAGES} stages from {self._names[member]} in one job")
-            sender.stages[stage] = Stage()
-            sender.n_unasked += 1
-        return sender.stages[stage]
-
-    def _release(self, sender: Sender, queue: Stage, n_bytes: int) -> None:
-        queue.waiting_bytes -= n_bytes
-        sender.waiting_bytes -= n_bytes
-        sender.share.give_back(n_bytes)
-
-    def _fail(self, failure: PeerError) -> PeerError:
-        """Note the first failure of a member and wake everybody who waits for it."""
-        sender = self._senders[failure.member]
-        if sender.failure is None:
-            sender.failure = failure
-        sender.share.room.changed.set()
-        for queue in sender.stages.values():
-            queue.changed.set()
-        return failure
-
-    def _has_ended_in_order(self) -> bool:
-        return self._closed.done() and self._closed.result() is None
-
-    def _refuse_if_over(self, member: int) -> None:
-        if self._closed.done():
-            raise WrongStateError(self._ended())
-        failure = self._senders[member].failure
-        if failure is not None:
-            raise WrongStateError(f"this job continues without {self._names[member]}: {failure.what}")
-
-    def _ended(self) -> str:
-        reason = self._closed.result()
-        return "the job has ended" if reason is None else f"the job has ended: {reason}"
-
-    def _unexpected(self, member: int, stage: str) -> PeerViolationError:
-        what = f"{self._names[member]} sent an array of another shape or type than stage {stage} expects"
-        return PeerViolationError(member, stage, what)

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import grpc
-from moiety.v1.mailbox_pb2 import Delivered
+from moiety.v1.mailbox_pb2 import Delivered, Envelope
 from moiety.v1.mailbox_pb2_grpc import MailboxServicer
 
 from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, NotFoundError, WrongStateError
 from service.identity import Identity, peer_identity
 from service.job_id import check_job_id
+from transport.messages.first_arrays import place_of
 from transport.messages.frames import DELIVER, AnyFrame, FrameError, Unbundled, check_envelope, read_frame
 from transport.messages.inbox import Inbox
 from transport.messages.room import Room
@@ -116,19 +117,20 @@ class MailboxService(MailboxServicer):
         caller = peer_identity(context)
         frames = Unbundled(aiter(request_iterator))
         try:
-            job_id, stage = check_envelope(await anext(frames))
+            envelope = check_envelope(await anext(frames))
         except StopAsyncIteration:
             raise InvalidRequestError("a stream must begin with an envelope, but this one has no frame") from None
         except FrameError as error:
             raise InvalidRequestError(str(error)) from error
-        inbox, member = self._mailboxes.admit(check_job_id(job_id), caller)
-        reading = asyncio.create_task(self._read(inbox, member, stage, frames))
+        job_id, stage = check_job_id(envelope.job_id), envelope.stage
+        inbox, member = self._mailboxes.admit(job_id, caller)
+        reading = asyncio.create_task(self._read(inbox, member, envelope, frames))
         try:
             await asyncio.wait((reading, inbox.closed), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done() and inbox.closed.result() is None:
                 await asyncio.wait((reading,), timeout=DRAIN_S)
         except asyncio.CancelledError:
-            inbox.mark_lost(member, f"its connection broke in stage {stage}")
+            inbox.mark_lost(member, f"its connection broke {place_of(stage)}")
             raise
         finally:
             reading.cancel()
@@ -140,10 +142,10 @@ class MailboxService(MailboxServicer):
         return Delivered(n_arrays=inbox.n_received(member, stage))
 
     @staticmethod
-    async def _read(inbox: Inbox, member: int, stage: str, frames: AsyncIterator[AnyFrame]) -> int:
+    async def _read(inbox: Inbox, member: int, envelope: Envelope, frames: AsyncIterator[AnyFrame]) -> int:
         """Take a stream; where it is cut off, find out whether by the network or by the sender."""
-        n_arrays = await inbox.take(member, stage, frames)
+        n_arrays = await inbox.take(member, envelope.stage, frames, after_first=envelope.after_first)
         if n_arrays is None:
             await asyncio.sleep(CUT_OFF_S)  # a broken connection cancels the call meanwhile
-            raise inbox.mark_cut_off(member, stage)
+            raise inbox.mark_cut_off(member, envelope.stage)
         return n_arrays

@@ -37,8 +37,8 @@ def delivery(channel: Any) -> Any:
 class Outlet:
     """Arrays of one stage on their way to one member. At most one call at a time; it may be ended and begun again.
 
-    Most stages have one small array. It brings the envelope of its stream in the same message. The stream stays open
-    after it: that it breaks is how the receiver learns at once that we are gone.
+    A small array is one message, with the envelope of its stream if it opens that. The stream stays open after it: that
+    it breaks is how the receiver learns at once that we are gone.
 
     Args:
         deliver: see `delivery`.
@@ -49,6 +49,7 @@ class Outlet:
             within twice that (the receiver may have to make room) and B / MIN_BYTES_PER_S seconds.
         calls: bounds the calls in flight of the whole session.
         on_lost: told the reason when a call fails, also while nobody sends.
+        after_first: whether the first array of the stage went another way: see `transport.messages.first_arrays`.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Outlet:
         deadline_s: float,
         calls: asyncio.Semaphore,
         on_lost: Callable[[int, str], None],
+        after_first: bool = False,
     ) -> None:
         self._deliver = deliver
         self._job_id = job_id
@@ -75,8 +77,8 @@ class Outlet:
         self._ending: asyncio.Task[None] | None = None
         self._accepts = False
         self._failure: str | None = None
-        self._n_sent = 0
-        self._n_acknowledged = 0
+        self._after_first = after_first
+        self._n_sent = self._n_acknowledged = int(after_first)
         self._turn = asyncio.Lock()
 
     @property
@@ -95,7 +97,8 @@ class Outlet:
         async with self._turn:
             frames = array_frames(array, self._n_sent)
             header = next(frames)  # refuses what is no message before the stream has an unfinished array
-            opens = () if self._accepts else (envelope_frame(self._job_id, self._stage),)
+            envelope = envelope_frame(self._job_id, self._stage, after_first=self._after_first)
+            opens = () if self._accepts else (envelope,)
             together = small_array_frame(array, self._n_sent, *opens)
             if not self._accepts:
                 await self._begin()

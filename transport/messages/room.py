@@ -10,7 +10,8 @@ limits of `service.limits` and `service.server` in all
     SENDER_BYTES + reads_each * MAX_MESSAGE_BYTES + calls_each * 2 * STREAM_WINDOW_BYTES
         =  128 MiB + 144 * 449 KiB + 500 * 128 KiB  <  254 MiB.
 
-Of all senders together, arrays take at most ALL_BYTES.
+Of all senders together, arrays take at most ALL_BYTES. Beyond these, first arrays of stages have
+`transport.messages.first_arrays.FIRST_BYTES` = 128 KiB of room in each job for each sender.
 """
 
 import asyncio
@@ -18,6 +19,13 @@ from collections.abc import Hashable
 
 SENDER_BYTES = 128 << 20
 ALL_BYTES = 512 << 20
+MIN_CHARGE_BYTES = 1024
+"""Bytes that every array counts as at least, so that the number of empty arrays is bounded, too."""
+
+
+def charge(n_bytes: int) -> int:
+    """Return what an array of so many bytes counts as."""
+    return max(n_bytes, MIN_CHARGE_BYTES)
 
 
 class Room:

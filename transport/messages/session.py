@@ -16,7 +16,7 @@ from mpc.protocol.session import Array, Drawable
 from service.errors import UnauthenticatedError, UnreachableError
 from transport.calls.channel import CHECK_S, check_certificate, wait_for_term
 from transport.messages.inbox import Inbox
-from transport.messages.outlet import Outlet, delivery
+from transport.messages.outlets import Outlets, raise_first
 from transport.messages.returning import ReturningReceiver
 
 MAX_CALLS = 500
@@ -76,13 +76,9 @@ class GrpcSession:
         self._transfer_s = deadline_s if transfer_s is None else transfer_s
         self._inbox = inbox
         self._channels = dict(channels)
-        self._deliver: dict[int, Callable[[], Any]] = {}
         self._on_progress = on_progress
-        self._outlets: dict[tuple[int, str], Outlet] = {}
-        self._in_use: dict[int, dict[str, Outlet]] = {member: {} for member in channels}
-        """Those that were not ended since their last use, least recently used first: few, where a job has many."""
+        self._outlets: dict[int, Outlets] = {}
         self._calls = asyncio.Semaphore(MAX_CALLS)
-        self._stages_per_member = max(1, min(MAX_STAGES_PER_MEMBER, MAX_CALLS // (2 * max(1, len(self._channels)))))
         self._looks: dict[int, asyncio.Future[bool]] = {}
         """The checks of the certificates of all members to which anything was sent."""
         self._term = term
@@ -265,7 +261,7 @@ class GrpcSession:
             if (violation := self._inbox.failure(member)) is not None:  # nothing else fails such a member
                 raise violation
         ways = (self._returning[to].finish() if to in self._returning else self._flush(to) for to in self._channels)
-        _raise_first(await asyncio.gather(*ways, return_exceptions=True))
+        raise_first(await asyncio.gather(*ways, return_exceptions=True))
 
     def hold(self, member: int) -> None:
         """Send nothing to a member that has gone away, until it begins again or the deadline has passed."""
@@ -292,8 +288,8 @@ class GrpcSession:
         self._aborted = reason
         self._inbox.close(reason)
         await asyncio.sleep(FAREWELL_S)
-        for outlet in self._outlets.values():
-            outlet.cancel(f"we aborted the job: {reason}")
+        for outlets in self._outlets.values():
+            outlets.cancel(f"we aborted the job: {reason}")
         await asyncio.sleep(0)  # let the cancellations start
 
     async def _look_at(self, to: int, stage: str) -> None:
@@ -317,55 +313,31 @@ class GrpcSession:
             await wait_for_term(self._channels[to], self._term, peer=self._names[to], deadline_s=self._deadline_s)
         return is_seen
 
-    def _outlet(self, to: int, stage: str) -> Outlet:
-        """Return the outlet for (to, stage), which is now the last one used."""
-        if to not in self._deliver:
-            self._deliver[to] = delivery(self._channels[to])
-        outlet = self._outlets.get((to, stage)) or Outlet(
-            self._deliver[to],
-            self._job_id,
-            stage,
-            member=to,
-            name=self._names[to],
-            deadline_s=self._deadline_s,
-            calls=self._calls,
-            on_lost=self._inbox.mark_lost,
-        )
-        self._outlets[to, stage] = outlet
-        in_use = self._in_use[to]
-        in_use.pop(stage, None)
-        in_use[stage] = outlet
-        return outlet
-
-    async def _end_some(self, to: int) -> None:
-        """End streams to a member that nothing is being written to, least recently used first, until few are open.
-
-        Its service reads so many of each job at the same time (`service.limits`), and those that wait for their turn
-        are not read: a stream that is open for later must not take the turn of one that is needed now.
-        """
-        in_use = self._in_use[to]
-        while len(in_use) > self._stages_per_member:
-            idle = [stage for stage, outlet in in_use.items() if not outlet.is_busy]
-            if len(idle) <= self._stages_per_member:
-                return
-            await in_use.pop(idle[0]).end()  # removed before the wait: users of the outlet put it back
+    def _outlets_to(self, to: int) -> Outlets:
+        if to not in self._outlets:
+            self._outlets[to] = Outlets(
+                self._channels[to],
+                self._job_id,
+                max_open=max(1, min(MAX_STAGES_PER_MEMBER, MAX_CALLS // (2 * len(self._channels)))),
+                member=to,
+                name=self._names[to],
+                deadline_s=self._deadline_s,
+                calls=self._calls,
+                on_lost=self._inbox.mark_lost,
+            )
+        return self._outlets[to]
 
     async def _write(self, to: int, stage: str, message: Array) -> None:
         try:
             await self._look_at(to, stage)
-            await self._outlet(to, stage).send(message)
-            await self._end_some(to)
+            await self._outlets_to(to).write(stage, message)
         except ValueError as error:
             raise LocalFaultError(f"stage {stage}: {error}") from error
 
     async def _flush(self, to: int) -> None:
         """End all streams to a member, and wait until it has acknowledged everything."""
-        outlets = [outlet for (member, _), outlet in self._outlets.items() if member == to]
-        _raise_first(await asyncio.gather(*map(self._finish_one, outlets), return_exceptions=True))
-
-    async def _finish_one(self, outlet: Outlet) -> None:
-        await outlet.end()
-        await outlet.acknowledged()
+        if to in self._outlets:
+            await self._outlets[to].flush()
 
     async def _renew(self, to: int) -> None:
         """Forget the streams to a member that has restarted, and wait until its new process can be reached.
@@ -373,18 +345,11 @@ class GrpcSession:
         Raises:
             PeerLostError: it cannot, within the deadline.
         """
-        for key in [key for key in self._outlets if key[0] == to]:
-            self._outlets.pop(key).cancel(f"{self._names[to]} has restarted")
-        self._in_use[to] = {}
+        if to in self._outlets:
+            self._outlets.pop(to).cancel(f"{self._names[to]} has restarted")
         self._looks.pop(to, None)
         try:
             async with asyncio.timeout(self._deadline_s):
                 await self._channels[to].channel_ready()
         except TimeoutError:
             raise PeerLostError(to, "", f"{self._names[to]} has restarted and cannot be reached") from None
-
-
-def _raise_first(ends: Sequence[object]) -> None:
-    for end in ends:
-        if isinstance(end, BaseException):
-            raise end

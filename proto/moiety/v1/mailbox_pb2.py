@@ -24,27 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moiety/v1/mailbox.proto\x12\tmoiety.v1\"\xb7\x01\n\x05\x46rame\x12\'\n\x08\x65nvelope\x18\x01 \x01(\x0b\x32\x13.moiety.v1.EnvelopeH\x00\x12(\n\x06header\x18\x02 \x01(\x0b\x32\x16.moiety.v1.ArrayHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x03 \x01(\x0cH\x00\x12\x1d\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x0e.moiety.v1.EndH\x00\x12#\n\x06\x62undle\x18\x05 \x01(\x0b\x32\x11.moiety.v1.BundleH\x00\x42\x06\n\x04part\"*\n\x06\x42undle\x12 \n\x06\x66rames\x18\x01 \x03(\x0b\x32\x10.moiety.v1.Frame\")\n\x08\x45nvelope\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\"\x05\n\x03\x45nd\"m\n\x0b\x41rrayHeader\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12,\n\x0c\x65lement_type\x18\x02 \x01(\x0e\x32\x16.moiety.v1.ElementType\x12\r\n\x05shape\x18\x03 \x03(\x04\x12\x0f\n\x07n_bytes\x18\x04 \x01(\x04\"\x1d\n\tDelivered\x12\x10\n\x08n_arrays\x18\x01 \x01(\x04*\\\n\x0b\x45lementType\x12\x1c\n\x18\x45LEMENT_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45LEMENT_TYPE_UINT8\x10\x01\x12\x17\n\x13\x45LEMENT_TYPE_UINT64\x10\x02\x32>\n\x07Mailbox\x12\x33\n\x07\x44\x65liver\x12\x10.moiety.v1.Frame\x1a\x14.moiety.v1.Delivered(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moiety/v1/mailbox.proto\x12\tmoiety.v1\"\xdf\x01\n\x05\x46rame\x12\'\n\x08\x65nvelope\x18\x01 \x01(\x0b\x32\x13.moiety.v1.EnvelopeH\x00\x12(\n\x06header\x18\x02 \x01(\x0b\x32\x16.moiety.v1.ArrayHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x03 \x01(\x0cH\x00\x12\x1d\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x0e.moiety.v1.EndH\x00\x12#\n\x06\x62undle\x18\x05 \x01(\x0b\x32\x11.moiety.v1.BundleH\x00\x12&\n\x05\x66irst\x18\x06 \x01(\x0b\x32\x15.moiety.v1.FirstArrayH\x00\x42\x06\n\x04part\"*\n\x06\x42undle\x12 \n\x06\x66rames\x18\x01 \x03(\x0b\x32\x10.moiety.v1.Frame\">\n\x08\x45nvelope\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\x12\x13\n\x0b\x61\x66ter_first\x18\x03 \x01(\x08\"i\n\nFirstArray\x12\r\n\x05stage\x18\x01 \x01(\t\x12,\n\x0c\x65lement_type\x18\x02 \x01(\x0e\x32\x16.moiety.v1.ElementType\x12\r\n\x05shape\x18\x03 \x03(\x04\x12\x0f\n\x07\x63ontent\x18\x04 \x01(\x0c\"\x05\n\x03\x45nd\"m\n\x0b\x41rrayHeader\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12,\n\x0c\x65lement_type\x18\x02 \x01(\x0e\x32\x16.moiety.v1.ElementType\x12\r\n\x05shape\x18\x03 \x03(\x04\x12\x0f\n\x07n_bytes\x18\x04 \x01(\x04\"\x1d\n\tDelivered\x12\x10\n\x08n_arrays\x18\x01 \x01(\x04*\\\n\x0b\x45lementType\x12\x1c\n\x18\x45LEMENT_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45LEMENT_TYPE_UINT8\x10\x01\x12\x17\n\x13\x45LEMENT_TYPE_UINT64\x10\x02\x32>\n\x07Mailbox\x12\x33\n\x07\x44\x65liver\x12\x10.moiety.v1.Frame\x1a\x14.moiety.v1.Delivered(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'moiety.v1.mailbox_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ELEMENTTYPE']._serialized_start=460
-  _globals['_ELEMENTTYPE']._serialized_end=552
+  _globals['_ELEMENTTYPE']._serialized_start=628
+  _globals['_ELEMENTTYPE']._serialized_end=720
   _globals['_FRAME']._serialized_start=39
-  _globals['_FRAME']._serialized_end=222
-  _globals['_BUNDLE']._serialized_start=224
-  _globals['_BUNDLE']._serialized_end=266
-  _globals['_ENVELOPE']._serialized_start=268
-  _globals['_ENVELOPE']._serialized_end=309
-  _globals['_END']._serialized_start=311
-  _globals['_END']._serialized_end=316
-  _globals['_ARRAYHEADER']._serialized_start=318
-  _globals['_ARRAYHEADER']._serialized_end=427
-  _globals['_DELIVERED']._serialized_start=429
-  _globals['_DELIVERED']._serialized_end=458
-  _globals['_MAILBOX']._serialized_start=554
-  _globals['_MAILBOX']._serialized_end=616
+  _globals['_FRAME']._serialized_end=262
+  _globals['_BUNDLE']._serialized_start=264
+  _globals['_BUNDLE']._serialized_end=306
+  _globals['_ENVELOPE']._serialized_start=308
+  _globals['_ENVELOPE']._serialized_end=370
+  _globals['_FIRSTARRAY']._serialized_start=372
+  _globals['_FIRSTARRAY']._serialized_end=477
+  _globals['_END']._serialized_start=479
+  _globals['_END']._serialized_end=484
+  _globals['_ARRAYHEADER']._serialized_start=486
+  _globals['_ARRAYHEADER']._serialized_end=595
+  _globals['_DELIVERED']._serialized_start=597
+  _globals['_DELIVERED']._serialized_end=626
+  _globals['_MAILBOX']._serialized_start=722
+  _globals['_MAILBOX']._serialized_end=784
 # @@protoc_insertion_point(module_scope)

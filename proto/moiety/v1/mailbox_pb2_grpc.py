@@ -47,7 +47,7 @@ class MailboxServicer:
     """
 
     def Deliver(self, request_iterator, context):
-        """One stream at a time per sender, receiver, job and stage.
+        """One stream at a time per sender, receiver, job and stage, and one of the first arrays of all stages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

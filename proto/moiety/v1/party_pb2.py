@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from moiety.v1 import aggregation_pb2 as moiety_dot_v1_dot_aggregation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15moiety/v1/party.proto\x12\tmoiety.v1\x1a\x1bmoiety/v1/aggregation.proto\"`\n\x08Proposal\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08job_json\x18\x02 \x01(\t\x12!\n\x06roster\x18\x03 \x03(\x0b\x32\x11.moiety.v1.Member\x12\x0f\n\x07\x61nalyst\x18\x04 \x01(\t\"\"\n\x0f\x44\x65scribeRequest\x12\x0f\n\x07\x61nalyst\x18\x01 \x01(\t\"&\n\x06Member\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"F\n\rProposalReply\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0bschema_json\x18\x03 \x01(\t\"J\n\x0eReserveRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0bschema_json\x18\x02 \x03(\t\x12\x13\n\x0bplan_digest\x18\x03 \x01(\x0c\"\x8e\x01\n\x0cReserveEvent\x12%\n\x07waiting\x18\x01 \x01(\x0b\x32\x12.moiety.v1.WaitingH\x00\x12\'\n\x08reserved\x18\x02 \x01(\x0b\x32\x13.moiety.v1.ReservedH\x00\x12%\n\x07refused\x18\x03 \x01(\x0b\x32\x12.moiety.v1.RefusedH\x00\x42\x07\n\x05\x65vent\"\x17\n\x07Waiting\x12\x0c\n\x04text\x18\x01 \x01(\t\"\n\n\x08Reserved\"\x19\n\x07Refused\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x1c\n\nRunRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x8c\x01\n\nPartyEvent\x12\'\n\x08progress\x18\x01 \x01(\x0b\x32\x13.moiety.v1.ProgressH\x00\x12\'\n\x08\x66inished\x18\x02 \x01(\x0b\x32\x13.moiety.v1.FinishedH\x00\x12#\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x11.moiety.v1.FailedH\x00\x42\x07\n\x05\x65vent\"=\n\x08Progress\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\r\x12\x11\n\twaits_for\x18\x03 \x01(\t\"\n\n\x08\x46inished\"L\n\x06\x46\x61iled\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07\x63ulprit\x18\x03 \x01(\t\x12\x12\n\nis_finding\x18\x04 \x01(\x08\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\r\n\x0b\x43\x61ncelReply\"!\n\x0cReachRequest\x12\x11\n\ttimeout_s\x18\x01 \x01(\x01\"B\n\nReachReply\x12\x0f\n\x07version\x18\x01 \x01(\t\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.moiety.v1.Reached\"R\n\x07Reached\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07outcome\x18\x03 \x01(\t\x12\r\n\x05\x66ound\x18\x04 \x01(\t\x12\x0b\n\x03\x66ix\x18\x05 \x01(\t2\xe2\x02\n\x05Party\x12\x37\n\x07Propose\x12\x10.moiety.v1.Chunk\x1a\x18.moiety.v1.ProposalReply(\x01\x12\x38\n\x07Reserve\x12\x10.moiety.v1.Chunk\x1a\x17.moiety.v1.ReserveEvent(\x01\x30\x01\x12\x35\n\x03Run\x12\x15.moiety.v1.RunRequest\x1a\x15.moiety.v1.PartyEvent0\x01\x12:\n\x06\x43\x61ncel\x12\x18.moiety.v1.CancelRequest\x1a\x16.moiety.v1.CancelReply\x12:\n\x08\x44\x65scribe\x12\x1a.moiety.v1.DescribeRequest\x1a\x10.moiety.v1.Chunk0\x01\x12\x37\n\x05Reach\x12\x17.moiety.v1.ReachRequest\x1a\x15.moiety.v1.ReachReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15moiety/v1/party.proto\x12\tmoiety.v1\x1a\x1bmoiety/v1/aggregation.proto\"`\n\x08Proposal\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08job_json\x18\x02 \x01(\t\x12!\n\x06roster\x18\x03 \x03(\x0b\x32\x11.moiety.v1.Member\x12\x0f\n\x07\x61nalyst\x18\x04 \x01(\t\"\"\n\x0f\x44\x65scribeRequest\x12\x0f\n\x07\x61nalyst\x18\x01 \x01(\t\"&\n\x06Member\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"F\n\rProposalReply\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0bschema_json\x18\x03 \x01(\t\"J\n\x0eReserveRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0bschema_json\x18\x02 \x03(\t\x12\x13\n\x0bplan_digest\x18\x03 \x01(\x0c\"\x8e\x01\n\x0cReserveEvent\x12%\n\x07waiting\x18\x01 \x01(\x0b\x32\x12.moiety.v1.WaitingH\x00\x12\'\n\x08reserved\x18\x02 \x01(\x0b\x32\x13.moiety.v1.ReservedH\x00\x12%\n\x07refused\x18\x03 \x01(\x0b\x32\x12.moiety.v1.RefusedH\x00\x42\x07\n\x05\x65vent\"\x17\n\x07Waiting\x12\x0c\n\x04text\x18\x01 \x01(\t\"\n\n\x08Reserved\"\x19\n\x07Refused\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x1c\n\nRunRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"4\n\x0bPartyEvents\x12%\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x15.moiety.v1.PartyEvent\"\x8c\x01\n\nPartyEvent\x12\'\n\x08progress\x18\x01 \x01(\x0b\x32\x13.moiety.v1.ProgressH\x00\x12\'\n\x08\x66inished\x18\x02 \x01(\x0b\x32\x13.moiety.v1.FinishedH\x00\x12#\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x11.moiety.v1.FailedH\x00\x42\x07\n\x05\x65vent\"=\n\x08Progress\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\r\x12\x11\n\twaits_for\x18\x03 \x01(\t\"\n\n\x08\x46inished\"L\n\x06\x46\x61iled\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07\x63ulprit\x18\x03 \x01(\t\x12\x12\n\nis_finding\x18\x04 \x01(\x08\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\r\n\x0b\x43\x61ncelReply\"!\n\x0cReachRequest\x12\x11\n\ttimeout_s\x18\x01 \x01(\x01\"B\n\nReachReply\x12\x0f\n\x07version\x18\x01 \x01(\t\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.moiety.v1.Reached\"R\n\x07Reached\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07outcome\x18\x03 \x01(\t\x12\r\n\x05\x66ound\x18\x04 \x01(\t\x12\x0b\n\x03\x66ix\x18\x05 \x01(\t2\xe3\x02\n\x05Party\x12\x37\n\x07Propose\x12\x10.moiety.v1.Chunk\x1a\x18.moiety.v1.ProposalReply(\x01\x12\x38\n\x07Reserve\x12\x10.moiety.v1.Chunk\x1a\x17.moiety.v1.ReserveEvent(\x01\x30\x01\x12\x36\n\x03Run\x12\x15.moiety.v1.RunRequest\x1a\x16.moiety.v1.PartyEvents0\x01\x12:\n\x06\x43\x61ncel\x12\x18.moiety.v1.CancelRequest\x1a\x16.moiety.v1.CancelReply\x12:\n\x08\x44\x65scribe\x12\x1a.moiety.v1.DescribeRequest\x1a\x10.moiety.v1.Chunk0\x01\x12\x37\n\x05Reach\x12\x17.moiety.v1.ReachRequest\x1a\x15.moiety.v1.ReachReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,24 +52,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFUSED']._serialized_end=594
   _globals['_RUNREQUEST']._serialized_start=596
   _globals['_RUNREQUEST']._serialized_end=624
-  _globals['_PARTYEVENT']._serialized_start=627
-  _globals['_PARTYEVENT']._serialized_end=767
-  _globals['_PROGRESS']._serialized_start=769
-  _globals['_PROGRESS']._serialized_end=830
-  _globals['_FINISHED']._serialized_start=832
-  _globals['_FINISHED']._serialized_end=842
-  _globals['_FAILED']._serialized_start=844
-  _globals['_FAILED']._serialized_end=920
-  _globals['_CANCELREQUEST']._serialized_start=922
-  _globals['_CANCELREQUEST']._serialized_end=969
-  _globals['_CANCELREPLY']._serialized_start=971
-  _globals['_CANCELREPLY']._serialized_end=984
-  _globals['_REACHREQUEST']._serialized_start=986
-  _globals['_REACHREQUEST']._serialized_end=1019
-  _globals['_REACHREPLY']._serialized_start=1021
-  _globals['_REACHREPLY']._serialized_end=1087
-  _globals['_REACHED']._serialized_start=1089
-  _globals['_REACHED']._serialized_end=1171
-  _globals['_PARTY']._serialized_start=1174
-  _globals['_PARTY']._serialized_end=1528
+  _globals['_PARTYEVENTS']._serialized_start=626
+  _globals['_PARTYEVENTS']._serialized_end=678
+  _globals['_PARTYEVENT']._serialized_start=681
+  _globals['_PARTYEVENT']._serialized_end=821
+  _globals['_PROGRESS']._serialized_start=823
+  _globals['_PROGRESS']._serialized_end=884
+  _globals['_FINISHED']._serialized_start=886
+  _globals['_FINISHED']._serialized_end=896
+  _globals['_FAILED']._serialized_start=898
+  _globals['_FAILED']._serialized_end=974
+  _globals['_CANCELREQUEST']._serialized_start=976
+  _globals['_CANCELREQUEST']._serialized_end=1023
+  _globals['_CANCELREPLY']._serialized_start=1025
+  _globals['_CANCELREPLY']._serialized_end=1038
+  _globals['_REACHREQUEST']._serialized_start=1040
+  _globals['_REACHREQUEST']._serialized_end=1073
+  _globals['_REACHREPLY']._serialized_start=1075
+  _globals['_REACHREPLY']._serialized_end=1141
+  _globals['_REACHED']._serialized_start=1143
+  _globals['_REACHED']._serialized_end=1225
+  _globals['_PARTY']._serialized_start=1228
+  _globals['_PARTY']._serialized_end=1583
 # @@protoc_insertion_point(module_scope)

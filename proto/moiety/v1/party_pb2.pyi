@@ -85,6 +85,12 @@ class RunRequest(_message.Message):
     job_id: str
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
+class PartyEvents(_message.Message):
+    __slots__ = ("events",)
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[PartyEvent]
+    def __init__(self, events: _Optional[_Iterable[_Union[PartyEvent, _Mapping]]] = ...) -> None: ...
+
 class PartyEvent(_message.Message):
     __slots__ = ("progress", "finished", "failed")
     PROGRESS_FIELD_NUMBER: _ClassVar[int]

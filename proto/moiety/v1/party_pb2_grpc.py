@@ -49,7 +49,7 @@ class PartyStub:
         self.Run = channel.unary_stream(
                 '/moiety.v1.Party/Run',
                 request_serializer=moiety_dot_v1_dot_party__pb2.RunRequest.SerializeToString,
-                response_deserializer=moiety_dot_v1_dot_party__pb2.PartyEvent.FromString,
+                response_deserializer=moiety_dot_v1_dot_party__pb2.PartyEvents.FromString,
                 _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/moiety.v1.Party/Cancel',
@@ -139,7 +139,7 @@ def add_PartyServicer_to_server(servicer, server):
             'Run': grpc.unary_stream_rpc_method_handler(
                     servicer.Run,
                     request_deserializer=moiety_dot_v1_dot_party__pb2.RunRequest.FromString,
-                    response_serializer=moiety_dot_v1_dot_party__pb2.PartyEvent.SerializeToString,
+                    response_serializer=moiety_dot_v1_dot_party__pb2.PartyEvents.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
@@ -238,7 +238,7 @@ class Party:
             target,
             '/moiety.v1.Party/Run',
             moiety_dot_v1_dot_party__pb2.RunRequest.SerializeToString,
-            moiety_dot_v1_dot_party__pb2.PartyEvent.FromString,
+            moiety_dot_v1_dot_party__pb2.PartyEvents.FromString,
             options,
             channel_credentials,
             insecure,

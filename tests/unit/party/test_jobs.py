@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from job_builders import PARTIES, make_job, make_table
-from party_federation import NAMES, Federation
+from party_federation import NAMES, Federation, told_by
 
 from analyses import registry
 from analyses.job.job import JobError
@@ -134,7 +134,7 @@ async def test_a_job_that_is_never_started_is_forgotten(federation):
 
 async def test_a_job_that_was_not_accepted_cannot_be_run(federation):
     with pytest.raises(RefusalError, match="not accepted"):
-        await anext(federation.jobs["bank"].run("job-9"))
+        await anext(told_by(federation.jobs["bank"], "job-9"))
 
 
 async def test_a_plan_other_than_our_own_is_refused(federation):
@@ -166,7 +166,7 @@ async def test_a_plan_that_fails_in_a_way_nobody_foresaw_refuses_the_job_and_lea
     assert federation.closed == [("bank", said)]
     assert "epsilon 4711" in capsys.readouterr().out
     with pytest.raises(RefusalError, match="not accepted here, or has ended"):
-        await anext(federation.jobs["bank"].run("job-1"))
+        await anext(told_by(federation.jobs["bank"], "job-1"))
     assert federation.ledgers["bank"].balance("people").n_reserved == 0
 
 
@@ -227,7 +227,7 @@ async def test_what_an_analysis_raises_about_its_data_is_told_neither_by_text_no
     pca = registry.ANALYSES["pca"]
     monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, party=burst))
     await federation.reserve(make_job())
-    events = [event async for event in federation.jobs["bank"].run("job-1")]
+    events = [event async for event in told_by(federation.jobs["bank"], "job-1")]
     text = "internal error; the log of bank has the details [internal-error]"
     assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
     assert "row 17 holds 4711" in capsys.readouterr().out
@@ -256,7 +256,7 @@ async def test_an_owner_is_told_that_reading_takes_longer_than_half_of_the_least
         federation.jobs["bank"]._tables, "_load_table", lambda brought: time.sleep(0.3) or tables["bank"]
     )
     await federation.reserve(make_job(deadline_s=60.0))
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     await collect(running)
     assert ("raise least_deadline_s" in capsys.readouterr().out) == (least_s < 1)
 
@@ -274,7 +274,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
     try:
         for number in range(4):
             await federation.reserve(make_job(), job_id=f"job-{number}")
-            running = bank.run(f"job-{number}")
+            running = told_by(bank, f"job-{number}")
             assert await anext(running) == ProgressEvent("reading", 0)
             await asyncio.to_thread(began.wait, GENEROUS_S)
             async with asyncio.timeout(20):
@@ -302,7 +302,7 @@ async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_can
     monkeypatch.setattr(federation.jobs["bank"]._tables, "_load_table", burst)
     await federation.reserve(make_job())
     async with asyncio.timeout(20):
-        events = await collect(federation.jobs["bank"].run("job-1"))
+        events = await collect(told_by(federation.jobs["bank"], "job-1"))
     text = told(UnusableTableError("table 'people' of party 'bank'", ""))
     assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
     assert f"reading it failed: {error.__name__}" in (shown := capsys.readouterr().out)
@@ -312,7 +312,7 @@ async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_can
 async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
     plan = await federation.reserve(make_job())
     assert federation.loaded == []
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     assert await anext(running) == ProgressEvent("reading", 0)
     await running.aclose()
     assert set(federation.loaded) <= {"bank"}
@@ -329,7 +329,7 @@ async def test_a_job_whose_coordinator_does_not_come_back_has_failed_at_the_part
     federation, capsys
 ):
     await federation.reserve(make_job(deadline_s=0.5))
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     await anext(running)
     await running.aclose()
     await until_closed(federation)
@@ -341,9 +341,9 @@ async def test_a_job_whose_coordinator_does_not_come_back_has_failed_at_the_part
 
 async def test_who_comes_back_hears_how_far_the_job_is_and_the_call_before_ends(federation):
     await federation.reserve(make_job(deadline_s=GENEROUS_S))
-    first = federation.jobs["bank"].run("job-1")
+    first = told_by(federation.jobs["bank"], "job-1")
     await anext(first)
-    second = federation.jobs["bank"].run("job-1")
+    second = told_by(federation.jobs["bank"], "job-1")
     assert isinstance(await anext(second), ProgressEvent)
     assert not [event async for event in first if not isinstance(event, ProgressEvent)]
     assert federation.closed == []
@@ -354,11 +354,11 @@ async def test_who_comes_back_hears_how_far_the_job_is_and_the_call_before_ends(
 async def test_a_job_is_kept_until_the_coordinator_has_stored_its_result_and_blocks_no_others(federation, monkeypatch):
     monkeypatch.setattr(party_jobs, "MAX_JOBS", 1)
     await federation.run(make_job())
-    assert (await collect(federation.jobs["bank"].run("job-1")))[-1] == FinishedEvent()
+    assert (await collect(told_by(federation.jobs["bank"], "job-1")))[-1] == FinishedEvent()
     await federation.propose(make_job(), job_id="job-2")
     federation.jobs["bank"].settle("job-1")
     with pytest.raises(RefusalError, match="has ended"):
-        await anext(federation.jobs["bank"].run("job-1"))
+        await anext(told_by(federation.jobs["bank"], "job-1"))
 
 
 async def test_a_job_whose_part_is_done_is_kept_beyond_its_deadline_and_not_for_ever(federation, monkeypatch):
@@ -366,12 +366,12 @@ async def test_a_job_whose_part_is_done_is_kept_beyond_its_deadline_and_not_for_
     await federation.run(make_job(deadline_s=0.5))
     bank = federation.jobs["bank"]
     await asyncio.sleep(0.6)  # its deadline has passed
-    last = await collect(bank.run("job-1"))
+    last = await collect(told_by(bank, "job-1"))
     assert last[-1] == FinishedEvent()
     while ("bank", None) not in federation.closed:  # noqa: ASYNC110 - the party forgets the job by itself
         await asyncio.sleep(0.1)
     with pytest.raises(RefusalError, match="has ended"):
-        await anext(bank.run("job-1"))
+        await anext(told_by(bank, "job-1"))
 
 
 async def test_of_jobs_whose_results_nobody_stores_the_oldest_are_forgotten(federation, monkeypatch):
@@ -379,8 +379,8 @@ async def test_of_jobs_whose_results_nobody_stores_the_oldest_are_forgotten(fede
     for job_id in ("job-1", "job-2"):
         await federation.run(make_job(), job_id=job_id)
     with pytest.raises(RefusalError, match="has ended"):
-        await anext(federation.jobs["bank"].run("job-1"))
-    assert (await collect(federation.jobs["bank"].run("job-2")))[-1] == FinishedEvent()
+        await anext(told_by(federation.jobs["bank"], "job-1"))
+    assert (await collect(told_by(federation.jobs["bank"], "job-2")))[-1] == FinishedEvent()
 
 
 async def test_a_coordinator_that_leaves_done_jobs_open_cannot_make_us_keep_more_of_them(federation, monkeypatch):
@@ -431,11 +431,11 @@ async def until(condition):
 async def test_a_cancelled_job_sends_nothing_again_however_often_the_coordinator_came_back(federation, monkeypatch):
     await federation.reserve(make_job(deadline_s=GENEROUS_S))
     bank = federation.jobs["bank"]
-    running = [bank.run("job-1")]
+    running = [told_by(bank, "job-1")]
     await anext(running[0])
     repeating = Repeating(federation, monkeypatch)
     for _ in range(3):
-        running.append(bank.run("job-1"))
+        running.append(told_by(bank, "job-1"))
         await anext(running[-1])
         await until(lambda: repeating.n_begun == len(running) - 1)
     assert repeating.n_ended == 2  # one at a time
@@ -448,21 +448,21 @@ async def test_a_cancelled_job_sends_nothing_again_however_often_the_coordinator
 async def test_a_job_that_failed_while_the_coordinator_was_away_sends_it_nothing_again(federation, monkeypatch):
     await federation.reserve(make_job(deadline_s=GENEROUS_S))
     bank = federation.jobs["bank"]
-    running = bank.run("job-1")
+    running = told_by(bank, "job-1")
     await anext(running)
     repeating = Repeating(federation, monkeypatch)
     await running.aclose()
     federation.network.kill(2)
     federation.network.kill(3)
     await until(lambda: federation.sessions["bank"].ended is not None)
-    assert isinstance((await collect(bank.run("job-1")))[-1], FailedEvent)
+    assert isinstance((await collect(told_by(bank, "job-1")))[-1], FailedEvent)
     assert repeating.n_begun == 0
 
 
 async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federation):
     job = make_job(deadline_s=0.4)
     await federation.reserve(job)
-    running = federation.jobs["bank"].run("job-1")  # the others never start
+    running = told_by(federation.jobs["bank"], "job-1")  # the others never start
     events = [await anext(running) for _ in range(6)]
     assert events[-1] == events[-2]
     await running.aclose()
@@ -471,7 +471,7 @@ async def test_a_long_silence_of_the_work_is_bridged_by_repeated_progress(federa
 async def test_a_cancelled_job_ends_at_once_and_its_session_is_aborted(federation):
     job = make_job()
     await federation.reserve(job)
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     await anext(running)
     federation.jobs["bank"].end("job-1", "the analyst cancelled it")
     events = [event async for event in running]
@@ -519,7 +519,7 @@ async def test_a_finished_job_is_spent_and_its_id_cannot_be_used_again(federatio
 async def test_a_job_that_was_not_reserved_cannot_run(federation):
     await federation.propose(make_job())
     with pytest.raises(RefusalError, match="holds no privacy budget"):
-        await anext(federation.jobs["bank"].run("job-1"))
+        await anext(told_by(federation.jobs["bank"], "job-1"))
 
 
 async def test_a_job_that_fails_before_the_opening_costs_nothing(tables, tmp_path):
@@ -555,7 +555,7 @@ async def test_a_reservation_is_held_as_long_as_the_coordinator_listens_and_laps
 async def test_holding_ends_when_the_job_runs_or_ends(federation):
     await federation.reserve(make_job(deadline_s=0.5))
     holding = [asyncio.create_task(federation.jobs[name].hold("job-1")) for name in ("bank", "telco")]
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     await anext(running)
     federation.jobs["telco"].end("job-1", "the analyst cancelled it")
     await asyncio.wait_for(asyncio.gather(*holding), 60)
@@ -589,7 +589,7 @@ async def test_a_job_that_ends_while_the_ledger_reserves_for_it_leaves_nothing_h
 async def test_a_ledger_that_fails_at_the_commit_opens_nothing_and_keeps_its_details_to_itself(federation):
     await federation.reserve(make_job(deadline_s=0.5))
     federation.ledgers["telco"].close()
-    events = await asyncio.gather(*(collect(federation.jobs[name].run("job-1")) for name in PARTIES))
+    events = await asyncio.gather(*(collect(told_by(federation.jobs[name], "job-1")) for name in PARTIES))
     telco = events[2][-1]
     assert isinstance(telco, FailedEvent)
     assert telco.reason == "the privacy ledger of telco cannot be used; its log has the details [ledger-unusable]"
@@ -603,7 +603,7 @@ async def collect(events):
 
 async def test_who_waits_for_half_of_the_deadline_says_for_whom(federation):
     await federation.reserve(make_job(deadline_s=0.8))
-    running = federation.jobs["bank"].run("job-1")  # alone: it waits for the others
+    running = told_by(federation.jobs["bank"], "job-1")  # alone: it waits for the others
     first = await anext(running)
     assert (type(first), first.waits_for) == (ProgressEvent, "")
     federation.sessions["bank"].slow = 2
@@ -620,7 +620,7 @@ async def test_a_job_ends_at_the_limit_of_its_owner_and_names_who_was_waited_for
     federation = Federation(tables, tmp_path, deadline_s=60.0)
     federation.jobs["bank"]._config = federation.jobs["bank"]._config.model_copy(update={"max_job_s": 0.5})
     await federation.reserve(make_job(deadline_s=60.0))
-    running = federation.jobs["bank"].run("job-1")
+    running = told_by(federation.jobs["bank"], "job-1")
     async with asyncio.timeout(20):
         await anext(running)
         federation.sessions["bank"].slow = slow

@@ -210,7 +210,7 @@ async def test_a_stage_that_was_given_up_after_a_silence_is_not_listened_to_and_
 
 
 async def test_a_member_that_begins_stages_that_nobody_asks_for_is_held_up_and_no_other(monkeypatch):
-    monkeypatch.setattr("transport.messages.inbox.MAX_UNASKED_STAGES", 3)
+    monkeypatch.setattr("transport.messages.stream_reader.MAX_UNASKED_STAGES", 3)
     inbox = Inbox(NAMES)
     for i in range(3):
         await inbox.take(BANK, f"unasked {i}", aiter(Stream()))
@@ -225,7 +225,7 @@ async def test_a_member_that_begins_stages_that_nobody_asks_for_is_held_up_and_n
 
 
 async def test_a_member_held_up_by_its_stages_goes_on_when_one_of_them_is_asked_for_and_ends_with_the_job(monkeypatch):
-    monkeypatch.setattr("transport.messages.inbox.MAX_UNASKED_STAGES", 1)
+    monkeypatch.setattr("transport.messages.stream_reader.MAX_UNASKED_STAGES", 1)
     inbox = Inbox(NAMES)
     await inbox.take(BANK, "first", aiter(Stream(words(4, 1))))
     second, third = (asyncio.create_task(inbox.take(BANK, stage, aiter(Stream(words(4))))) for stage in "ab")
