@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from demo.loopback import loopback_addresses, tls_files, toml, write_certificates
 from service.identity import Role
+from service.pki import KeyPair
 
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
@@ -121,6 +122,7 @@ class LocalDeployment:
     sum_members: Mapping[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     addresses: dict[str, str] = field(default_factory=dict, init=False)
+    authority: KeyPair = field(init=False, repr=False)
 
     def __enter__(self) -> Self:
         try:
@@ -143,7 +145,7 @@ class LocalDeployment:
         """Write certificates and configurations, and start nothing."""
         members = [(Role.COORDINATOR, COORDINATOR_NAME), (Role.ANALYST, ANALYST_NAME)]
         members += [*((Role.PARTY, name) for name in self.tables), *self.members]
-        write_certificates(self.folder, self.federation, members)
+        self.authority = write_certificates(self.folder, self.federation, members)
         self._write_configurations()
 
     @property

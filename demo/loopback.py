@@ -8,11 +8,13 @@ from typing import Any
 
 from demo.ports import free_ports
 from service.identity import Role
-from service.pki import create_authority, issue_all
+from service.pki import KeyPair, create_authority, issue_all
 
 
-def write_certificates(folder: Path, federation: str, members: Sequence[tuple[Role, str]]) -> None:
+def write_certificates(folder: Path, federation: str, members: Sequence[tuple[Role, str]]) -> KeyPair:
     """Write `ca.pem` and, for each member, `NAME.pem` and `NAME.key`, valid for a day; names must be distinct.
+
+    Return the authority, whose key is written nowhere.
 
     The files of a party's workers, which bear its name, are `worker-NAME.pem` and `worker-NAME.key`.
     """
@@ -25,6 +27,7 @@ def write_certificates(folder: Path, federation: str, members: Sequence[tuple[Ro
         key = folder / f"{name}.key"
         key.touch(mode=0o600)
         key.write_bytes(pair.key_pem)
+    return authority
 
 
 def tls_files(name: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from service.certificate_rules import check_member, is_self_signed
 from service.errors import InvalidRequestError, UnauthenticatedError
@@ -155,11 +156,19 @@ def peer_identity(context: Any) -> Identity:
 
 @dataclass(frozen=True)
 class PeerCertificate:
-    """What the certificate of the other end of a call states."""
+    """What the certificate of the other end of a call states.
+
+    Attributes:
+        identity: whose it is.
+        serial: its number at the authority.
+        not_valid_after: when it expires.
+        fingerprint: SHA-256 of the certificate, 32 bytes.
+    """
 
     identity: Identity
     serial: int
     not_valid_after: datetime.datetime
+    fingerprint: bytes
 
 
 def peer_certificate(context: Any) -> PeerCertificate:
@@ -187,4 +196,5 @@ def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> PeerCertif
         check_member(certificate, dials=True)
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate of {identity} is not accepted: {error}") from error
-    return PeerCertificate(identity, certificate.serial_number, certificate.not_valid_after_utc)
+    fingerprint = certificate.fingerprint(hashes.SHA256())
+    return PeerCertificate(identity, certificate.serial_number, certificate.not_valid_after_utc, fingerprint)

@@ -81,7 +81,19 @@ def certify(
     Raises:
         ValueError: the name breaks the rule of names, or the authority has expired or cannot be read.
     """
-    ca_certificate, ca_key = read_pair(authority)
+    return _certified(*read_pair(authority), role, name, public_key, days=days, now=now)
+
+
+def _certified(
+    ca_certificate: x509.Certificate,
+    ca_key: ec.EllipticCurvePrivateKey,
+    role: Role,
+    name: str,
+    public_key: ec.EllipticCurvePublicKey,
+    *,
+    days: int,
+    now: datetime.datetime,
+) -> bytes:
     if ca_certificate.not_valid_after_utc <= now:
         raise ValueError(f"the authority expired on {ca_certificate.not_valid_after_utc:%Y-%m-%d}; make a new one")
     identity = Identity(federation_of(ca_certificate), role, name)
@@ -133,10 +145,13 @@ def issue_all(
         ValueError: as `issue`, or a member appears twice.
     """
     issued: dict[tuple[Role, str], KeyPair] = {}
+    pair = read_pair(authority)
     for role, name in members:
         if (role, name) in issued:
             raise ValueError(f"{role}/{name} is named twice")
-        issued[role, name] = issue(authority, role, name, days=days, now=now)
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = _certified(*pair, role, name, key.public_key(), days=days, now=now)
+        issued[role, name] = KeyPair(certificate, private_pem(key))
     return issued
 
 

@@ -11,7 +11,7 @@ from moiety.v1.batch_pb2_grpc import BatchServicer, add_BatchServicer_to_server
 from moiety.v1.survey_pb2 import SurveyAskRequest, SurveyEvent, SurveyFetchRequest
 
 from service.errors import InvalidRequestError, UnreadableError
-from service.identity import Identity, peer_identity
+from service.identity import Identity, PeerCertificate, peer_certificate, peer_identity
 from service.limits import request_arrives_in_time
 from transport.aggregation import CallCount, ReadingRoom
 from transport.batch_codec import AnswerPart, BatchAnswer, OfferedBatch, answer_from, chunks_of_parts, wire_key
@@ -37,7 +37,7 @@ class Batches(Protocol):
     async def fetch(self, caller: Identity, after: int, patience_s: float) -> OfferedBatch | None:
         """Return the first open batch after a number that a device has not answered; None if there is none."""
 
-    async def answer(self, caller: Identity, batch_id: bytes, answer: BatchAnswer) -> None:
+    async def answer(self, caller: PeerCertificate, batch_id: bytes, answer: BatchAnswer) -> None:
         """Take an answer; it is on disk when this returns. The same one again changes nothing.
 
         Raises:
@@ -102,7 +102,7 @@ class BatchService(BatchServicer):
 
     async def Answer(self, request_iterator: AsyncIterator[Chunk], context: Any) -> pb.BatchTaken:  # noqa: N802
         """Take the caller's answer, or that there will be none."""
-        caller, most_bytes = peer_identity(context), self._batches.longest_answer_bytes
+        caller, most_bytes = peer_certificate(context), self._batches.longest_answer_bytes
         with self.calls.call():
             async with self._room.room_for(most_bytes):
                 async with request_arrives_in_time():
@@ -112,7 +112,7 @@ class BatchService(BatchServicer):
                 except DecodeError as error:
                     raise UnreadableError("the answer cannot be decoded") from error
                 if message.refused:
-                    await self._batches.refuse(caller, message.batch_id, why_of(message.refused))
+                    await self._batches.refuse(caller.identity, message.batch_id, why_of(message.refused))
                 else:
                     await self._batches.answer(caller, message.batch_id, answer_from(message))
         return pb.BatchTaken()

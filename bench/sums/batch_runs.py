@@ -5,6 +5,7 @@ Used by `bench.sums.one_shot`. All is the code of the services; what a simulated
 
 import asyncio
 import datetime
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,7 +34,7 @@ from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, answer_digest
 from party.batches.collecting import Collection
 from party.ledger.budget import Budget
-from service.identity import Identity, Role
+from service.identity import Identity, PeerCertificate, Role
 from service.pki import KeyPair, create_authority, issue
 from service.tls import Credentials, load_credentials
 from service.trust.statements import StatementCheck, sign
@@ -152,7 +153,7 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
                 if number < ADMITTED:
                     publics = timed.run("devices, before", lambda own=own: own._admit(asked, batch))
                 answer = timed.run("devices", lambda own=own, publics=publics: own._answer(asked, publics))
-                timed.run("coordinator", lambda answer=answer, own=own: _checked(hub, asked, own.name, answer))
+                timed.run("coordinator", lambda answer=answer, own=own: checked(hub, asked, own.name, answer))
                 body = timed.run("coordinator", lambda answer=answer: encode_answer(answer))
                 given.append(GivenAnswer(1, device, body))
                 for place, party in enumerate(PARTIES):
@@ -184,11 +185,14 @@ def _as(prototype: BatchDevice, name: str, credentials: Credentials) -> BatchDev
     return replace(prototype, name=name, credentials=credentials)
 
 
-def _checked(hub: StatementCheck, asked: AskedBatch, name: str, answer: Any) -> None:
+def checked(hub: StatementCheck, asked: AskedBatch, name: str, answer: Any) -> None:
+    """Check an answer as the coordinator does; the connection that it comes over shows its certificate."""
     part = part_of(name, answer, 0)
     terms = SealingTerms(asked.digest, name, asked.question.parties)
     statement = answer_digest(terms, part.ephemeral_public, part.seal_digests)
-    assert hub.signer(answer.signed, statement, Role.DEVICE).name == name
+    fingerprint = hashlib.sha256(answer.signed.certificate).digest()  # of the connection that there would be
+    caller = PeerCertificate(Identity("local", Role.DEVICE, name), 1, FAR, fingerprint)
+    assert hub.signer_of_call(answer.signed, statement, caller).name == name
 
 
 def _share(asked: BatchQuestion, collection: Collection) -> bytes:

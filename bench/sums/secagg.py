@@ -11,7 +11,7 @@ Members drop out when their masked vector is due: that stage then ends when nobo
 a wrong one is an error.
 
 With `--shared-checks` the members of the process check each signature once for all of them. Each of n real members
-checks up to 2 n signatures on a processor of its own; n members on one processor would check n^2, and the coordinator
+checks up to 1.5 n signatures on a processor of its own; n members on one processor would check n^2, and the coordinator
 would be measured while it waits for that. What a member takes by itself is measured by `bench.sums.secagg_core`.
 
     python -m bench.sums.secagg --members 10 --peer flower --flower-services

@@ -34,7 +34,7 @@ from service.errors import (
     UnauthenticatedError,
     WrongStateError,
 )
-from service.identity import Identity, Role
+from service.identity import Identity, PeerCertificate
 from service.tls import Credentials
 from service.trust.statements import StatementCheck
 from transport.batch_codec import (
@@ -180,42 +180,42 @@ class Batches:
                 return OfferedBatch(number, one.stored.text, one.keys)
         return None
 
-    async def answer(self, caller: Identity, batch_id: bytes, answer: BatchAnswer) -> None:
+    async def answer(self, caller: PeerCertificate, batch_id: bytes, answer: BatchAnswer) -> None:
         """See `transport.batch.Batches`."""
-        one = self._open.get(batch_id)
+        name, one = caller.identity.name, self._open.get(batch_id)
         if one is None:
             stored = await asyncio.to_thread(self._store.find, batch_id)
             if stored is None:
-                raise NotFoundError(f"{caller.name} answers a batch that was never asked for here")
+                raise NotFoundError(f"{name} answers a batch that was never asked for here")
             number = stored.number
         else:
             number = one.stored.number
             await asyncio.to_thread(self._check, one.asked, caller, answer)
-        match await self._intake.take(GivenAnswer(number, caller.name, encode_answer(answer))):
+        match await self._intake.take(GivenAnswer(number, name, encode_answer(answer))):
             case Outcome.REPEATED:
                 await self._count_again(batch_id)
             case Outcome.CONTRADICTED:
-                _log.warning("second answer refused", member=caller.name, batch=batch_id.hex())
-                raise AlreadyExistsError(f"{caller.name} has given another answer to this batch, which stands")
+                _log.warning("second answer refused", member=name, batch=batch_id.hex())
+                raise AlreadyExistsError(f"{name} has given another answer to this batch, which stands")
             case Outcome.CLOSED:
-                raise WrongStateError(f"{caller.name} comes too late: the batch is closed")
+                raise WrongStateError(f"{name} comes too late: the batch is closed")
 
-    def _check(self, asked: AskedBatch, caller: Identity, answer: BatchAnswer) -> None:
+    def _check(self, asked: AskedBatch, caller: PeerCertificate, answer: BatchAnswer) -> None:
         """Refuse an answer that the parties would leave out, as far as that can be seen without their keys."""
-        question, vector = asked.question, answer.vector
+        name, question, vector = caller.identity.name, asked.question, answer.vector
         n = len(question.parties)
         sizes = [share_bytes(question.group, question.n_elements, place, n) + TAG_BYTES for place in range(n)]
         if len(vector.ephemeral_public) != KEY_BYTES or [len(one) for one in vector.sealed] != sizes:
-            raise InvalidRequestError(f"{caller.name}: this is no answer to the question of the batch")
-        part = part_of(caller.name, answer, 0)
-        terms = SealingTerms(asked.digest, caller.name, question.parties)
+            raise InvalidRequestError(f"{name}: this is no answer to the question of the batch")
+        part = part_of(name, answer, 0)
+        terms = SealingTerms(asked.digest, name, question.parties)
         statement = answer_digest(terms, vector.ephemeral_public, part.seal_digests)
         try:
-            signer = self._statement_check().signer(answer.signed, statement, Role.DEVICE)
+            signer = self._statement_check().signer_of_call(answer.signed, statement, caller)
         except UnauthenticatedError as error:
-            raise InvalidRequestError(f"{caller.name}: {error}") from error
-        if signer != caller:
-            raise InvalidRequestError(f"{caller.name} sends an answer that {signer.name} has signed")
+            raise InvalidRequestError(f"{name}: {error}") from error
+        if signer != caller.identity:
+            raise InvalidRequestError(f"{name} sends an answer that {signer.name} has signed")
 
     def _statement_check(self) -> StatementCheck:
         credentials = self._credentials()

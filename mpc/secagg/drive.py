@@ -119,6 +119,6 @@ async def host(machine: SumCoordinator, link: CoordinatorLink) -> OpenedSum:
     await link.hand_out(Stage.AGREE, dict.fromkeys(survivors.survivors, survivors))
     await link.collect(Stage.AGREE)
     signed = await link.compute(machine.close_signatures)
-    await link.hand_out(Stage.UNMASK, dict.fromkeys((one.member for one in signed.signatures), signed))
+    await link.hand_out(Stage.UNMASK, dict.fromkeys(sorted(machine.waiting_for()), signed))
     await link.collect(Stage.UNMASK)
     return await link.compute(machine.open_sum)

@@ -162,7 +162,7 @@ class SurvivorSignature:
 
 @dataclass(frozen=True)
 class SignedSurvivors:
-    """Coordinator to survivors: the signatures of those that have signed."""
+    """Coordinator to survivors: signatures of them, at least `Topology.n_signatures`."""
 
     round_id: RoundId
     signatures: tuple[SurvivorSignature, ...] = message_per_member(SurvivorSignature)

@@ -7,6 +7,7 @@ ascending, so none comes twice.
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import Executor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,12 @@ from transport.batch_codec import AnswerPart
 STAGE = "answers"
 MAX_NAME_CHARACTERS = 63
 
+SLICE = 16
+"""Answers that a thread takes at a time: some milliseconds of work."""
+
+_Listed = tuple[AnswerPart, bytes, int]
+"""An answer, its digest, and its place in the list."""
+
 
 class Collection:
     """Takes in the answers of one batch.
@@ -35,18 +42,27 @@ class Collection:
         me: name of this party.
         key: of this party for the batch.
         check: of the devices' signatures.
+        pool: of threads, in which answers are checked and opened; None where the caller's own does all.
         before: what was shown in an earlier attempt, of which this must be a repetition: whose certificate has expired
             since, or was revoked, is in it still, since other parties may have closed with it.
     """
 
     def __init__(
-        self, asked: AskedBatch, me: str, key: RoundKey, check: StatementCheck, before: ShownList | None = None
+        self,
+        asked: AskedBatch,
+        me: str,
+        key: RoundKey,
+        check: StatementCheck,
+        *,
+        pool: Executor | None = None,
+        before: ShownList | None = None,
     ) -> None:
         question = asked.question
         self._asked = asked
         self._position = question.parties.index(me)
         self._key = key
         self._check = check
+        self._pool = pool
         self._before = before
         self._list = ListDigest(asked.digest)
         self._last = ""
@@ -60,21 +76,23 @@ class Collection:
         Raises:
             PeerViolationError: the coordinator shows devices out of order or twice, or more than the batch can have.
         """
-        shares = []
-        for part in parts:
-            if not self._last < part.device or len(part.device) > MAX_NAME_CHARACTERS:
-                raise self._violation("the coordinator shows a device twice, or devices out of order")
-            self._last = part.device
-            if len(self._openable) >= self._asked.question.largest_cohort:
-                raise self._violation("the coordinator shows more answers than the batch may have")
-            answer = self._digest_of(part)
-            share = self._open(part, answer, len(self._openable))
-            self._list.add(part.device, answer)
-            self._answers += answer
-            self._openable.append(share is not None)
-            if share is not None:
-                shares.append(share)
-        self.sum.add(shares)
+        first = len(self._openable)
+        listed = [(part, self._next_in_list(part, place), place) for place, part in enumerate(parts, start=first)]
+        shares = self._open_all(listed)
+        self._answers += b"".join(answer for _, answer, _ in listed)
+        self._openable += bytes(share is not None for share in shares)
+        self.sum.add([share for share in shares if share is not None])
+
+    def _next_in_list(self, part: AnswerPart, place: int) -> bytes:
+        """Write an answer into the list; return its digest."""
+        if not self._last < part.device or len(part.device) > MAX_NAME_CHARACTERS:
+            raise self._violation("the coordinator shows a device twice, or devices out of order")
+        self._last = part.device
+        if place >= self._asked.question.largest_cohort:
+            raise self._violation("the coordinator shows more answers than the batch may have")
+        answer = self._digest_of(part)
+        self._list.add(part.device, answer)
+        return answer
 
     def shown(self) -> ShownList:
         """Return what was shown, and what of it opens.
@@ -102,14 +120,14 @@ class Collection:
         """
         if len(parts) != len(places):
             raise self._violation("the coordinator does not show again what it has shown")
-        shares = []
-        for part, place in zip(parts, places, strict=True):
-            answer = self._digest_of(part)
+        listed = [(part, self._digest_of(part), place) for part, place in zip(parts, places, strict=True)]
+        for _, answer, place in listed:
             start = place * DIGEST_BYTES
-            share = None if answer != self._answers[start : start + DIGEST_BYTES] else self._open(part, answer, place)
-            if share is None:
+            if answer != self._answers[start : start + DIGEST_BYTES]:
                 raise self._violation("the coordinator does not show again what it has shown")
-            shares.append(share)
+        shares = [share for share in self._open_all(listed) if share is not None]
+        if len(shares) != len(listed):
+            raise self._violation("the coordinator does not show again what it has shown")
         self.sum.take_away(shares)
 
     def _terms(self, part: AnswerPart) -> SealingTerms:
@@ -117,6 +135,13 @@ class Collection:
 
     def _digest_of(self, part: AnswerPart) -> bytes:
         return answer_digest(self._terms(part), part.ephemeral_public, part.seal_digests)
+
+    def _open_all(self, listed: Sequence[_Listed]) -> list[bytes | None]:
+        """Return the share of each answer, as `_open`, in several threads where there are some."""
+        slices = [listed[start : start + SLICE] for start in range(0, len(listed), SLICE)]
+        in_turn = map if self._pool is None else self._pool.map
+        opened = in_turn(lambda some: [self._open(*one) for one in some], slices)
+        return [share for some in opened for share in some]
 
     def _open(self, part: AnswerPart, answer: bytes, place: int) -> bytes | None:
         """Return the share of an answer, or None where it is nobody's, is not signed, or does not open.

@@ -9,6 +9,7 @@ an attempt, and nothing is opened twice.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -231,18 +232,24 @@ class PartyBatches:
             return kept.closed
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
-        check = StatementCheck(self._credentials())
-        collection = Collection(asked, self._place.name, RoundKey(kept.private), check, kept.shown)
-        async for block in self._blocks(asked):
-            await run_to_its_end(collection.take, block)
-        shown = await asyncio.to_thread(collection.shown)
-        if kept.shown is None:
-            await run_to_its_end(self._store.note_shown, asked.digest, shown)
-        cohort = await agree(session, numbers, shown, bounds)
-        left_out = shown.openable & ~cohort
-        if left_out.any():
-            again = [part async for block in self._blocks(asked, np.packbits(left_out).tobytes()) for part in block]
-            await run_to_its_end(collection.take_away, again, places_of(left_out))
+        rules = self._place.rules or BatchRules()
+        with ThreadPoolExecutor(rules.n_threads, thread_name_prefix="batch") as pool:
+            check = StatementCheck(self._credentials())
+            own = RoundKey(kept.private)
+            collection = Collection(asked, self._place.name, own, check, pool=pool, before=kept.shown)
+            async for block in self._blocks(asked):
+                await run_to_its_end(collection.take, block)
+            shown = await asyncio.to_thread(collection.shown)
+            if kept.shown is None:
+                await run_to_its_end(self._store.note_shown, asked.digest, shown)
+            cohort = await agree(session, numbers, shown, bounds)
+            left_out = shown.openable & ~cohort
+            if left_out.any():
+                places = places_of(left_out)
+                async for block in self._blocks(asked, np.packbits(left_out).tobytes()):
+                    await run_to_its_end(collection.take_away, block, places[: len(block)])
+                    del places[: len(block)]
+                collection.take_away((), places)
         share = await self._share(asked, session, collection)
         closed = ClosedBatch(cohort, share)
         await run_to_its_end(self._store.close_batch, asked.digest, closed)

@@ -1,5 +1,6 @@
 """What a party's owner allows of batches. The data are devices' own, so no ledger of a party is charged for them."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -19,12 +20,22 @@ class BatchRules(Settings):
         exact_sums: whether batches without noise are accepted.
         largest_elements: a batch of longer vectors is refused.
         most_open: so many batches may be open here at a time.
+        threads: in so many threads the answers of a batch are checked and opened; where absent, one for each processor
+            that the process may use.
     """
 
     smallest_cohort: Annotated[int, Field(ge=2)] = 10
     exact_sums: bool = False
     largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
     most_open: Annotated[int, Field(ge=1, le=4096)] = 64
+    threads: Annotated[int, Field(ge=1, le=256)] | None = None
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads check and open the answers of a batch."""
+        if self.threads is not None:
+            return self.threads
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def check(self, asked: "AskedBatch", me: str, peers: frozenset[str], coordinator: str) -> None:
         """Refuse a batch that the owner rules out.

@@ -1,7 +1,9 @@
 """Statements that others can check without a connection: signed with the key of a certificate, shown with it."""
 
 import datetime
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from service.certificate_rules import check_member
 from service.errors import UnauthenticatedError
-from service.identity import Identity, Role, identity_of
+from service.identity import Identity, PeerCertificate, Role, identity_of
 from service.tls import Credentials
 
 MAX_CERTIFICATE_BYTES = 4096
@@ -88,16 +90,12 @@ class StatementCheck:
             UnauthenticatedError: its certificate is not one of our authority, not valid now, revoked, weak or for
                 another role, or the signature is not its.
         """
-        if len(signed.certificate) > MAX_CERTIFICATE_BYTES or len(signed.signature) > MAX_SIGNATURE_BYTES:
-            raise UnauthenticatedError("a signed statement has a certificate or a signature that is too long")
-        try:
+        with _refusing(signed):
             certificate = x509.load_der_x509_certificate(signed.certificate)
             certificate.verify_directly_issued_by(self._authority)
             identity = identity_of(certificate)
             check_member(certificate, dials=True)
             self._check_signature(certificate, signed.signature, _LABEL + statement)
-        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
-            raise UnauthenticatedError("a statement is not signed by a member of the federation") from error
         moment = self.now()
         if not certificate.not_valid_before_utc <= moment <= certificate.not_valid_after_utc:
             raise UnauthenticatedError(f"the certificate of {identity} is not valid now")
@@ -106,6 +104,29 @@ class StatementCheck:
         if self.credentials.revoked is not None:
             self.credentials.revoked.check(certificate.serial_number, identity, moment)
         return identity
+
+    def signer_of_call(self, signed: Signed, statement: bytes, caller: PeerCertificate) -> Identity:
+        """Return who has signed a statement that came in a call.
+
+        Where it was signed with the very certificate that the caller has shown, TLS and the server have checked that
+        one: its issuer, its rules, and that it is not revoked. Then only its end and the signature are left to be
+        checked. Any other, such as the certificate that the caller had before it got a new one, is checked by `signer`.
+
+        Args:
+            signed: by whom, as it came.
+            statement: what is stated.
+            caller: who has made the call; the server has let it through.
+
+        Raises:
+            UnauthenticatedError: as `signer`, for the role of the caller.
+        """
+        is_shown = hashlib.sha256(signed.certificate).digest() == caller.fingerprint
+        if not is_shown or self.now() > caller.not_valid_after:
+            return self.signer(signed, statement, caller.identity.role)
+        with _refusing(signed):
+            certificate = x509.load_der_x509_certificate(signed.certificate)
+            self._check_signature(certificate, signed.signature, _LABEL + statement)
+        return caller.identity
 
     @staticmethod
     def _check_signature(certificate: x509.Certificate, signature: bytes, message: bytes) -> None:
@@ -119,3 +140,14 @@ class StatementCheck:
                 key.verify(signature, message)
             case _:
                 raise ValueError("no key of this kind signs statements")
+
+
+@contextmanager
+def _refusing(signed: Signed) -> Iterator[None]:
+    """Refuse what is too long, and what the body finds to be no certificate of ours or no signature of it."""
+    if len(signed.certificate) > MAX_CERTIFICATE_BYTES or len(signed.signature) > MAX_SIGNATURE_BYTES:
+        raise UnauthenticatedError("a signed statement has a certificate or a signature that is too long")
+    try:
+        yield
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+        raise UnauthenticatedError("a statement is not signed by a member of the federation") from error

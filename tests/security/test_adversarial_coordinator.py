@@ -195,9 +195,9 @@ def test_corrupt_members_that_are_listed_without_a_vector_have_removed_no_more_t
 
 
 def test_a_survivor_signature_of_an_earlier_attempt_is_refused():
-    old = AdversarialCoordinator().up_to("sign").signed.signatures[TARGET - 1]
+    old = AdversarialCoordinator().up_to("sign").signatures[TARGET]
     round_ = AdversarialCoordinator(retried(make_config())).up_to("sign")
-    signatures = tuple(old if s.member == TARGET else s for s in round_.signed.signatures)
+    signatures = (*(one for one in round_.signed.signatures if one.member < TARGET), old)
     with pytest.raises(WrongRoundError):
         round_.members[VICTIM].unmask(replace(round_.signed, signatures=signatures))
 
@@ -491,8 +491,8 @@ def test_a_skipped_stage_aborts(skipped):
 
 def test_a_forged_survivor_signature_is_named():
     round_ = AdversarialCoordinator().up_to("sign")
-    forged = replace(round_.signed.signatures[TARGET - 1], signature=bytes(64))
-    signatures = tuple(forged if s.member == TARGET else s for s in round_.signed.signatures)
+    forged = replace(round_.signatures[TARGET], signature=bytes(64))
+    signatures = (*(one for one in round_.signed.signatures if one.member < TARGET), forged)
     with pytest.raises(ForgedSignatureError, match="party-4"):
         round_.members[VICTIM].unmask(replace(round_.signed, signatures=signatures))
 

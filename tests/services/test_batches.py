@@ -23,7 +23,8 @@ from service.errors import (
     WrongStateError,
 )
 from service.identity import Role
-from transport.batch_client import fetch_shares
+from service.trust.statements import StatementCheck
+from transport.batch_client import BatchClient, fetch_shares
 from transport.batch_codec import decode_answer, encode_answer
 from transport.batch_party import BatchPartyClient
 from transport.survey import SurveyCounted, SurveyRefused
@@ -134,6 +135,25 @@ async def test_answers_that_are_no_answers_or_somebody_elses_are_refused_at_once
     asking.task.cancel()
 
 
+async def test_the_certificate_of_the_connection_is_not_checked_a_second_time_and_any_other_is(hub, monkeypatch):
+    asking = BatchProposal(hub, batch_question(largest_cohort=2))
+    batch_id = await asking.opened()
+    device = hub.device("d0", 1, 1, 1)
+    offered = await fetched(device)
+    asked = questions.AskedBatch.from_json(offered.text)
+    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
+    checked = []
+    signer = StatementCheck.signer
+    monkeypatch.setattr(StatementCheck, "signer", lambda *of: checked.append(of[-1]) or signer(*of))
+    await device.client.answer(batch_id, answer)
+    assert checked == []
+    async with hub.channel(Role.DEVICE, "d0") as channel:  # under another certificate, as after a renewal
+        await BatchClient("hub", channel).answer(batch_id, answer)
+    assert checked == [Role.DEVICE]
+    await hub.answered_by(hub.device("d1", 2, 2, 2))
+    assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
+
+
 async def test_only_parties_of_the_batch_get_shares_and_only_of_a_closed_one(hub):
     asking = BatchProposal(hub, batch_question())
     batch_id = await asking.opened()
@@ -242,6 +262,22 @@ async def test_a_coordinator_that_shows_other_answers_ends_the_batch_and_opens_n
     with_shares(hub, monkeypatch, change)
     assert reason in await closed_by(hub, monkeypatch, asking)
     assert all(party._batches._store.find(digest_of(hub)).closed is None for party in hub.parties.values())
+
+
+@pytest.mark.parametrize("n_again", [0, 2])
+async def test_a_coordinator_that_shows_less_or_more_again_than_was_left_out_ends_the_batch(hub, monkeypatch, n_again):
+    asking = BatchProposal(hub, batch_question())
+    await asking.opened()
+    await hub.answered_by(*(hub.device(f"d{i}", 1, 1, 1) for i in range(3)))
+
+    def spoil(party, parts):
+        if len(parts) < 3:  # shown again
+            return (parts * 2)[:n_again]
+        bad = replace(parts[1], sealed=bytes(len(parts[1].sealed)))
+        return [parts[0], bad if party == "clinic" else parts[1], parts[2]]
+
+    with_shares(hub, monkeypatch, spoil)
+    assert "does not show again what it has shown" in await closed_by(hub, monkeypatch, asking)
 
 
 @pytest.mark.parametrize("where", ["every party", "one party"])

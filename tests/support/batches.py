@@ -172,12 +172,12 @@ class BatchFederation:
 
     def device(self, name: str, *values: float, weight=1, **changes) -> BatchDevice:
         """A device with a record; of each name one at a time."""
-        channel = self.channel(Role.DEVICE, name)
+        credentials = self.issue(Role.DEVICE, name)
+        channel = open_channel(self.addresses["hub"], HUB, credentials)
         self.stack.push_async_callback(channel.close)
         fields = {"client": BatchClient("hub", channel, GENEROUS_S)}
         if values:
             fields["records"] = {"steps": kept(*values, weight=weight)}
-        credentials = self.issue(Role.DEVICE, name)
         return batch_device(self.stack, self.folder / f"device-{name}", credentials, **{**fields, **changes})
 
     async def answered_by(self, *devices: BatchDevice) -> OfferedBatch:

@@ -86,10 +86,8 @@ def _without_target(honest: SurvivorList | SignedSurvivors) -> SurvivorList | Si
 
 
 def _forged(honest: SignedSurvivors) -> SignedSurvivors:
-    return replace(
-        honest,
-        signatures=tuple(replace(s, signature=bytes(64)) if s.member == TARGET else s for s in honest.signatures),
-    )
+    before = tuple(one for one in honest.signatures if one.member < TARGET)
+    return replace(honest, signatures=(*before, replace(before[0], member=TARGET, signature=bytes(64))))
 
 
 LIES = {

@@ -149,7 +149,7 @@ class OpenRound:
         return self.signed
 
     def unmask(self, dropped_out=()):
-        signers = [signature.member for signature in self.signed.signatures]
+        signers = sorted(self.coordinator.waiting_for())
         self.unmasking = {m: self.members[m].unmask(self.signed) for m in self.without(signers, dropped_out)}
         for shares in self.unmasking.values():
             self.coordinator.receive(shares)

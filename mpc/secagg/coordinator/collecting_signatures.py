@@ -44,11 +44,13 @@ class CollectingSignatures(Collection[SurvivorSignature]):
         self.answers[member] = signature
 
     def signed_survivors(self) -> SignedSurvivors:
-        """Close the stage and return what goes to all that have signed.
+        """Close the stage and return what goes to all that have signed: as many signatures as a member asks for.
+
+        More would prove nothing more, and all of them go to everybody, who checks each.
 
         Raises:
             TooFewMembersError: too few answered.
         """
-        return SignedSurvivors(
-            self.config.round_id, tuple(self.answers[m] for m in self.close(self.config.topology.n_signatures))
-        )
+        n_signatures = self.config.topology.n_signatures
+        signers = self.close(n_signatures)[:n_signatures]
+        return SignedSurvivors(self.config.round_id, tuple(self.answers[member] for member in signers))

@@ -1,13 +1,9 @@
 """Words of b bits, side by side without gaps: what crosses the network is b / 8 bytes per element."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc.errors import OutOfRangeError, ShapeError
-
-Words = NDArray[np.uint64]
-
-_GROUP = 64  # elements of b bits that fill b words of 64 bits exactly
+from mpc.secagg.vector.packing_kernels import Words, pack, unpack
 
 
 def packed_bytes(n_elements: int, n_bits: int) -> int:
@@ -27,17 +23,9 @@ def pack_bits(words: Words, n_bits: int) -> bytes:
     """
     if n_bits in (8, 16, 32, 64):
         return words.astype(f"<u{n_bits // 8}").tobytes()
-    n_groups = -(-words.size // _GROUP)
-    columns = np.zeros((n_groups, _GROUP), dtype=np.uint64)
-    columns.reshape(-1)[: words.size] = words
-    columns = np.ascontiguousarray(columns.T)
-    packed = np.zeros((n_bits, n_groups), dtype=np.uint64)
-    for i in range(_GROUP):
-        word, shift = divmod(i * n_bits, 64)
-        packed[word] |= columns[i] << np.uint64(shift)
-        if shift + n_bits > 64:
-            packed[word + 1] |= columns[i] >> np.uint64(64 - shift)
-    return np.ascontiguousarray(packed.T).astype("<u8").tobytes()[: packed_bytes(words.size, n_bits)]
+    packed = np.empty(_n_words(words.size, n_bits), dtype=np.uint64)
+    pack(packed, np.ascontiguousarray(words), n_bits)
+    return packed.astype("<u8", copy=False).tobytes()[: packed_bytes(words.size, n_bits)]
 
 
 def unpack_bits(data: bytes, n_elements: int, n_bits: int) -> Words:
@@ -55,15 +43,12 @@ def unpack_bits(data: bytes, n_elements: int, n_bits: int) -> Words:
         return np.frombuffer(data, dtype=f"<u{n_bits // 8}").astype(np.uint64)
     if (spare := len(data) * 8 - n_elements * n_bits) and data[-1] >> (8 - spare):
         raise OutOfRangeError("an unused bit of packed words is set")
-    n_groups = -(-n_elements // _GROUP)
-    padded = np.frombuffer(data.ljust(n_groups * n_bits * 8, b"\0"), dtype="<u8").reshape(n_groups, n_bits)
-    packed = np.ascontiguousarray(padded.T)
-    mask = np.uint64((1 << n_bits) - 1)
-    columns = np.empty((_GROUP, n_groups), dtype=np.uint64)
-    for i in range(_GROUP):
-        word, shift = divmod(i * n_bits, 64)
-        columns[i] = packed[word] >> np.uint64(shift)
-        if shift + n_bits > 64:
-            columns[i] |= packed[word + 1] << np.uint64(64 - shift)
-        columns[i] &= mask
-    return np.ascontiguousarray(columns.T).reshape(-1)[:n_elements]
+    padded = data.ljust(8 * _n_words(n_elements, n_bits), b"\0")
+    words = np.empty(n_elements, dtype=np.uint64)
+    unpack(words, np.frombuffer(padded, dtype="<u8").astype(np.uint64, copy=False), n_bits, (1 << n_bits) - 1)
+    return words
+
+
+def _n_words(n_elements: int, n_bits: int) -> int:
+    """Return how many words of 64 bits the kernels need: what the bits fill, and one more."""
+    return -(-n_elements * n_bits // 64) + 1

@@ -205,9 +205,10 @@ def test_a_library_of_other_kernels_is_not_taken(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_arithmetic_of_the_field_is_right_with_the_library(folder):
-    """The tests of the field, run again in a process that has the library."""
-    tests = [str(Path(__file__).parent / "arithmetic" / name) for name in ("test_field.py", "test_matmul.py")]
+def test_arithmetic_of_the_field_and_packed_words_are_right_with_the_library(folder):
+    """Their tests, run again in a process that has the library."""
+    files = ("arithmetic/test_field.py", "arithmetic/test_matmul.py", "secagg/vector/test_bit_packing.py")
+    tests = [str(Path(__file__).parent / name) for name in files]
     environment = {**child_environ(), "LD_LIBRARY_PATH": str(folder)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
@@ -218,3 +219,14 @@ def test_every_kernel_has_a_declaration_in_c():
     for name, signature in SIGNATURES.items():
         arrays = [a for a in signature.arguments if isinstance(a, Array)]
         assert signature.c_declaration(name).count("*") == len(arrays)
+
+
+def test_every_module_of_kernels_is_compiled_for_the_image():
+    """A module that was forgotten would bring the compiler into every service of the image."""
+    rooms = ("entropy", "mpc", "dp", "analyses", "service", "transport", "party", "coordinator", "device")
+    sources = [path for room in rooms for path in (ROOT / room).rglob("*.py") if path.name != "machine_code.py"]
+    found = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources if "\n@kernel(" in path.read_text()
+    }
+    listed = (ROOT / "deploy" / "image" / "compile-kernels").read_text().split("MODULES = (")[1].split(")")[0]
+    assert found == {line.strip(' ,"') for line in listed.splitlines() if line.strip()}

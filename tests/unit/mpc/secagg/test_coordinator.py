@@ -191,7 +191,7 @@ def unmask_with_lies(config, liars):
     def lie(shares):
         return {j: (int.from_bytes(s, "big") ^ 1).to_bytes(33, "big") for j, s in shares.items()}
 
-    for m in [s.member for s in round_.signed.signatures]:
+    for m in sorted(round_.coordinator.waiting_for()):
         shares = round_.members[m].unmask(round_.signed)
         if m in liars:
             shares = replace(
@@ -215,6 +215,20 @@ def test_a_holder_that_lies_is_named_and_the_sum_is_right():
 def test_lies_without_spare_shares_open_nothing():
     with pytest.raises(WrongSharesError, match="do not recombine to the secret that it committed to"):
         unmask_with_lies(make_config(5, topology=Topology.complete(5, 0, 4)), {1, 2})
+
+
+def test_members_get_as_many_signatures_as_they_ask_for_and_all_that_signed_are_asked_for_shares():
+    """Each signature goes to everybody, and is checked by everybody; more of them would prove nothing more."""
+    round_ = OpenRound(make_config(9, topology=Topology.complete(9, 1)))
+    round_.advertise()
+    round_.share()
+    round_.mask(dropped_out={2})
+    round_.sign(dropped_out={3})
+    signers = {1, 4, 5, 6, 7, 8, 9}
+    assert round_.config.topology.n_signatures == 6
+    assert [one.member for one in round_.signed.signatures] == [1, 4, 5, 6, 7, 8]
+    assert round_.coordinator.waiting_for() == signers
+    assert np.array_equal(round_.unmask().integers(), exact_sum(signers | {3}))
 
 
 def test_stages_are_closed_in_order_and_an_aborted_round_takes_nothing():

@@ -1,6 +1,8 @@
 """What a party takes of a coordinator's list of answers, and what it leaves out."""
 
 import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -8,11 +10,13 @@ import numpy as np
 import pytest
 from batches import PARTIES, asked_batch, batch_device, kept
 from certificates import authority_in
+from deadlines import GENEROUS_S
 
 from entropy import InsecureTestEntropy, SystemEntropy
 from mpc.errors import PeerViolationError
 from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, answer_digest, seal
+from party.batches import collecting
 from party.batches.collecting import Collection, places_of
 from service.errors import UnauthenticatedError
 from service.identity import Role
@@ -25,7 +29,7 @@ class Batch:
 
     def __init__(self, folder, stack, n_devices=3, **changes):
         self.issue = issue = authority_in(folder, "walkers")
-        self.asked = asked_batch(largest_cohort=4, **changes)
+        self.asked = asked_batch(**{"largest_cohort": 4, **changes})
         self.keys = {party: RoundKey(SystemEntropy().read(32)) for party in PARTIES}
         keys = []
         for party, key in self.keys.items():
@@ -192,6 +196,51 @@ def test_a_second_attempt_goes_on_with_the_first_list_alone(batch):
         other.take(others)
         with pytest.raises(PeerViolationError, match="than it has shown before"):
             other.shown()
+
+
+class Meeting(StatementCheck):
+    """Goes on with a signature only when another thread is at one, too."""
+
+    def signer(self, signed, statement, role):
+        meeting.wait(GENEROUS_S)
+        return super().signer(signed, statement, role)
+
+
+meeting = threading.Barrier(2)
+
+
+def test_answers_are_checked_in_several_threads_at_once(batch, monkeypatch):
+    """Alone a thread would wait for the other until the test fails."""
+    monkeypatch.setattr(collecting, "SLICE", 1)
+    batch.check = Meeting(batch.check.credentials)
+    parts = [*batch.parts("bank"), replace(batch.parts("bank")[0], device="e0")]
+    with ThreadPoolExecutor(2) as pool:
+        collection = batch.collection("bank", pool=pool)
+        collection.take(parts)
+    assert collection.shown().openable.tolist() == [True, True, True, False]
+
+
+def test_threads_take_in_what_one_takes_in_and_in_its_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(collecting, "SLICE", 2)
+    with ExitStack() as stack:
+        batch = Batch(tmp_path, stack, n_devices=7, largest=10**7, largest_cohort=8)
+        pool = stack.enter_context(ThreadPoolExecutor(3))
+        for party in PARTIES:
+            parts = batch.parts(party)
+            parts[4] = replace(parts[4], sealed=bytes(len(parts[4].sealed)))
+            alone, together = batch.collection(party), batch.collection(party, pool=pool)
+            alone.take(parts)
+            together.take(parts[:3])
+            together.take(parts[3:])
+            for one in (alone, together):
+                one.take_away(parts[5:], [5, 6])
+            assert (
+                together.shown().openable.tolist()
+                == alone.shown().openable.tolist()
+                == [True] * 4 + [False, True, True]
+            )
+            assert together.shown().digest == alone.shown().digest
+            assert together.sum.total.tolist() == alone.sum.total.tolist()
 
 
 def batch_openable(collection, parts):

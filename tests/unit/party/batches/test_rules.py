@@ -1,5 +1,7 @@
 """What a party's owner allows of batches."""
 
+import os
+
 import pytest
 from batches import HUB, asked_batch
 
@@ -33,3 +35,8 @@ def test_what_is_within_the_rules_is_accepted():
 def test_what_is_not_is_refused_with_the_reason(options, reason):
     with pytest.raises(BatchRefusedError, match=reason):
         check(**options)
+
+
+def test_a_party_checks_answers_on_all_its_processors_unless_its_owner_says_otherwise():
+    assert BatchRules().n_threads == len(os.sched_getaffinity(0))
+    assert BatchRules(threads=3).n_threads == 3

@@ -1,6 +1,8 @@
 """Statements that others check by certificates: whose they are, and what is not accepted."""
 
 import datetime
+import hashlib
+from dataclasses import replace
 
 import pytest
 from certificates import authority_in
@@ -8,11 +10,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from service.errors import UnauthenticatedError
-from service.identity import Identity, Role
+from service.identity import Identity, PeerCertificate, Role
 from service.trust.revocation import RevocationList
 from service.trust.statements import MAX_CERTIFICATE_BYTES, Signed, StatementCheck, sign
 
 WORDS = b"a statement"
+FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 
 @pytest.fixture
@@ -52,15 +55,12 @@ def test_a_certificate_of_another_authority_is_refused(issue, tmp_path):
 def test_a_revoked_certificate_and_one_that_is_not_valid_now_are_refused(issue):
     signed = sign(issue(Role.DEVICE, "ann"), WORDS)
     own = issue(Role.PARTY, "bank")
-    far = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
     with pytest.raises(UnauthenticatedError, match="not valid now"):
-        StatementCheck(own, now=lambda: far).signer(signed, WORDS, Role.DEVICE)
-    from dataclasses import replace
-
+        StatementCheck(own, now=lambda: FAR).signer(signed, WORDS, Role.DEVICE)
     from cryptography import x509
 
     serial = x509.load_der_x509_certificate(signed.certificate).serial_number
-    revoking = replace(own, revoked=RevocationList(1, frozenset({serial}), far))
+    revoking = replace(own, revoked=RevocationList(1, frozenset({serial}), FAR))
     with pytest.raises(UnauthenticatedError, match="is revoked"):
         StatementCheck(revoking).signer(signed, WORDS, Role.DEVICE)
 
@@ -85,3 +85,44 @@ def test_the_label_fills_the_place_of_random_bytes_of_a_handshake():
 
     assert len(statements._LABEL) >= 64
     assert not statements._LABEL.startswith(b" " * 64)
+
+
+def call_of(credentials, *, shows=None, ends=FAR):
+    """A call by the holder of some credentials, over a connection that shows its certificate or another one."""
+    certificate = sign(shows or credentials, b"").certificate
+    return PeerCertificate(credentials.identity, 1, ends, hashlib.sha256(certificate).digest())
+
+
+def test_the_callers_own_certificate_needs_a_signature_only(issue, tmp_path):
+    """TLS has checked the rest, which the authority of this test's other federation shows: it would be refused."""
+    ann = issue(Role.DEVICE, "ann")
+    (tmp_path / "other").mkdir()
+    elsewhere = StatementCheck(authority_in(tmp_path / "other", "walkers")(Role.COORDINATOR, "hub"))
+    signed = sign(ann, WORDS)
+    assert elsewhere.signer_of_call(signed, WORDS, call_of(ann)) == ann.identity
+    with pytest.raises(UnauthenticatedError, match="not signed"):
+        elsewhere.signer(signed, WORDS, Role.DEVICE)
+    for words in (b"another statement", b""):
+        with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+            elsewhere.signer_of_call(signed, words, call_of(ann))
+
+
+def test_another_certificate_than_the_caller_shows_is_checked_in_full(issue, tmp_path):
+    """A device may have a new certificate since it has signed; a stranger's authority is none."""
+    check = StatementCheck(issue(Role.COORDINATOR, "hub"))
+    before, now = issue(Role.DEVICE, "ann"), issue(Role.DEVICE, "ann")
+    assert check.signer_of_call(sign(before, WORDS), WORDS, call_of(now)) == now.identity
+    (tmp_path / "other").mkdir()
+    forged = sign(authority_in(tmp_path / "other", "walkers")(Role.DEVICE, "ann"), WORDS)
+    with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+        check.signer_of_call(forged, WORDS, call_of(now))
+    with pytest.raises(UnauthenticatedError, match="too long"):
+        check.signer_of_call(replace(forged, signature=bytes(1 << 20)), WORDS, call_of(now))
+
+
+def test_a_certificate_that_has_ended_during_a_call_is_refused(issue):
+    ann = issue(Role.DEVICE, "ann")
+    ended = call_of(ann, ends=FAR - datetime.timedelta(days=1))
+    check = StatementCheck(issue(Role.COORDINATOR, "hub"), now=lambda: FAR)
+    with pytest.raises(UnauthenticatedError, match="not valid now"):
+        check.signer_of_call(sign(ann, WORDS), WORDS, ended)

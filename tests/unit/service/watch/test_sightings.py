@@ -18,7 +18,7 @@ class Call:
 
 
 def shown(role=Role.PARTY, name="bank"):
-    return PeerCertificate(Identity("acme", role, name), 1, END)
+    return PeerCertificate(Identity("acme", role, name), 1, END, bytes(32))
 
 
 @pytest.mark.parametrize(
