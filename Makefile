@@ -16,8 +16,8 @@ PROTO_DIR   := proto/moiety/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
 SOURCES     := analyses analyst audit bench cli coordinator demo deploy device docs dp entropy examples mpc page party proto service tests transport
 PYTEST      := $(BIN)/pytest
-# Three processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
-QUICK       := -n 3 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
+# Four processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
+QUICK       := -n 4 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-shaken coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean

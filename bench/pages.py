@@ -15,8 +15,9 @@ Written by `make bench`; each number can be measured again with the command besi
 {machines} All processes of a measurement share these cores, so the ratios of what was measured in one run mean more
 than the seconds. Where the vector instructions are not noted, the processor had AVX-512, and kernels were older than
 [decision 042](decisions/042-kernels-without-conversions.md), which has those of AVX2 and AVX-512 side by side. What
-messages, quantised rows and products cost has fallen since by a seventh to a third of the processor time:
-[decision 056](decisions/056-fewer-messages-and-passes.md) has it before and after, and where the rest goes.
+messages, quantised rows and products cost has fallen since, by a seventh to a half of the processor time: decisions
+[056](decisions/056-fewer-messages-and-passes.md), [058](decisions/058-rows-without-empty-places.md) and
+[063](decisions/063-one-stream-for-small-arrays.md) have it before and after, and where the rest goes.
 """
 
 MACHINE = "{cpu}, {instructions}, {cores} cores, {memory_gib} GiB of memory, {system}, Python {python}, NumPy {numpy}."
