@@ -19,6 +19,8 @@ OWN_PART = 0.25
 COLUMNS: Mapping[str, tuple[float, float]] = {"visits": (0, 20), "amount": (0, 500)}
 """Columns of the invented tables, with their public bounds."""
 
+DASK_IS_OPTIONAL = "# components: [dask]  # workers in a Dask cluster: dask/dask.yaml says what they need\n"
+
 Files = dict[str, str]
 """Path in a member's folder to the text of the file."""
 
@@ -61,7 +63,7 @@ class Layout:
 
 
 def party_files(layout: Layout, name: str) -> Files:
-    """Return the files of one party: configuration, an invented table, and three ways to run it."""
+    """Return the files of one party: configuration, an invented table, and three ways to run it, one with workers."""
     peers = {peer: layout.addresses[peer] for peer in layout.parties if peer != name}
     values = {
         "name": name,
@@ -76,6 +78,14 @@ def party_files(layout: Layout, name: str) -> Files:
         "party.toml": _filled("party.toml", values),
         f"{TABLE}.csv": invented_table(name),
         **_services(layout, name, "party", f"Party {name}", data=("DATA_DIR", "/data"), more=(f"{TABLE}.csv",)),
+        **{
+            file: _filled(template, {"name": name, "what": f"party {name}"})
+            for file, template in (
+                ("dask/kustomization.yaml", "dask-kustomization.yaml"),
+                ("dask/dask.yaml", "dask.yaml"),
+                ("dask/party.yaml", "dask-party.yaml"),
+            )
+        },
     }
 
 
@@ -133,6 +143,7 @@ def _services(
         "data_field": data[0],
         "data_path": data[1],
         "config_files": ", ".join((f"{role}.toml", *more)),
+        "components": DASK_IS_OPTIONAL if role == "party" else "",
         "ports_of_others": ", ".join(f"{{protocol: TCP, port: {port}}}" for port in ports),
     }
     return {

@@ -127,7 +127,12 @@ def write_federation(folder: Path, layout: Layout) -> list[Path]:
     for name, (role, texts) in members.items():
         own = folder / name
         own.mkdir(mode=PRIVATE_FOLDER)
-        for below in ("pki", *(["data"] if role is not Role.ANALYST else [])):
+        folders = {
+            "pki",
+            *(["data"] if role is not Role.ANALYST else []),
+            *(file.partition("/")[0] for file in texts if "/" in file),
+        }
+        for below in sorted(folders):
             (own / below).mkdir(mode=PRIVATE_FOLDER)
         contents = {file: (text.encode(), PUBLIC_FILE) for file, text in texts.items()}
         contents[f"pki/{AUTHORITY_CERTIFICATE}"] = (authority.certificate_pem, PUBLIC_FILE)

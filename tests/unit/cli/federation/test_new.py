@@ -3,6 +3,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from typer.testing import CliRunner
 from analyses.job.job import Job
 from analyses.registry import analysis_of
 from analyst.connection import ClientConfig
+from bench.jobs.dask_clusters import START_S, DaskCluster
 from cli.federation.member_files import COLUMNS, N_ROWS
 from cli.main import app
 from coordinator.config import CoordinatorConfig
+from demo.ports import free_ports
 from party.config import load_party_config
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -176,6 +179,101 @@ def test_the_parts_of_the_manifest_fit_each_other_and_the_folder(trial, name):
     for one in (container, *pod["spec"]["initContainers"]):
         assert {mount["name"] for mount in one["volumeMounts"]} <= volumes
         assert one["image"].partition(":")[0] == "moiety"
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.37"])
+def test_kubernetes_knows_every_field_of_the_workers_in_a_dask_cluster(trial, version):
+    documents = documents_of(trial / "bank" / "dask" / "dask.yaml")
+    kinds = ["PersistentVolumeClaim", "Service", *["StatefulSet"] * 2, *["NetworkPolicy"] * 2]
+    assert [document["kind"] for document in documents] == kinds
+    for document in documents:
+        kubernetes_validate.validate(document, version, strict=True)
+    assert not (trial / "coordinator" / "dask").exists()
+
+
+def patched_party(folder):
+    """Return the pod of a party with the component's patch, as strategic merges do it: lists by name."""
+    pod = documents_of(folder / "kubernetes.yaml")[1]["spec"]["template"]["spec"]
+    patch = documents_of(folder / "dask" / "party.yaml")[0]["spec"]["template"]["spec"]
+    container, more = pod["containers"][0], patch["containers"][0]
+    assert container["name"] == more["name"]
+    assert {one["name"] for one in container["env"]}.isdisjoint(one["name"] for one in more["env"])
+    for part in ("env", "volumeMounts"):
+        container[part] += more[part]
+    container["image"] = more["image"]
+    pod["initContainers"] += patch["initContainers"]
+    pod["volumes"] += patch["volumes"]
+    return pod
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.37"])
+def test_a_party_with_workers_is_a_manifest_whose_parts_fit_each_other_and_the_folder(trial, version, monkeypatch):
+    folder = trial / "bank"
+    pod = patched_party(folder)
+    stateful = documents_of(folder / "kubernetes.yaml")[1]
+    stateful["spec"]["template"]["spec"] = pod
+    kubernetes_validate.validate(stateful, version, strict=True)
+    claim, service, scheduler, worker, *policies = documents_of(folder / "dask" / "dask.yaml")
+    component = documents_of(folder / "dask" / "kustomization.yaml")[0]
+    assert component["kind"] == "Component"
+    assert [*component["resources"], *(one["path"] for one in component["patches"])] == ["dask.yaml", "party.yaml"]
+    made = {one["name"]: one["files"] for one in component["secretGenerator"]}
+    pods = [pod, *(one["spec"]["template"]["spec"] for one in (scheduler, worker))]
+    for one in pods:
+        volumes = {volume["name"] for volume in one["volumes"]} | {"data"}
+        for container in (*one["containers"], *one.get("initContainers", ())):
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+        secrets = {volume["secret"]["secretName"] for volume in one["volumes"] if "secret" in volume}
+        assert secrets <= {*made, "bank-pki", "bank-config"}
+        claims = [volume["persistentVolumeClaim"] for volume in one["volumes"] if "persistentVolumeClaim" in volume]
+        assert all(wanted == {"claimName": claim["metadata"]["name"], "readOnly": True} for wanted in claims)
+    for container in (pods[1]["containers"][0], pods[2]["containers"][0]):
+        given = {Path(word).name for word in container["command"] if word.startswith("/cluster/")}
+        assert given == {Path(file).name for file in made["bank-cluster"]}
+    assert service["spec"]["selector"] == scheduler["spec"]["template"]["metadata"]["labels"]
+    assert {policy["metadata"]["name"] for policy in policies} == {"bank-scheduler", "bank-to-scheduler"}
+    for one in pod["containers"][0]["env"]:
+        monkeypatch.setenv(one["name"], one["value"])
+    engine = load_party_config(folder / "party.toml").engine
+    assert (engine.kind, engine.workers) == ("dask", worker["spec"]["replicas"])
+    assert engine.scheduler == f"tls://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert engine.scheduler in pods[2]["containers"][0]["command"]
+    ports = {one["containerPort"] for one in pods[2]["containers"][0]["ports"]}
+    assert ports == {*range(engine.first_port, engine.first_port + engine.workers), 8788}
+    assert {Path(path).name for path in (engine.tls.certificate, engine.tls.key, engine.tls.authority)} == {
+        Path(file).name for file in made["bank-workers"]
+    }
+
+
+@pytest.mark.slow
+def test_the_commands_of_scheduler_and_worker_run(trial, tmp_path):
+    with DaskCluster(tmp_path / "other", "bank", n_workers=0) as other:  # for certificates
+        tls = {"ca.pem": other.tls["authority"], "dask.pem": other.tls["certificate"], "dask.key": other.tls["key"]}
+    _, _, scheduler, worker, *_ = documents_of(trial / "bank" / "dask" / "dask.yaml")
+    commands = [one["spec"]["template"]["spec"]["containers"][0]["command"] for one in (scheduler, worker)]
+    scheduler_port, worker_port = map(str, free_ports(2))
+    here = {
+        "python": sys.executable,
+        "tls://0.0.0.0": "tls://127.0.0.1",
+        "8786": scheduler_port,
+        "8788": worker_port,
+        "tls://bank-scheduler:8786": f"tls://127.0.0.1:{scheduler_port}",
+        "/tmp": str(tmp_path),
+        **{f"/cluster/{name}": path for name, path in tls.items()},
+    }
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        processes = [subprocess.Popen([here.get(w, w) for w in one], stdout=out, stderr=out) for one in commands]
+    try:
+        latest_s = time.monotonic() + START_S
+        while "Register worker" not in log.read_text():
+            assert time.monotonic() < latest_s, log.read_text()
+            assert [process.poll() for process in processes] == [None, None], log.read_text()
+            time.sleep(0.1)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def test_names_of_environment_variables_in_the_manifest_are_fields_of_the_configuration(trial, monkeypatch):
