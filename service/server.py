@@ -40,8 +40,8 @@ SERVER_OPTIONS = (
     ("grpc.http2.bdp_probe", 0),  # it would widen the window of every call to megabytes, read or not
     ("grpc.compression_enabled_algorithms_bitset", _ONLY_IDENTITY),  # a compressed message would grow before it is read
     ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # else the library waits for a minute, whatever keepalive says
+    ("grpc.keepalive_timeout_ms", 30_000),  # a network that is gone for less ends no call
+    ("grpc.http2.ping_timeout_ms", 30_000),  # also of other pings; the library would wait for a minute for all
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),

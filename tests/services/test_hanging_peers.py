@@ -16,7 +16,7 @@ from hanging_services import serve_health
 from service.identity import Role
 from transport.calls.channel import open_channel
 
-TOLD_S = 30.0
+TOLD_S = 50.0
 """So long the operations guide says it takes."""
 
 
@@ -31,6 +31,6 @@ async def test_a_call_to_a_service_that_hangs_ends_about_when_the_guide_says(tmp
             watching = HealthStub(channel).Watch(HealthCheckRequest(), timeout=GENEROUS_S)
             await watching.read()
             os.kill(service.pid, signal.SIGSTOP)
-            async with asyncio.timeout(2 * TOLD_S):
+            async with asyncio.timeout(1.4 * TOLD_S):  # the library alone takes 80 s
                 with pytest.raises(grpc.aio.AioRpcError, match="ping timeout"):
                     await watching.read()

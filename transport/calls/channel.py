@@ -29,8 +29,8 @@ REMEMBERED_S = 600.0
 
 CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # else the library waits for a minute, whatever keepalive says
+    ("grpc.keepalive_timeout_ms", 30_000),  # a network that is gone for less ends no call
+    ("grpc.http2.ping_timeout_ms", 30_000),  # also of other pings; the library would wait for a minute for all
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
