@@ -6,6 +6,7 @@ They are behind one address that a test moves, or members know the addresses of 
 import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 from deadlines import GENEROUS_S
@@ -82,6 +83,12 @@ class TwoCoordinators(ForkedDeployment):
         """Return who leads, once somebody does."""
         query = "SELECT holder FROM coordinator_leader WHERE lapses_at > clock_timestamp()"
         return until(lambda: self.execute(query))[0][0]
+
+    def stopped(self):
+        """Return the coordinator that a signal has stopped: on a slow machine not always the one that led before."""
+        states = {n: Path(f"/proc/{self.processes[n].pid}/stat").read_text().rpartition(")")[2][1] for n in NAMES}
+        (name,) = (name for name, state in states.items() if state == "T")
+        return name
 
     def end_at(self, moment, *, stop=False):
         """Let whoever leads die at a moment of the next job, or be stopped."""
