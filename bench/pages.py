@@ -207,7 +207,7 @@ def _processor(report: dict[str, Any]) -> tuple[str, str, str]:
     if "floor_s" not in report:
         return "", "", ""
     used = report["processor_s"]
-    return f"{1e3 * used['party']:.0f} ms", f"{1e3 * report['floor_s']:.2g} ms", f"{1e3 * used['all']:.0f} ms"
+    return f"{1e3 * used['party']:.0f} ms", f"{1e3 * report['floor_s']:.3g} ms", f"{1e3 * used['all']:.0f} ms"
 
 
 def _costs(report: dict[str, Any]) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ ROWS, COLUMNS, PARTIES = 10_000, 100, 3
 
 
 def draw_growth(reports: Reports, path: Path) -> None:
-    """Draw four panels, all axes logarithmic, as a PNG. Nothing to show draws nothing.
+    """Draw four panels as a PNG, all axes but that of parties logarithmic. Nothing to show draws nothing.
 
     Args:
         reports: by the name of the measurement, as `bench.report` keeps them.
@@ -34,7 +34,8 @@ def draw_growth(reports: Reports, path: Path) -> None:
     for axes, (over, series) in zip(figure.subplots(2, 2).flat, panels.items(), strict=True):
         for colour, (label, points) in zip(COLOURS, series.items(), strict=False):
             axes.plot(*zip(*sorted(points), strict=True), "o-", color=colour, label=label)
-        axes.set(xscale="log", yscale="log", xlabel=over, ylabel="processor seconds")
+        scale = "linear" if over.startswith("parties") else "log"
+        axes.set(xscale=scale, yscale="log", xlabel=over, ylabel="processor seconds")
         axes.grid(color="#e0e0e0")
         axes.spines[["top", "right"]].set_visible(False)
         if series:
