@@ -149,7 +149,7 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
             for number in range(start, min(start + BLOCK, n_devices)):
                 device = f"d{number:09}"
                 credentials = certified(Role.DEVICE, device)
-                own = _as(prototype, device, credentials)
+                own = named(prototype, device, credentials)
                 if number < ADMITTED:
                     publics = timed.run("devices, before", lambda own=own: own._admit(asked, batch))
                 answer = timed.run("devices", lambda own=own, publics=publics: own._answer(asked, publics))
@@ -181,7 +181,8 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
     }
 
 
-def _as(prototype: BatchDevice, name: str, credentials: Credentials) -> BatchDevice:
+def named(prototype: BatchDevice, name: str, credentials: Credentials) -> BatchDevice:
+    """Return a device as another one under a name of its own."""
     return replace(prototype, name=name, credentials=credentials)
 
 

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import pairwise
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -27,8 +26,9 @@ from typing import Any
 
 from analyses.sums.batch.question import AskedBatch
 from bench.machine import describe_machine, peak_resident_bytes, processor_s
-from bench.sums.batch_runs import BLOCK, FAR, HUB, PARTIES, checked, device_of, question
-from coordinator.batches.store import BatchesStore, GivenAnswer
+from bench.sums.batch_runs import BLOCK, FAR, HUB, PARTIES, checked, device_of, named, question
+from coordinator.batches.sqlite_store import SqliteBatchesStore
+from coordinator.batches.store import GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
 from service.identity import Identity, Role
 from service.pki import KeyPair, issue_all
@@ -69,7 +69,7 @@ def make_answers(
             before = time.process_time()
             credentials = list(credentials_of(authority, names))
             between = time.process_time()
-            devices = [replace(prototype, name=own.identity.name, credentials=own) for own in credentials]
+            devices = [named(prototype, own.identity.name, own) for own in credentials]
             block = [(one.name, encode_answer(one._answer(asked, publics))) for one in devices]
             spent["certificates"] += between - before
             spent["devices"] += time.process_time() - between
@@ -89,7 +89,7 @@ def take_answers(
         for start, stop in pairwise(bounds)
     ]
     (own,) = credentials_of(authority, [PROTOTYPE])
-    hub, store = StatementCheck(own), BatchesStore(folder / "batches.sqlite")
+    hub, store = StatementCheck(own), SqliteBatchesStore(folder / "batches.sqlite")
     devices: dict[str, float] = {}
     coordinator_s, n_ended = 0.0, 0
     for maker in makers:
