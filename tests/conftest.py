@@ -12,6 +12,7 @@ import pytest
 import shaken_tasks  # noqa: F401 - which shakes where it is asked to
 import structlog
 from hypothesis import HealthCheck, settings
+from postgres import schema_of_its_own, throwaway_cluster
 from slow_cases import MISFITS, SLOW_CASES, TESTS, fits
 from virtual_time import VirtualTimeLoop
 
@@ -102,3 +103,16 @@ def no_process_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     left = own_processes.left_by_tests(RUN)
     own_processes.kill(left)
     assert not left, f"{request.node.nodeid} has left processes, which were killed: {left}"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The URL of a PostgreSQL server of a file of tests."""
+    with throwaway_cluster() as url:
+        yield url
+
+
+@pytest.fixture
+def url(cluster: str, tmp_path: Path) -> str:
+    """The URL of an empty schema on that server."""
+    return schema_of_its_own(cluster, str(tmp_path))

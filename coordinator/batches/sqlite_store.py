@@ -12,7 +12,6 @@ from coordinator.batches.store import BatchesUnusableError, GivenAnswer, StoredB
 from coordinator.surveys.store import Outcome
 from service.files.sqlite import SqliteFile
 
-_VERSION = 1
 _SCHEMA = """
 CREATE TABLE batches (
     number INTEGER PRIMARY KEY,
@@ -52,10 +51,8 @@ class SqliteBatchesStore(SqliteFile):
 
     what = "the batches"
     failure = BatchesUnusableError
-    pragmas = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
-
-    def _make_tables(self) -> None:
-        self._make_tables_of_version(_VERSION, _SCHEMA)
+    version = 1
+    schema = _SCHEMA
 
     def add(self, batch_id: bytes, analyst: str, text: str, keys: bytes, most_answers: int) -> StoredBatch:
         """Write a batch that is asked from now on."""

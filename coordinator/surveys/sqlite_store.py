@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from coordinator.surveys.store import ROWS_AT_ONCE, Given, Outcome, StoredQuestion, SurveyStoreError
 from service.files.sqlite import SqliteFile
 
-_VERSION = 1
 _SCHEMA = """
 CREATE TABLE questions (
     number INTEGER PRIMARY KEY,
@@ -48,10 +47,8 @@ class SqliteSurveyStore(SqliteFile):
 
     what = "the surveys"
     failure = SurveyStoreError
-    pragmas = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
-
-    def _make_tables(self) -> None:
-        self._make_tables_of_version(_VERSION, _SCHEMA)
+    version = 1
+    schema = _SCHEMA
 
     def add(self, question_id: bytes, analyst: str, text: str) -> StoredQuestion:
         """Write a question that is asked from now on."""

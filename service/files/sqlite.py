@@ -35,13 +35,22 @@ class SqliteFile:
         what: it is, for error texts.
         failure: the error that is raised, here and in every call, where the file cannot be used. What was to be written
             is not.
-        pragmas: that are set when it is opened.
+        pragmas: that are set when it is opened; by default those of a file of one process, whose writes are on disk
+            when the call returns.
+        version, schema: of its tables; another version of the program made a file with another version.
         busy_s: so long another process is waited for that has it open.
     """
 
     what: ClassVar[str]
     failure: ClassVar[type[ServiceError]]
-    pragmas: ClassVar[tuple[str, ...]]
+    pragmas: ClassVar[tuple[str, ...]] = (
+        "locking_mode = EXCLUSIVE",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    )
+    version: ClassVar[int]
+    schema: ClassVar[str]
     busy_s: ClassVar[float] = 1.0
 
     def __init__(self, path: Path) -> None:
@@ -59,19 +68,16 @@ class SqliteFile:
                 raise
 
     def _make_tables(self) -> None:
-        raise NotImplementedError
-
-    def _make_tables_of_version(self, version: int, schema: str) -> None:
         """Make the tables of a new file; refuse a file that another version of the program has made."""
         with self._transaction():
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            if found == version:
+            if found == self.version:
                 return
             if found != 0:
-                raise self.failure(f"{self.what} {self._path} have version {found}, this program {version}")
-            for statement in schema.split(";\n"):
+                raise self.failure(f"{self.what} {self._path} have version {found}, this program {self.version}")
+            for statement in self.schema.split(";\n"):
                 self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {version}")
+            self._db.execute(f"PRAGMA user_version = {self.version}")
 
     def close(self) -> None:
         """Release the file."""

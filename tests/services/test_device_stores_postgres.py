@@ -12,17 +12,6 @@ from coordinator.surveys.postgres_store import PostgresSurveyStore
 from coordinator.surveys.store import Given, Outcome, SurveyStoreError
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, tmp_path):
-    return schema_of_its_own(cluster, str(tmp_path))
-
-
 def leading(kind, url, holder="one"):
     """Return a store whose coordinator leads as long as it is open."""
     lease = lease_on(url, holder)

@@ -3,7 +3,7 @@
 import pytest
 from job_store_contract import Clock, JobStoreContract, a_job, job_in
 from leases import lease_on, let_it_lapse
-from postgres import schema_of_its_own, throwaway_cluster
+from postgres import schema_of_its_own
 from pydantic import SecretStr
 
 from coordinator.leading.database import JobDatabase
@@ -11,17 +11,6 @@ from coordinator.leading.lease import SupersededError
 from coordinator.postgres_store import PostgresJobStore
 from coordinator.state import IllegalStepError, State
 from coordinator.store import Note, StoreReadError, StoreWriteError
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, tmp_path):
-    return schema_of_its_own(cluster, str(tmp_path))
 
 
 class LeadingStore(PostgresJobStore):

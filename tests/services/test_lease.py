@@ -6,22 +6,11 @@ import time
 import pytest
 from deadlines import GENEROUS_S
 from leases import HandClock, lease_on, let_it_lapse
-from postgres import schema_of_its_own, throwaway_cluster
+from postgres import throwaway_cluster
 from pydantic import SecretStr
 
 from coordinator.leading.database import DatabaseAwayError, DatabaseError, JobDatabase
 from coordinator.leading.lease import SupersededError
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, tmp_path):
-    return schema_of_its_own(cluster, str(tmp_path))
 
 
 @pytest.fixture

@@ -11,24 +11,12 @@ from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from leases import lease_on
-from postgres import schema_of_its_own, throwaway_cluster
 
 from coordinator.leading.standby import Standby
 from coordinator.server import PERMITTED
 from demo.ports import free_ports
 from service.identity import Role
 from transport.calls.channel import open_channel
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, tmp_path):
-    return schema_of_its_own(cluster, str(tmp_path))
 
 
 @pytest.fixture

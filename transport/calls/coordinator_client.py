@@ -15,7 +15,6 @@ from service.codes.coded_text import coded, parted
 from service.errors import RemoteFailureError, UnreachableError, error_from_call
 from service.job_id import is_job_id
 from transport.calls.answers import AnswerChannel, readable
-from transport.calls.channel import RETRY_S
 from transport.calls.chunks import chunks_of
 from transport.calls.leader import LeaderChannel, find_leader, is_in_doubt
 
@@ -243,8 +242,7 @@ class CoordinatorClient:
         """Wait until one of the coordinators leads; return whether one does within `TAKEOVER_S`."""
         try:
             async with asyncio.timeout(TAKEOVER_S):
-                while not await find_leader(self._channel):  # noqa: ASYNC110 -- nobody tells us that another leads
-                    await asyncio.sleep(RETRY_S)
+                await self._channel.channel_ready()
         except TimeoutError:
             return False
         return True

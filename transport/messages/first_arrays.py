@@ -10,6 +10,7 @@ has one array here: a sender is sixty stages or more ahead of the receiver befor
 """
 
 import asyncio
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from transport.messages.frames import (
     check_name,
     check_shape,
     element_type_of,
-    envelope_frame,
     part_of,
 )
 from transport.messages.outlet import Outlet
@@ -81,38 +81,36 @@ class FirstArrays(Outlet):
         super().__init__(*args, **more)
         self.stages: set[str] = set()
         """Those whose first array was sent here."""
-        self._waiting: list[Frame] = []
+        self._waiting: dict[str, Frame] = {}
+        """By stage, each of which has one array here."""
 
     async def send_first(self, stage: str, frame: Frame) -> None:
         """Write the first array of a stage, see `first_array_frame`; raises as `Outlet.send`."""
         self.stages.add(stage)
-        self._waiting.append(frame)
+        self._waiting[stage] = frame
         try:
             await asyncio.sleep(0)  # what others send at the same time travels with it
             async with self._turn:
-                while any(frame is other for other in self._waiting):
+                while stage in self._waiting:
                     await self._write_some(stage)
         finally:
-            self._forget(frame)
+            self._waiting.pop(stage, None)
 
     async def _write_some(self, stage: str) -> None:
         """Write as many of those that wait as have room in one message."""
-        frames = [] if self._accepts else [envelope_frame(self._job_id, FIRST_ARRAYS)]
+        frames = [] if self._accepts else [self._envelope()]
         n_bytes = BUNDLE_OVERHEAD_BYTES + sum(frame.ByteSize() + BUNDLE_OVERHEAD_BYTES for frame in frames)
-        for frame in self._waiting[: MAX_BUNDLED - len(frames)]:
+        written = []
+        for waiting, frame in islice(self._waiting.items(), MAX_BUNDLED - len(frames)):
             n_bytes += frame.ByteSize() + BUNDLE_OVERHEAD_BYTES
             if frames and n_bytes > SMALL_FRAME_BYTES:
                 break
             frames.append(frame)
+            written.append(waiting)
         self._stage = stage
         if not self._accepts:
             await self._begin()
         await self._write(bundle_of(frames))
-        for frame in frames:
-            self._n_sent += self._forget(frame)
-
-    def _forget(self, frame: Frame) -> bool:
-        """Let a frame wait no longer; return whether it did."""
-        n_before = len(self._waiting)
-        self._waiting = [other for other in self._waiting if other is not frame]
-        return len(self._waiting) < n_before
+        self._n_sent += len(written)
+        for one in written:
+            self._waiting.pop(one, None)

@@ -204,7 +204,7 @@ def small_array_frame(array: Array, sequence: int, *before: Frame) -> Frame | No
         return None
     parts = array_frames(array, sequence)
     frames = [Frame(chunk=bytes(part.chunk)) if isinstance(part, Chunk) else part for part in parts]
-    bundle = Frame(bundle=Bundle(frames=[*before, *frames]))
+    bundle = bundle_of([*before, *frames])
     return bundle if bundle.ByteSize() <= SMALL_FRAME_BYTES else None
 
 

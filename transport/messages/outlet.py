@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from moiety.v1.mailbox_pb2 import Delivered
+from moiety.v1.mailbox_pb2 import Delivered, Frame
 
 from mpc.errors import PeerLostError, PeerSilentError
 from service.errors import UnreadableError, connection_cause, public
@@ -97,8 +97,7 @@ class Outlet:
         async with self._turn:
             frames = array_frames(array, self._n_sent)
             header = next(frames)  # refuses what is no message before the stream has an unfinished array
-            envelope = envelope_frame(self._job_id, self._stage, after_first=self._after_first)
-            opens = () if self._accepts else (envelope,)
+            opens = () if self._accepts else (self._envelope(),)
             together = small_array_frame(array, self._n_sent, *opens)
             if not self._accepts:
                 await self._begin()
@@ -106,6 +105,9 @@ class Outlet:
             for frame in itertools.chain(opens, (header,), frames) if together is None else (together,):
                 await self._write(frame, due_at_s)
             self._n_sent += 1
+
+    def _envelope(self) -> Frame:
+        return envelope_frame(self._job_id, self._stage, after_first=self._after_first)
 
     async def end(self) -> None:
         """End the stream for now; `acknowledged` waits until the receiver has taken everything.

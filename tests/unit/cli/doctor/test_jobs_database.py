@@ -2,20 +2,8 @@
 
 import pytest
 from leases import lease_on, let_it_lapse
-from postgres import schema_of_its_own, throwaway_cluster
 
 COORDINATOR = "spiffe://acme/coordinator/coordinator"
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, tmp_path):
-    return schema_of_its_own(cluster, str(tmp_path))
 
 
 @pytest.fixture

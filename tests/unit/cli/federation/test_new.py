@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from analyses.job.job import Job
 from analyses.registry import analysis_of
 from analyst.connection import ClientConfig
-from bench.jobs.dask_clusters import START_S, DaskCluster
+from bench.jobs.dask_clusters import START_S, cluster_files
 from cli.federation.member_files import COLUMNS, N_ROWS
 from cli.main import app
 from coordinator.config import CoordinatorConfig
@@ -247,8 +247,8 @@ def test_a_party_with_workers_is_a_manifest_whose_parts_fit_each_other_and_the_f
 
 @pytest.mark.slow
 def test_the_commands_of_scheduler_and_worker_run(trial, tmp_path):
-    with DaskCluster(tmp_path / "other", "bank", n_workers=0) as other:  # for certificates
-        tls = {"ca.pem": other.tls["authority"], "dask.pem": other.tls["certificate"], "dask.key": other.tls["key"]}
+    made = cluster_files(tmp_path, "bank")
+    tls = {"ca.pem": made["authority"], "dask.pem": made["certificate"], "dask.key": made["key"]}
     _, _, scheduler, worker, *_ = documents_of(trial / "bank" / "dask" / "dask.yaml")
     commands = [one["spec"]["template"]["spec"]["containers"][0]["command"] for one in (scheduler, worker)]
     scheduler_port, worker_port = map(str, free_ports(2))
