@@ -1,7 +1,7 @@
 # The image of every service: coordinator, party, device, and the one-shot commands of docker-compose.yml.
 #
 # BASE_IMAGE is any Debian-like image with Python 3.11 and its venv module. Without a package index, put wheels into
-# wheelhouse/ first (deploy/testing/wheelhouse): when the folder has wheels, pip looks nowhere else. BUILD_IMAGE is the
+# wheelhouse/ first (deploy/without-registry/wheelhouse): when the folder has wheels, pip looks nowhere else. BUILD_IMAGE is the
 # same with binutils; what has none gets them from its distribution.
 
 ARG BASE_IMAGE=python:3.11-slim-bookworm

@@ -12,15 +12,18 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start many processes: each would compile all of our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-PROTO_DIR   := proto/moiety/v1
+PROTO_DIR   := proto/wire/v1
 PROTO_FILES := $(sort $(wildcard $(PROTO_DIR)/*.proto))
-SOURCES     := analyses analyst audit bench cli coordinator demo deploy device docs dp entropy examples mpc page party proto service tests transport
+SOURCES     := analyses analyst audit bench cli coordinator demo deploy device docs dp entropy examples ledger moiety mpc page party proto questions results service tests transport verify
 PYTEST      := $(BIN)/pytest
-# Four processes for two cores, as tests of services wait for each other's messages; the order is that of tests/conftest.py.
-QUICK       := -n 4 --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
+# A file's tests share services, so a process takes whole files; their order is that of tests/conftest.py.
+QUICK       := --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
+# Compiled once: without a cache each process of tests, and each service that one starts, compiles all kernels, 16 s.
+KERNELS     := $(wildcard mpc/*/*kernels.py mpc/*/*/*kernels.py analyses/*/*kernels.py analyses/*/*/*kernels.py)
+COMPILED    := build/compiled.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-shaken coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean
+.PHONY: help demo test test-services test-others quick test-slow test-shaken coverage mutation check site vectors bench bench-analyses bench-audit compose-test proto lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,22 +31,34 @@ help: ## List the targets
 demo: $(VENV)/demo.stamp ## Run a whole federation on this machine and plot what it found
 	$(BIN)/moiety demo pca
 
-test: $(VENV)/dev.stamp ## Run the quick tests
-	$(PYTEST) $(QUICK)
+# For two cores: six processes whose tests wait for each other's messages, and two whose tests compute meanwhile.
+test: $(COMPILED) ## Run the quick tests
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going test-services test-others
 
-test-slow: $(VENV)/dev.stamp ## Run the tests that take minutes (statistics of the noise, utility)
-	$(PYTEST) -n 3 --dist worksteal -m "slow and not compose"
+test-services: $(COMPILED)
+	@mkdir -p build
+	@$(PYTEST) -n 6 $(QUICK) tests/services >build/test-services.log 2>&1; status=$$?; cat build/test-services.log; exit $$status
 
-test-shaken: $(VENV)/dev.stamp ## Run the quick tests of services with tasks that are delayed at random, to find races
+test-others: $(COMPILED)
+	nice $(PYTEST) -n 2 $(QUICK) --ignore tests/services
+
+quick: $(COMPILED) ## Run the quick tests of the rooms that changed and of those above them: SINCE=HEAD for what is not committed
+	@tests=$$(PYTHONPATH=. $(BIN)/python tests/support/changed_tests.py $(SINCE)); \
+	    if [ -z "$$tests" ]; then echo "nothing has changed"; else $(PYTEST) -n 2 $(QUICK) $$tests; fi
+
+test-slow: $(COMPILED) ## Run the tests that take minutes (statistics of the noise, utility)
+	$(PYTEST) -n 4 --dist worksteal -m "slow and not compose"
+
+test-shaken: $(COMPILED) ## Run the quick tests of services with tasks that are delayed at random, to find races
 	MOIETY_SHAKEN_TASKS=1 $(PYTEST) -n 6 --dist worksteal -m "not slow and not compose" tests/services tests/security
 
-coverage: $(VENV)/dev.stamp ## Run the quick tests and say which lines and branches none of them takes
+coverage: $(COMPILED) ## Run the quick tests and say which lines and branches none of them takes
 	mkdir -p .coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(QUICK); status=$$?; \
+	$(BIN)/coverage run -m pytest -n 4 $(QUICK); status=$$?; \
 	    $(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet && $(BIN)/coverage report; exit $$status
 
-mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=party/ledger/budget.py
+mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=ledger/budget.py
 	$(BIN)/python tests/mutation/mutate.py $(if $(MODULE),--module $(MODULE),--sample $(or $(SAMPLE),250) --seed $(or $(SEED),1))
 
 check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, words, vectors and the site
@@ -56,7 +71,8 @@ check: $(VENV)/dev.stamp ## Check format, lint, types, generated code, layers, w
 	$(MAKE) --no-print-directory site
 
 site: $(VENV)/dev.stamp ## Build the documentation as a site, build/site/index.html, or say which link leads nowhere
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "the site: build/site/index.html"
 
 vectors: $(VENV)/dev.stamp ## Write the test vectors; review the differences
 	$(BIN)/python tests/vectors/generate.py
@@ -65,7 +81,7 @@ vectors: $(VENV)/dev.stamp ## Write the test vectors; review the differences
 bench: $(VENV)/dev.stamp ## Measure and write docs/benchmarks.md; nothing is asserted
 	$(BIN)/python -m bench
 
-bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes docs/analyses/README.md
+bench-analyses: $(VENV)/dev.stamp ## Measure the analyses on real data; writes the numbers of the pages in docs/analyses
 	$(BIN)/python -m bench.analyses
 
 bench-audit: $(VENV)/dev.stamp ## Measure the power of all audits; writes the table of docs/audit.md
@@ -74,7 +90,7 @@ bench-audit: $(VENV)/dev.stamp ## Measure the power of all audits; writes the ta
 compose-test: $(VENV)/dev.stamp ## Build the image, start the federation in containers, crash one party (needs Docker)
 	$(PYTEST) -m compose -s tests/compose
 
-proto: $(VENV)/dev.stamp ## Generate the Python code of proto/moiety/v1/*.proto
+proto: $(VENV)/dev.stamp ## Generate the Python code of proto/wire/v1/*.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto --grpc_python_out=proto $(PROTO_FILES)
 
 lock: $(VENV)/dev.stamp ## Compile requirements/*.lock from pyproject.toml
@@ -104,3 +120,9 @@ $(VENV)/demo.stamp: requirements/demo.lock pyproject.toml $(VENV)/created.stamp
 $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/demo.stamp
 	$(BIN)/python -m pip install --quiet --requirement requirements/dev.lock
 	touch $@
+
+$(COMPILED): $(VENV)/dev.stamp mpc/machine_code.py $(KERNELS)
+	@mkdir -p build
+	@$(BIN)/python -m compileall -q $(filter-out bench deploy docs examples tests,$(SOURCES))
+	@echo $(subst /,.,$(basename $(KERNELS))) | xargs -n 1 -P 2 $(BIN)/python -c 'import importlib, sys; importlib.import_module(sys.argv[1])'
+	@touch $@

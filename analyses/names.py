@@ -1,8 +1,13 @@
 """The names of all analyses, for configurations that name some: the registry imports everything that they need."""
 
 NAMES = (
+    "circuit",
     "clustering",
+    "cross-table",
     "distribution",
+    "joint-count",
+    "joint-mean",
+    "joint-sum",
     "least-squares",
     "logistic-regression",
     "low-rank",
@@ -10,8 +15,9 @@ NAMES = (
     "moments",
     "pattern-count",
     "pca",
+    "second-moments",
     "secure-histogram",
     "secure-mean",
     "secure-sum",
 )
-"""As in `analyses.registry.ANALYSES`; a test compares them."""
+"""Names in `analyses.registry.ANALYSES`; a test compares them."""

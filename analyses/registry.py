@@ -1,15 +1,14 @@
 """The analyses on offer, and how to find one by its name."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
-
+from analyses.circuit import protocol as circuit
 from analyses.clustering import protocol as clustering
 from analyses.distribution import protocol as distribution
-from analyses.drawing.chart import Picture, PictureError
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job, JobError
-from analyses.job.text import lines_of_result
+from analyses.job.plan import check_roster
+from analyses.job.survival import Survival
+from analyses.joint_sums import protocol as joint_sums
+from analyses.kept_moments import protocol as kept_moments
 from analyses.least_squares import protocol as least_squares
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.low_rank import protocol as low_rank
@@ -20,8 +19,11 @@ from analyses.power_moments import protocol as moments
 from analyses.sums import protocol as sums
 
 OFFERED = (
+    circuit.ANALYSIS,
     clustering.ANALYSIS,
     distribution.ANALYSIS,
+    joint_sums.ANALYSIS,
+    kept_moments.ANALYSIS,
     least_squares.ANALYSIS,
     logistic_regression.ANALYSIS,
     low_rank.ANALYSIS,
@@ -50,30 +52,12 @@ def analysis_of(job: Job) -> Analysis:
     return analysis
 
 
-def lines_of(name: str) -> Callable[[dict[str, Any]], list[str]]:
-    """Return the function that formats a result; results of unknown analyses are printed field by field."""
-    return ANALYSES[name].lines if name in ANALYSES else lines_of_result
-
-
-def picture_of(result: Mapping[str, Any], heading: str = "") -> Picture:
-    """Return what is to be seen of a result of any analysis.
-
-    Args:
-        result: as the coordinator sent it.
-        heading: to stand above it, such as the title of the job.
+def survival_of(job: Job) -> Survival:
+    """Return how many parties of a job may drop out or send corrupted shares, known before anything runs.
 
     Raises:
-        PictureError: its analysis has no picture or is not known, or the result has nothing to draw.
+        JobError: there is no such analysis, or the roster cannot compute a product in secret.
     """
-    name = str(result.get("analysis"))
-    if name not in ANALYSES:
-        raise PictureError(f"there is no analysis {name!r} here, so its result cannot be drawn")
-    draw = ANALYSES[name].picture
-    if draw is None:
-        raise PictureError(f"results of {name} have no picture")
-    try:
-        return replace(draw(dict(result)), heading=heading)
-    except PictureError:
-        raise
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise PictureError(f"this result of {name} cannot be drawn: it is not as this version writes it") from error
+    analysis = analysis_of(job)
+    check_roster(job, analysis.fewest_parties)
+    return analysis.survival(job)

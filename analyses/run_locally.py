@@ -33,8 +33,8 @@ class LocalRun:
     """A job that has ended.
 
     Attributes:
-        plan: of the job.
-        ends: by member number (0 is the coordinator), what its part returned, or the error with which it failed.
+        plan: plan of the job.
+        ends: what the part of each member returned, or its error, by member number (0 is the coordinator).
         failures: the errors of members, the first one first.
         network: the in-process network, with a record of all messages.
     """
@@ -67,8 +67,8 @@ async def run_locally(job: Job, tables: Mapping[str, Table], **options: Any) -> 
 
     Args:
         job: what is asked for.
-        tables: of the parties that bring columns, by name of the party; of each the columns that the job asks for.
-        options: of the network; see `local_network`.
+        tables: party to its table, with the columns that the job asks for, of the parties that bring columns.
+        options: options of the network; see `local_network`.
 
     Raises:
         JobError: the job cannot be planned, or a table is of no member of it.
@@ -83,8 +83,8 @@ def local_network(plan: Plan, **options: Any) -> LocalNetwork:
     """Return a network of the members of a job.
 
     Args:
-        plan: of the job.
-        options: of `mpc.local.network.LocalNetwork`. By default the noise is as random as that of a service.
+        plan: plan of the job.
+        options: options of `mpc.local.network.LocalNetwork`. By default the noise is as random as that of a service.
     """
     names = {COORDINATOR: "coordinator", **dict(enumerate(plan.job.members, start=1))}
     return LocalNetwork(names, **{"deadline_s": DEADLINE_S, "entropy_of": lambda member: SystemEntropy(), **options})
@@ -103,8 +103,8 @@ async def run_plan(
 
     Args:
         plan: computed for these tables.
-        tables: by name of the party; a member without one only computes.
-        network: of the members of the job; see `local_network`.
+        tables: party to its table; a member without one only computes.
+        network: network of the members of the job; see `local_network`.
         analysis: replaces the analysis of the plan's job, for tests.
         absent: members that never send a message.
         parts: what members do that do something else than the analysis says, for tests.

@@ -8,7 +8,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.listing import ListedTable, Listing
 from analyses.job.matching import recipe_in_words
 from analyses.job.schema import BlockSchema
-from analyst.results.html import page_of
+from results.generic.html import page_of
 from transport.calls.coordinator_client import PartyTables
 
 if TYPE_CHECKING:
@@ -113,6 +113,9 @@ class Catalogue:
             table = self.parties.get(party, {}).get(one.table)
             if table is None:
                 raise JobError(f"inputs: party {party!r} lists no table {one.table!r} that you may use")
+            if not (one.columns or table.usual) and table.block.ratings is None:
+                which = f"columns of table {one.table!r} of party {party!r}"
+                raise JobError(f"inputs: {which} are given on request only: the job must name those that it uses")
             try:
                 schemas.append(table.schema_of(one))
             except KeyError as error:

@@ -1,41 +1,27 @@
 """An analyst's programs in Python: ask a coordinator, wait, and get results as objects. `from moiety import Client`."""
 
+import json
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from analyses.job.distance import Distance, distance_of
-from analyses.job.forecast import Forecast
 from analyses.job.job import Job
 from analyses.job.plan import check_roster
-from analyses.job.survival import Survival
+from analyst.asking import AsksDevices, WaitsForDevices
 from analyst.background import run
 from analyst.catalogue import Catalogue
 from analyst.connection import ClientConfig, connect
+from analyst.planning import JobPlan, plan_of
 from analyst.question import Asked, job_of, job_wanted
-from analyst.results.html import page_of
-from analyst.results.result import Result
+from results.generic.result import Result
 from transport.calls.coordinator_client import CoordinatorClient, EventView, JobSummary, JobView
 
 if TYPE_CHECKING:
-    import polars
-
-FORECAST_COLUMNS = (
-    "name",
-    "unit",
-    "standard_error",
-    "half_width",
-    "at_fewest_rows",
-    "seen_from",
-    "least",
-    "largest",
-)
-"""Of the table of a forecast: `half_width` is that of a 95 % interval."""
+    pass
 
 Config = ClientConfig | Path | str | None
 """A configuration, or the path of `client.toml`; without, the file that MOIETY_CLIENT names, or that of the folder."""
@@ -46,7 +32,7 @@ class JobFailedError(RuntimeError):
 
     Attributes:
         view: the job, with its reason, and who is at fault in which stage.
-        code: of the reason; `moiety explain` says what it means.
+        code: code of the reason; `moiety explain` says what it means.
     """
 
     def __init__(self, view: JobView) -> None:
@@ -56,65 +42,7 @@ class JobFailedError(RuntimeError):
         self.view = view
 
 
-@dataclass(frozen=True)
-class JobPlan:
-    """What can be said of a job before it is submitted.
-
-    Attributes:
-        survival: how many parties may drop out or send corrupted shares.
-        columns: of the joint table, `party.column`.
-        privacy: what the job would cost in privacy, in both views; None for an exact answer.
-        forecast: the errors that are expected of the result, and whether the job is hopeless.
-        distance: flights, bytes and the seconds of the network, for members that are far apart; None where the analysis
-            does not say what it sends.
-    """
-
-    survival: Survival
-    columns: tuple[str, ...]
-    privacy: dict[str, Any] | None
-    forecast: Forecast
-    distance: Distance | None = None
-
-    def __repr__(self) -> str:
-        forecast = [f"  {line}" for line in self.forecast.lines()]
-        return "\n".join([*self._cost(), "", "forecast", *forecast, "", *self._network(), self.survival.as_text()])
-
-    def _repr_html_(self) -> str:
-        rows = [asdict(one) | {"half_width": one.half_width} for one in self.forecast.quantities]
-        columns = {name: [row[name] for row in rows] for name in FORECAST_COLUMNS} if rows else {}
-        said = replace(self.forecast, quantities=()).lines()
-        return page_of("Plan", columns, [*said, "", *self._cost(), "", *self._network(), self.survival.as_text()])
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the forecast as a table, a row per quantity of the result; see `analyses.job.forecast.Quantity`."""
-        import polars
-
-        rows = [asdict(one) | {"half_width": one.half_width} for one in self.forecast.quantities]
-        kinds = [polars.String if name in ("name", "unit") else polars.Float64 for name in FORECAST_COLUMNS]
-        return polars.DataFrame(rows, schema=dict(zip(FORECAST_COLUMNS, kinds, strict=True)), orient="row")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {
-            **asdict(self.survival),
-            "columns": list(self.columns),
-            "privacy": self.privacy,
-            "forecast": self.forecast.as_dict(),
-            "distance": None if self.distance is None else self.distance.as_dict(),
-        }
-
-    def _network(self) -> list[str]:
-        """Return what the network takes, and an empty line; nothing where that is not known."""
-        return [] if self.distance is None else ["network", *(f"  {line}" for line in self.distance.lines()), ""]
-
-    def _cost(self) -> list[str]:
-        from dp.cost.report import describe
-
-        cost = ["an exact answer: it has no privacy guarantee"] if self.privacy is None else describe(self.privacy)
-        return [f"columns: {', '.join(self.columns) or 'none'}", "", *cost]
-
-
-class AsyncClient:
+class AsyncClient(AsksDevices):
     """An analyst's connection to its coordinator, for asynchronous programs.
 
     It connects when it is first used. Errors are `ServiceError`, whose text is for people.
@@ -152,15 +80,17 @@ class AsyncClient:
         """Return what a job would cost and survive, from what the parties list. Nothing is submitted.
 
         The plan is made here, as every party makes it: refusals that follow from the job and the declared tables come
-        now, but that of a hopeless job, of which the forecast tells. The policies of the owners, their budgets and the
-        tables themselves may still refuse it.
+        now, but that of an infeasible job, of which the forecast tells. The policies of the owners, their budgets and
+        the tables themselves may still refuse it.
 
         Raises:
             JobError: the job cannot be run as written, or a table or column is not listed.
             ServiceError: the coordinator cannot be reached.
         """
+        from analyses.registry import analysis_of
+
         job = job_of(asked)
-        check_roster(job)
+        check_roster(job, analysis_of(job).fewest_parties)
         return plan_of(job, await self.tables())
 
     async def submit(self, asked: Asked, *, key: str | None = None, anyway: bool = False) -> "AsyncSubmission":
@@ -244,8 +174,6 @@ class AsyncSubmission:
         Raises:
             JobFailedError: it has failed, was cancelled, or has not ended yet.
         """
-        from analyst.results.registry import result_of
-
         view = await self.view()
         if view.state != "DONE":
             raise JobFailedError(view)
@@ -256,7 +184,17 @@ class AsyncSubmission:
         return await (await self._client._connected()).cancel(self.job_id)
 
 
-class Client:
+def result_of(view: JobView) -> Result:
+    """Return the result of a job that is DONE; raises `ValueError` where it has none."""
+    from results.registry import result_of
+
+    if not view.result_json:
+        raise ValueError(f"job {view.job_id} has no result: it is {view.state}")
+    job, plan = Job.from_json(view.job_json), json.loads(view.plan_json) if view.plan_json else {}
+    return result_of(job, json.loads(view.result_json), plan, view.job_id)
+
+
+class Client(WaitsForDevices):
     """An analyst's connection to its coordinator, for programs that wait, and for notebooks.
 
     Arguments and errors are those of `AsyncClient`.
@@ -360,16 +298,6 @@ def config_of(config: Config) -> ClientConfig:
         return config
     path = os.environ.get("MOIETY_CLIENT", "client.toml") if config is None else config
     return ClientConfig.load(Path(path))
-
-
-def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
-    """Return what can be said of a job before it is submitted; raises as `AsyncClient.plan`."""
-    from analyses.registry import analysis_of
-
-    analysis = analysis_of(job)
-    plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
-    privacy = None if plan.is_exact else plan.privacy_report()
-    return JobPlan(analysis.survival(job), plan.column_names, privacy, analysis.forecast(plan), distance_of(plan))
 
 
 async def _closed(events: AsyncIterator[EventView]) -> None:

@@ -16,6 +16,7 @@ from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, laplace_shares, skellam
 from dp.cost.views import View
 from dp.mechanism.gram import NoisyGram
+from dp.mechanism.norm_proof import MaskedProjections
 from dp.mechanism.scalar import DiscreteGaussianNoise, DiscreteLaplaceNoise, SkellamNoise
 from dp.mechanism.shared_laplace import SharedLaplace
 from dp.mechanism.vector import SharedNoise, SharedSkellam
@@ -51,7 +52,7 @@ class AdditiveTarget:
     """Each entry of a release is a part.
 
     Attributes:
-        release: with the claimed noise.
+        release: release with the claimed noise.
         noise: what it is drawn with.
     """
 
@@ -98,7 +99,7 @@ class PartiesRelease:
     """A release under shares: every party draws its part by `draw`, a view does not know that of some.
 
     Attributes:
-        mechanism: of all parties.
+        mechanism: mechanism of all parties.
         view: `coordinator` knows none of the noise; `coalition` has subtracted that of t parties.
         difference: see `Release`; no longer than the mechanism's sensitivity in the view.
     """
@@ -143,12 +144,12 @@ class MechanismRelease:
     """A vector with the noise of one party, or of several that each release a vector of their own.
 
     Attributes:
-        mechanism: of `dp.mechanism.scalar`, or the sizes of an owner's clusters.
+        mechanism: mechanism of `dp.mechanism.scalar`, the sizes of an owner's clusters, or projections of its rows.
         n_owners: each releases such a vector.
         difference: see `Release`, owner after owner.
     """
 
-    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise | NoisySizes
+    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise | NoisySizes | MaskedProjections
     n_owners: int
     difference: tuple[int, ...]
 
@@ -157,7 +158,7 @@ class MechanismRelease:
         match self.mechanism:
             case SkellamNoise(parameter=mu):
                 law = skellam(mu)
-            case DiscreteGaussianNoise(parameter=variance):
+            case DiscreteGaussianNoise(parameter=variance) | MaskedProjections(variance=variance):
                 law = discrete_gaussian(variance)
             case DiscreteLaplaceNoise(parameter=scale) | NoisySizes(scale=scale):
                 law = discrete_laplace(scale)
@@ -178,7 +179,7 @@ class LaplaceSums:
     """The sums that owners release with discrete Laplace noise, as `moments` with method `laplace` does.
 
     Attributes:
-        mechanism: of all owners; a record has the largest value of each.
+        mechanism: mechanism of all owners; a record has the largest value of each.
     """
 
     mechanism: NoisyColumnSums
@@ -210,8 +211,8 @@ class MaskedSumRelease:
     coalition has besides subtracted all that its members added.
 
     Attributes:
-        mechanism: of all members.
-        view: whose view.
+        mechanism: mechanism of all members.
+        view: view to account for.
         n_survivors: at least the lowest level.
         difference: see `Release`.
     """

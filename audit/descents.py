@@ -41,7 +41,7 @@ class StepTarget:
     A coalition knows the coins, so for it every unit is sampled: the other case shows nothing.
 
     Attributes:
-        plan: of one step, rank 1.
+        plan: plan of one step, rank 1.
         view: whose.
         of: joint: a step of a round. final: one at the end, of an owner's items alone.
         noise: what it is drawn with.

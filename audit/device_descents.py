@@ -45,7 +45,7 @@ class DeviceStepsTarget:
     is taken to know them, one round with the device in it, whose rating is one or the other.
 
     Attributes:
-        rounds: of rank 1, about one item.
+        rounds: rounds of rank 1, about one item.
         view: whose.
         noise: what it is drawn with.
     """

@@ -20,7 +20,7 @@ class Entry:
         summary: what is audited, and by whom it is seen.
         covers: the ways of analyses that release by this mechanism, `analysis:way`.
         make: builds the target.
-        n_runs: of each input; by default as many as `design_audit` computes.
+        n_runs: runs of each input; by default as many as `design_audit` computes.
     """
 
     summary: str
@@ -38,7 +38,7 @@ class Published(NamedTuple):
 
     Attributes:
         summary: what is wrong.
-        n_runs: of each input, enough to beat the claim.
+        n_runs: runs of each input, enough to beat the claim.
         make: builds the target.
     """
 

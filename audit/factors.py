@@ -35,7 +35,7 @@ class OwnItemsRelease:
     """What an owner of the vertical setting releases to itself, and what later sums depend on.
 
     Attributes:
-        mechanism: of the owner.
+        mechanism: mechanism of the owner.
         difference: see `Release`.
     """
 

@@ -28,8 +28,8 @@ class TwoViewsOfOneSum:
     sum xi'. Given both, noise of variance z1 z2 / (z1 + z2) is left, half of what is claimed at z1 = z2.
 
     Attributes:
-        deviation: of the noise that is claimed.
-        sensitivity: of the sum.
+        deviation: standard deviation of the claimed noise.
+        sensitivity: sensitivity of the sum.
     """
 
     deviation: int = 1000
@@ -59,7 +59,7 @@ class SketchWithSharedKeys:
     Attributes:
         n_sketches: independent keys.
         party_epsilon: claimed for each party.
-        party_delta: likewise.
+        party_delta: delta claimed for each party.
     """
 
     n_sketches: int = 4
@@ -101,7 +101,7 @@ class FloatLaplace:
 
     @property
     def claim(self) -> Claim:
-        """That of the distribution in real arithmetic: sensitivity 1, scale 1."""
+        """Claim of the distribution in real arithmetic: sensitivity 1, scale 1."""
         return Claim(1.0, 0.0)
 
     def statistics(self, world: int, n_runs: int, entropy: Entropy) -> Statistics:
@@ -127,7 +127,7 @@ class FloatWave:
 
     @property
     def claim(self) -> Claim:
-        """That of the distribution in real arithmetic."""
+        """Claim of the distribution in real arithmetic."""
         return Claim(1.0, 0.0)
 
     def statistics(self, world: int, n_runs: int, entropy: Entropy) -> Statistics:

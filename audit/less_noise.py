@@ -8,7 +8,7 @@ find that the other one does not keep it.
 | --- | --- |
 | Skellam and discrete Gaussian noise | the variance, by the factor |
 | discrete Laplace noise | the scale, by its square root, which scales the variance by the factor |
-| randomized response, bits, local hashing, reports of moments made of bits, local responses | epsilon, by 2 - factor |
+| randomized response, bits, local hashing, reports made of bits, local responses | epsilon, by 2 - factor |
 | cardinality sketches | the numbers of phantoms, by the factor |
 
 Parameters are whole numbers, so what they are scaled to is rounded; laws are computed from the rounded ones.
@@ -25,6 +25,7 @@ from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.matrix_factorization.descent.step_noise import OwnStepNoise, SumStepNoise
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
+from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import MomentReports
 from analyses.power_moments.sketch import MomentSketch
@@ -39,6 +40,7 @@ from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.cardinality import PartitionSketch
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.hashing import LocalHashing
+from dp.mechanism.norm_proof import MaskedProjections
 from dp.mechanism.projection import NoisySketch
 from dp.mechanism.response import RandomizedResponse
 from dp.mechanism.sampled import SampledSkellam
@@ -160,7 +162,7 @@ def _bits(mechanism: RandomizedBits, factor: Fraction) -> RandomizedBits:
     return RandomizedBits(round((odds / (1 + odds) - 0.5) / BIAS_UNIT) * BIAS_UNIT)
 
 
-def _moment_reports(mechanism: MomentReports, factor: Fraction) -> MomentReports:
+def _reports(mechanism: MomentReports | PatternReports, factor: Fraction) -> MomentReports | PatternReports:
     return replace(mechanism, bits=with_noise(mechanism.bits, factor))
 
 
@@ -194,6 +196,7 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     SampledSkellam: _sampled,
     SkellamNoise: _by_variance,
     DiscreteGaussianNoise: _by_variance,
+    MaskedProjections: lambda made, factor: replace(made, variance=round(made.variance * factor)),
     DiscreteLaplaceNoise: _laplace,
     NoisySizes: _sizes,
     NoisyColumnSums: _column_sums,
@@ -215,6 +218,7 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     HierarchicalResponse: _by_odds,
     HaarResponse: _by_odds,
     RandomizedBits: _bits,
-    MomentReports: _moment_reports,
+    MomentReports: _reports,
+    PatternReports: _reports,
     PartitionSketch: _phantoms,
 }

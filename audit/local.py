@@ -28,9 +28,9 @@ class TreeRelease:
     noisy count below the threshold, a negative one, or a mean outside its box has a probability below 1e-12.
 
     Attributes:
-        tree: of one column.
+        tree: tree of one column.
         enters, leaves: rows of the table of input 1 that input 0 has not, and the other way round.
-        rows_per_value: of the table of input 0, for each of 0 .. width.
+        rows_per_value: rows of the table of input 0, for each of 0 .. width.
     """
 
     tree: PartitionTree
@@ -104,8 +104,8 @@ class LloydTarget:
     round((centre - middle) * `cells`).
 
     Attributes:
-        lloyd: of one column.
-        rows: of input 0 and of input 1: how many hold 0, and how many the width.
+        lloyd: mechanism of one column.
+        rows: rows of input 0 and of input 1: how many hold 0, and how many the width.
         cells: per unit of the column.
         noise: what it is drawn with.
     """

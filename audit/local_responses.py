@@ -27,7 +27,7 @@ class WaveTarget:
     """The response of a wave, or a sign response, to one of two inputs.
 
     Attributes:
-        mechanism: with its weights.
+        mechanism: mechanism with its weights.
         values: input 0 and input 1.
         noise: what it is drawn with.
     """
@@ -67,7 +67,7 @@ class SupportTarget:
     is four times the level, and these two bits.
 
     Attributes:
-        mechanism: of inputs 0 .. d - 1.
+        mechanism: mechanism for inputs 0 .. d - 1.
         values: input 0 and input 1, in different nodes of all levels below the uppermost.
         noise: what it is drawn with.
     """

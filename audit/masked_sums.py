@@ -69,7 +69,7 @@ def _devices(view: View, n_members: int, n_survivors: int) -> AdditiveTarget:
 
 @lru_cache(maxsize=2)
 def _ratings_rounds(n_members: int) -> DeviceRounds:
-    """Offsets of few items over devices of which, where they stand on a ring, a fifth may vanish."""
+    """Offsets of few items over devices of which, where they stand on a ring, a fifth may drop out."""
     is_ring = n_members > MAX_COMPLETE_GRAPH_MEMBERS
     items = 8 if is_ring else 2
     question = FactorQuestion(
@@ -137,7 +137,7 @@ MASKED_SUMS: dict[str, Entry] = {
     ),
     **both_views(
         "devices-ratings-ring",
-        "counts and residuals of items over 128 of 160 devices on a ring, of whom a fifth has vanished, excess removed",
+        "counts and residuals of items over 128 of 160 devices on a ring, of whom a fifth dropped out, excess removed",
         ("matrix-factorization:devices",),
         lambda view: _ratings(view, 160, 128),
         250,

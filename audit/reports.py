@@ -28,7 +28,7 @@ class ResponseTarget:
     """The reports of `n_owners` about one slot: everybody's choice is 0 or 1.
 
     Attributes:
-        response: of each owner.
+        response: response of each owner.
         n_owners: who report about the record.
         noise: what it is drawn with.
     """
@@ -98,8 +98,8 @@ class BitsTarget:
     """The bits of all parties about one slot, of which all are reported.
 
     Attributes:
-        reports: of several parties.
-        categories: of the slot under input 0 and input 1, the same at all parties; -1 for an empty slot.
+        reports: reports of several parties.
+        categories: categories of the slot under input 0 and input 1, the same at all parties; -1 for an empty slot.
         noise: what it is drawn with.
     """
 
@@ -139,7 +139,7 @@ class SampledBitsTarget:
     reported slots: a number of k digits.
 
     Attributes:
-        reports: of several parties with two categories each; few slots.
+        reports: reports of several parties with two categories each; few slots.
         noise: what it is drawn with.
     """
 
@@ -187,9 +187,9 @@ class MomentReportsTarget:
     """Both releases of `moments` with method `threshold` about a slot in which one event more or less has happened.
 
     Attributes:
-        reports: of two parties.
-        values: of party 0 under input 0 and input 1, one apart; party 1 has 0. Far above the threshold, so that the
-            second release is made in full, or far below it, so that it is made in bits.
+        reports: reports of two parties.
+        values: values of party 0 under input 0 and input 1, one apart; party 1 has 0. Far above the threshold, so that
+            the second release is made in full, or far below it, so that it is made in bits.
         noise: what it is drawn with.
     """
 

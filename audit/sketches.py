@@ -27,7 +27,7 @@ class CardinalityTarget:
     value of one part.
 
     Attributes:
-        sketch: of one cluster.
+        sketch: sketch of one cluster.
         noise: what it is drawn with.
     """
 
@@ -105,7 +105,8 @@ class SignsTarget:
 
     Attributes:
         sketch: what is released.
-        knows_signs: as the owners do, and whoever colludes with one; not so the coordinator.
+        knows_signs: whether the view knows the signs: owners, and whoever colludes with one, do; the coordinator does
+            not.
         noise: what it is drawn with.
     """
 
@@ -201,7 +202,7 @@ class BlockSigns:
     """The sketch G X of rows, G of signs: each owner's block of one column, all with one variance.
 
     Attributes:
-        mechanism: of blocks of one column each.
+        mechanism: mechanism of blocks of one column each.
         row: one entry per block.
     """
 
@@ -247,10 +248,10 @@ class ProjectedRow:
     G is drawn as in a job, once, from a key that is written here: the claim holds for every G.
 
     Attributes:
-        mechanism: of blocks of one column each.
+        mechanism: mechanism of blocks of one column each.
         matrix: kind and rows of G.
-        n_columns: of G; the row that changes meets the longest.
-        change: of the row, one entry per block.
+        n_columns: columns of G; the row that changes meets the longest.
+        change: change of the row, one entry per block.
     """
 
     mechanism: NoisySketch

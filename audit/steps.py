@@ -46,9 +46,9 @@ class StepsTarget:
 
     Attributes:
         mechanism: the releases.
-        gradient: of one or two columns and one sum.
+        gradient: gradient of one or two columns and one sum.
         weights: on the lattice.
-        records: of input 0 and of input 1; None for no record. The coordinator's view has (None, a record), the
+        records: records of input 0 and of input 1; None for no record. The coordinator's view has (None, a record), the
             coalition's two records.
         view: whose.
         noise: what it is drawn with.

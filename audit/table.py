@@ -6,10 +6,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.circuit.plan import sensitivities as program_sensitivities
+from analyses.circuit.plan import weights_of
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.estimators.mpc import SCALE
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
+from analyses.joint_sums.plan import sensitivities
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.pattern_count.reports import PatternReports
@@ -49,6 +52,7 @@ from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from dp.mechanism.cardinality import PartitionSketch
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.hashing import LocalHashing
+from dp.mechanism.norm_proof import MaskedProjections
 from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
 from dp.mechanism.response import RandomizedResponse
 from dp.mechanism.sampled import SampledSkellam
@@ -76,6 +80,28 @@ def _gram(view: View) -> AdditiveTarget:
 def _cells(view: View) -> AdditiveTarget:
     mechanism = SharedLaplace(6, CELL_SENSITIVITY, _N, _T, int(2 / MEAN_UNIT))
     moved = (0, 1, 0, 0, 0, 0) if view == "coordinator" else (0, 1, 0, -1, 0, 0)
+    return AdditiveTarget(PartiesRelease(mechanism, view, moved))
+
+
+def _row_sums(view: View) -> AdditiveTarget:
+    # Two columns in units of a quarter, so B = 8 and c = 4; the row is in a corner, and goes to the opposite one.
+    constant, bounds = 4, (4, 4)
+    mechanism = SharedSkellam(3, sensitivities(constant, bounds, (1, 1)), _N, _T, 100)
+    moved = (constant, 2, 2) if view == "coordinator" else (0, 4, 4)
+    return AdditiveTarget(PartiesRelease(mechanism, view, moved))
+
+
+def _row_count(view: View) -> AdditiveTarget:
+    mechanism = SharedLaplace(1, sensitivities(1, (), ()), _N, _T, int(2 / MEAN_UNIT))
+    return AdditiveTarget(PartiesRelease(mechanism, view, (1,)))
+
+
+def _program(view: View) -> AdditiveTarget:
+    # A bit and a number from -2 to 3, which has the weight 1 and the bit 3; a row of 1 and 3 becomes one of 0 and -2.
+    ranges = ((0, 1), (-2, 3))
+    weights = weights_of(ranges)
+    mechanism = SharedSkellam(2, program_sensitivities(ranges, weights), _N, _T, 50)
+    moved = (weights[0], 3) if view == "coordinator" else (weights[0], 5)
     return AdditiveTarget(PartiesRelease(mechanism, view, moved))
 
 
@@ -129,6 +155,12 @@ def _additive(
 ) -> AdditiveTarget:
     mechanism = kind(1, moved**2, moved, parameter, Adjacency.ADD_OR_REMOVE_ONE)
     return AdditiveTarget(MechanismRelease(mechanism, 1, (moved,)))
+
+
+def _projections(view: View) -> AdditiveTarget:
+    """A row of norm 10 meets factors of 1 in each projection; one that is replaced is the opposite one."""
+    moved = 10 if view == "coordinator" else 20
+    return AdditiveTarget(MechanismRelease(MaskedProjections(100, 3, 3, 100), 1, (moved,) * 3))
 
 
 def _independent(view: View) -> AdditiveTarget:
@@ -186,13 +218,17 @@ TARGETS: dict[str, Entry] = {
     "discrete-laplace": Entry(
         "count with discrete Laplace noise", (), lambda: _additive(DiscreteLaplaceNoise, 100, 200)
     ),
+    **both_views("projections", "masked projections of rows that are proven", (), _projections),
     **both_views(
         "gram",
         "matrix X^T X with Skellam noise",
-        (*ways_of(("pca", *_SKETCHED), "mpc"), "logistic-regression:moments"),
+        (*ways_of(("pca", "second-moments", *_SKETCHED), "mpc"), "logistic-regression:moments"),
         _gram,
     ),
-    **both_views("pattern-count", "counts of patterns under shares", ("pattern-count:mpc",), _cells),
+    **both_views("pattern-count", "counts of patterns under shares", ("pattern-count:mpc", "cross-table:mpc"), _cells),
+    **both_views("joint-sums", "number of rows and sums", ways_of(("joint-mean", "joint-sum"), "mpc"), _row_sums),
+    **both_views("joint-count", "number of rows", ("joint-count:mpc",), _row_count),
+    **both_views("circuit", "sums of a program", ("circuit:mpc",), _program),
     **both_views("memberships", "counts of memberships under shares", ("clustering:counting mpc",), _memberships),
     **both_views("moments", "moment under shares", ("moments:mpc",), _power),
     **both_views(

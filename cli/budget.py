@@ -1,6 +1,6 @@
 """`moiety budget`: the privacy budgets of a party's tables and what was spent of them. For the owner."""
 
-import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,10 +8,12 @@ import typer
 from cli.configuration.party_config import Config, begin_ledger, opened_ledger, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from service.codes.printed_time import printed_time
 
 if TYPE_CHECKING:
+    from ledger.entry import Entry
     from party.config import PartyConfig
-    from party.ledger.entry import Entry
+    from party.tables.config import TableConfig
 
 budget_app = typer.Typer(
     name="budget", help="See and set a party's privacy budgets; check its ledger.", no_args_is_help=True
@@ -27,13 +29,20 @@ def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
         loaded = read_config(config)
         with opened_ledger(loaded) as ledger:
             head, balances = ledger.verify(), ledger.balances()
-        without = sorted({table.name for table in loaded.tables} - {balance.dataset for balance in balances})
+        known, accounts = {balance.dataset for balance in balances}, loaded.accounts
+        without = sorted(table for table, account in accounts.items() if account not in known)
+        tables = {one: [table for table, account in accounts.items() if account == one] for one in known}
+        notices = loaded.budget_notices(balances)
         if output is Format.JSON:
-            shown: list[dict[str, Any]] = [balance.as_dict() for balance in balances]
-            print_json({"party": loaded.name, "head": str(head), "budgets": shown, "without_budget": without})
+            shown = [balance.as_dict() | {"tables": tables[balance.dataset]} for balance in balances]
+            about = [notice.text for notice in notices]
+            found = {"budgets": shown, "without_budget": without, "notices": about}
+            print_json({"party": loaded.name, "head": str(head), **found})
             return
         for balance in balances:
-            print_text("\n".join(_lines_of(balance.as_dict())))
+            print_text("\n".join(_lines_of(balance.as_dict(), tables[balance.dataset])))
+        for notice in notices:
+            print_text(f"look at: {notice.text}")
         for name in without:
             print_text(f"{name}: no budget, so no job may use it (moiety budget set)")
         print_text(f"head {head}")
@@ -49,7 +58,7 @@ def history(config: Config, output: OutputFormat = Format.TEXT) -> None:
             print_json([_entry_as_dict(entry) for entry in entries])
             return
         for entry in entries:
-            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at_s))
+            at = printed_time(entry.at_s)
             print_text(f"{entry.sequence:6}  {at}  {entry.kind:9}  {_describe(entry)}")
 
 
@@ -63,7 +72,7 @@ def verify(
 ) -> None:
     """Check that the ledger was not edited, truncated or restored from an old copy."""
     with exit_codes():
-        from party.ledger.counter import Head
+        from ledger.counter import Head
 
         anchor = None
         if noted is not None:
@@ -76,7 +85,7 @@ def verify(
         if output is Format.JSON:
             print_json({"entries": head.sequence, "head": str(head)})
         else:
-            print_text(f"the ledger is whole: {head.sequence} entries\nhead {head}")
+            print_text(f"the ledger is whole: {head.counted}\nhead {head}")
 
 
 @budget_app.command()
@@ -101,7 +110,7 @@ def init(config: Config, output: OutputFormat = Format.TEXT) -> None:
 @budget_app.command("set")
 def set_budget(
     config: Config,
-    table: Annotated[str, typer.Argument(help="Name of the table in party.toml.")],
+    table: Annotated[str, typer.Argument(help="Name of a table in party.toml, or of an id space.")],
     epsilon: Annotated[float, typer.Option(help="All jobs of the period together may come to this.")],
     delta: Annotated[float, typer.Option(help="Below 1 / (number of rows).")],
     period: Annotated[str, typer.Option(help="A name; another one than before starts with nothing spent.")],
@@ -111,22 +120,31 @@ def set_budget(
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so."""
+    """Set the budget of a table, or refill it by beginning another period. An entry of the ledger says so.
+
+    For a table of an id space that is the budget of the space, which holds for all of its tables together.
+    """
     with exit_codes():
         from dp.cost.views import UNIT, check_budget_unit
-        from party.ledger.budget import Budget, BudgetError
+        from ledger.accounts import account_of_space
+        from ledger.budget import Budget, BudgetError
 
         loaded = read_config(config)
         try:
             Budget(check_budget_unit(unit or UNIT), period, epsilon, delta)
         except (BudgetError, ValueError) as error:
             fail(error, ExitCode.USAGE)
-        _check_delta(loaded, table, delta)
+        account = loaded.accounts.get(table, account_of_space(table))
+        inside = [one for one in loaded.tables if one.account == account]
+        for name in [one.name for one in inside] or [table]:
+            _check_delta(loaded, name, delta)
+        _check_unit(inside, unit or inside[0].usual_unit)
         with opened_ledger(loaded, may_be_new=True) as ledger:
-            before = ledger.balance(table)
-            kept = unit or (UNIT if before is None else before.budget.unit)
-            ledger.set_budget(table, Budget(kept, period, epsilon, delta), reason)
-            balance = ledger.balance(table)
+            before = ledger.balance(account)
+            kept = unit or (inside[0].usual_unit if before is None else before.budget.unit)
+            _check_unit(inside, kept)
+            ledger.set_budget(account, Budget(kept, period, epsilon, delta), reason)
+            balance = ledger.balance(account)
         assert balance is not None
         if output is Format.JSON:
             print_json(balance.as_dict())
@@ -148,7 +166,7 @@ def adopt(config: Config, reason: Reason, output: OutputFormat = Format.TEXT) ->
         if output is Format.JSON:
             print_json({"entries": head.sequence, "head": str(head)})
         else:
-            say(f"the ledger is taken over as it is: {head.sequence} entries")
+            say(f"the ledger is taken over as it is: {head.counted}")
 
 
 def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
@@ -166,12 +184,19 @@ def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:
         fail(f"delta: {delta:g} is not below 1 / n for table {table!r}, where n is {what}", ExitCode.USAGE)
 
 
-def _lines_of(balance: dict[str, Any]) -> list[str]:
-    """Return the lines of one budget."""
-    from party.ledger.standing import lines_of
+def _check_unit(tables: "Sequence[TableConfig]", unit: str) -> None:
+    for table in tables:
+        if problem := table.problem_with_unit(unit):
+            fail(f"--unit: for table {table.name!r} it {problem}", ExitCode.USAGE)
+
+
+def _lines_of(balance: dict[str, Any], tables: Sequence[str] = ()) -> list[str]:
+    """Return the lines of one budget, which names its tables if they are several or have another name."""
+    from ledger.standing import lines_of
 
     relations = ", ".join(f"{view}: {adjacency}" for view, adjacency in balance["adjacency"].items())
-    heading = f"{balance['dataset']}: period {balance['period']!r}, per {balance['unit']} ({relations})"
+    named = "" if list(tables) in ([], [balance["dataset"]]) else f" (tables {', '.join(tables)})"
+    heading = f"{balance['dataset']}{named}: period {balance['period']!r}, per {balance['unit']} ({relations})"
     return [heading, *lines_of(balance)]
 
 
@@ -183,7 +208,7 @@ def _entry_as_dict(entry: "Entry") -> dict[str, Any]:
 
 
 def _describe(entry: "Entry") -> str:
-    from party.ledger.entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
+    from ledger.entry import Adopted, BudgetSet, Committed, ExactRelease, Released, Reserved
 
     match entry.what:
         case BudgetSet(dataset, budget, reason):

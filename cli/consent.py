@@ -2,20 +2,26 @@
 
 import json
 import math
-import time
+import re
+import shutil
 import unicodedata
 from typing import Annotated, Any
 
 import typer
 
 from analyses.job.forecast import lines_of_forecast
+from analyses.job.job import SECURITY_IN_WORDS, UNCHECKED_ORDER
 from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from service.codes.printed_time import printed_time
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
-COLUMNS = 66
-"""Width of a field's text: the columns that an 80-column terminal has left beside the label."""
+LABEL_COLUMNS = 13
+"""Columns of a terminal that the label of a field takes."""
+
+FEWEST_COLUMNS, MOST_COLUMNS = 40, 200
+"""Columns of the narrowest and the widest terminal that texts are laid out for."""
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
@@ -82,7 +88,8 @@ def refuse(
 def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) -> None:
     """Show this party's own report of a job. It holds exact counts: keep it to yourself."""
     with exit_codes():
-        from party.report import describe_report, report_path
+        from party.outcome.report import describe_report
+        from service.files.private_report import report_path
 
         data_dir = read_config(config).data_dir
         try:
@@ -133,7 +140,11 @@ def recommend(
     top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent."""
+    """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent.
+
+    The model that a job of form `statistics` keeps here is improved by exact ratings, without noise: whoever is shown
+    what this prints learns of them, and no ledger counts that.
+    """
     with exit_codes():
         from analyses.matrix_factorization.serving.kept import UnknownUserError
         from party.recommend import NoModelError, recommend_for
@@ -166,38 +177,53 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
     terminal never wraps it, so it cannot be mistaken for one of our fields.
     """
     budget = question["budget"]
-    asked = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(question["asked_at_s"]))
+    asked = printed_time(question["asked_at_s"])
     lines = [
         f"job {question['job_id']}: {question['analysis']}",
         *(_field("title", json.dumps(question["title"], ensure_ascii=False)) if question["title"] else []),
-        f"  asked by   {question['analyst']} at {asked}; waits for {question['deadline_s']:g} s",
+        *_field("asked by", f"{question['analyst']} at {asked}; waits for {question['deadline_s']:g} s"),
         *_field("members", f"{', '.join(question['members'])}; withstands {question['colluding']} colluding"),
         *_field("parameters", json.dumps(question["parameters"])),
     ]
+    if helpers := question.get("helpers"):  # jobs that waited before an upgrade say nothing of it, nor of products
+        lines += _field("helpers", f"{', '.join(helpers)}: compute, and bring no table")
+    if products := question.get("products"):
+        lines += _field("products", products)
+    if security := question.get("security"):
+        lines += _field("security", SECURITY_IN_WORDS[security])
     if question["table"] is None:
-        lines.append("  data       none of this party's: it only computes")
+        lines += _field("data", "none of this party's: it only computes")
     else:
         lines += _field("data", f"table {question['table']}: {', '.join(question['columns'])}")
         if question.get("where"):
             lines += _field("where", question["where"])
-    if matching := question.get("matching"):  # jobs that waited before an upgrade say nothing of it
+    if matching := question.get("matching"):  # nor of matching
         lines += _field("matching", f"{matching['kind']}: {matching['reveals']}")
+    if question.get("order"):  # jobs that waited before an upgrade say nothing of it
+        lines += _field("order", f"{question['order']}: {UNCHECKED_ORDER}")
     epsilon = question["epsilon"]
     lines += (
-        ["  epsilon    NONE: the result is exact, nothing protects anybody in it, and no budget counts it"]
+        _field("epsilon", "NONE: the result is exact, nothing protects anybody in it, and no budget counts it")
         if epsilon is None
         else [
-            f"  epsilon    {_up(epsilon['coordinator'])} against the coordinator alone, delta {question['delta']:g}",
-            "             NONE against a coalition: one colluding party undoes all protection"
-            if epsilon["coalition"] is None
-            else f"             {_up(epsilon['coalition'])} against the worst coalition",
+            *_field(
+                "epsilon", f"{_up(epsilon['coordinator'])} against the coordinator alone, delta {question['delta']:g}"
+            ),
+            *_field(
+                "",
+                "NONE against a coalition: one colluding party undoes all protection"
+                if epsilon["coalition"] is None
+                else f"{_up(epsilon['coalition'])} against the worst coalition",
+            ),
         ]
     )
     if budget is not None:
         left = math.floor(max(0.0, 1 - budget["part_after"]) * 1e4) / 1e2
-        lines.append(
-            f"  budget     epsilon {budget['epsilon']:g} at delta {budget['delta']:g} in period {budget['period']!r}: "
-            f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} % left"
+        lines += _field(
+            "budget",
+            f"epsilon {budget['epsilon']:g} at delta {budget['delta']:g} in period {budget['period']!r}: "
+            f"{_up(budget['held_epsilon'])} spent or held, {_up(budget['held_after'])} with this job; {left:g} % left. "
+            "These are the figures of the moment when the job asked",
         )
     for forecast in lines_of_forecast(question["forecast"]):
         lines += _field("forecast", forecast)
@@ -209,23 +235,45 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
 def _lines_of_match(match: dict[str, Any]) -> list[str]:
     lines = [f"match {match['match']}"]
     if match["inputs"]:
-        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(match["kept_at_s"]))
+        at = printed_time(match["kept_at_s"])
         tables = ", ".join(f"{party}.{table}" for party, table in match["inputs"].items())
         lines += [f"  kept       {at}, {match['rows']} rows of table {match['table']}", *_field("of", tables)]
     return [*lines, *_field("state", match["state"])]
 
 
 def _field(label: str, text: str) -> list[str]:
-    """Return a labelled text in lines of a terminal of 80 columns; wide characters take two."""
+    """Return a labelled text in lines that the terminal does not wrap, broken between words.
+
+    Only a word that is longer than a line is cut: text of others must not reach the first column of the terminal.
+    """
+    most = _columns()
     pieces, width = [""], 0
-    for character in text:
-        takes = 2 if unicodedata.east_asian_width(character) in "WFA" else 1
-        if width + takes > COLUMNS:
+    for word in re.findall(r"\S+\s*|\s+", text):
+        if width and width + _cells(word.rstrip()) > most:
             pieces.append("")
             width = 0
-        pieces[-1] += character
-        width += takes
-    return [f"  {name:10} {piece}" for name, piece in zip([label, *[""] * len(pieces)], pieces, strict=False)]
+        for character in word:
+            takes = _cells(character)
+            if width + takes > most:
+                pieces.append("")
+                width = 0
+            pieces[-1] += character
+            width += takes
+    lines = [piece.rstrip() for piece in pieces]
+    return [
+        f"  {name:10} {line}" for name, line in zip([label, *[""] * len(lines)], lines, strict=False) if line or name
+    ]
+
+
+def _columns() -> int:
+    """Return how many cells of a line a field may take: those of the terminal, 80 in a pipe, less label and margin."""
+    columns = shutil.get_terminal_size(fallback=(80, 24)).columns
+    return min(max(columns, FEWEST_COLUMNS), MOST_COLUMNS) - LABEL_COLUMNS - 1
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes; wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WFA" else 1 for character in text)
 
 
 def _up(epsilon: float) -> str:

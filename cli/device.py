@@ -178,7 +178,7 @@ def recommend(
 
 def _lines_of(found: dict[str, Any]) -> list[str]:
     """Return the lines on a member's budget for its owner; epsilons are rounded in the safe direction."""
-    from party.ledger.standing import lines_of
+    from ledger.standing import lines_of
 
     standing, lines = found["budget"], []
     if standing is None:

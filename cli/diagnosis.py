@@ -4,6 +4,7 @@ It ends with 0 if everything works or there are warnings only, with 1 if a check
 configuration cannot be used.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from cli.doctor.member import Member, read_member, role_of
 from cli.terminal.output import ExitCode, Format, fail, print_json
 from service.errors import ServiceError
 from service.identity import Role
-from service.reach.check import Check, Outcome, failed
+from service.reach.check import Check, Outcome, failed, warning
 from service.settings_tree import SettingsError
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def doctor(
     try:
         member, settings = read(config, role, quick=quick)
     except SettingsError as error:
-        fix = f"Correct {config}; the examples in the documentation show every field."
+        fix = (
+            f"Correct {config}; the examples in the documentation show every field. A service that runs goes on with "
+            "what it read before."
+        )
         code, checks = ExitCode.USAGE, [failed("configuration", str(error), fix)]
     else:
         checks = examine(member, settings, timeout_s)
@@ -95,7 +99,7 @@ def read(path: Path, role: Role | None, *, quick: bool) -> tuple[Member, Any]:
 
     Args:
         path: the file.
-        role: whose it is; None to tell by its fields.
+        role: role of the member; None: its fields tell.
         quick: whether no model may be used that loads a numeric library.
 
     Returns:
@@ -129,9 +133,9 @@ def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
     """Make all checks of a member.
 
     Args:
-        member: whose configuration it is.
-        settings: of `read`.
-        timeout_s: for each other member.
+        member: member whose configuration it is.
+        settings: settings that `read` returns.
+        timeout_s: seconds for each other member.
     """
     checks = [*check_files(member), *check_certificates(member), *check_connections(member, timeout_s)]
     if settings is None:
@@ -142,7 +146,7 @@ def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
         if settings.survey_path is not None:
             checks += [check_store(settings.survey_path, "surveys")]
     elif member.role is Role.PARTY:
-        checks += check_ledger(settings)
+        checks += [*check_ledger(settings), *_check_reload(settings.data_dir)]
         if settings.tables:
             from cli.doctor.tables import check_tables
 
@@ -152,6 +156,16 @@ def examine(member: Member, settings: Any, timeout_s: float) -> list[Check]:
 
         checks += check_device(settings)
     return checks
+
+
+def _check_reload(folder: Path) -> list[Check]:
+    """Say that the service refused to read its files again, and so goes on with earlier ones."""
+    from service.trust.changes import last_refusal
+
+    if (refusal := last_refusal(folder)) is None:
+        return []
+    found = f"the service has refused to read its files again and goes on with those of before ({refusal})"
+    return [warning("reload", found, "Correct what it names and send the service SIGHUP, or restart it.")]
 
 
 def _print(checks: Sequence[Check]) -> None:
@@ -171,7 +185,10 @@ def _print(checks: Sequence[Check]) -> None:
     console = Console(highlight=False, emoji=False, markup=False)
     console.print(table)
     counts = Counter(check.outcome for check in checks)
-    console.print(", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome))
+    words = {outcome: f"{outcome}" for outcome in Outcome}
+    if counts[Outcome.WARNING] != 1:
+        words[Outcome.WARNING] += "s"
+    console.print(", ".join(f"{counts[outcome]} {word}" for outcome, word in words.items()))
 
 
 def _print_matrix(rows: "Sequence[Row]") -> None:
@@ -180,16 +197,16 @@ def _print_matrix(rows: "Sequence[Row]") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("from, to", *(row.name for row in rows), "version", box=None, pad_edge=False)
+    table = Table("from, to", *(row.name for row in rows), "version", "protocol", box=None, pad_edge=False)
     for row in rows:
         cells = [
             Text("") if other.name == row.name
-            else Text(str(row.checks[other.name].outcome), COLOURS[row.checks[other.name].outcome])
+            else Text(_cell(row.checks[other.name]), COLOURS[row.checks[other.name].outcome])
             if other.name in row.checks
             else Text("not asked", "dim")
             for other in rows
         ]  # fmt: skip
-        table.add_row(row.name, *cells, row.version)
+        table.add_row(row.name, *cells, row.version, str(row.protocol or "?"))
     console = Console(highlight=False, emoji=False, markup=False)
     console.print(table)
     for row in rows:
@@ -197,3 +214,12 @@ def _print_matrix(rows: "Sequence[Row]") -> None:
             if check.fix:
                 told = Text.assemble((f"{row.name}, {check.name}", "bold"), f": {check.found}\n-> {check.fix}")
                 console.print(told)
+
+
+def _cell(check: Check) -> str:
+    """Return how an attempt ended; where all is well, by which relay it went, and the time of a round trip."""
+    words = [str(check.outcome)]
+    if check.outcome is Outcome.OK:
+        words += [f"by {relay}" for relay in re.findall(r" by relay (\S+) at ", check.found)]
+        words += re.findall(r"round trip (\d+ ms)", check.found)
+    return " ".join(words)

@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import time
 import uuid
+import warnings
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -13,12 +13,14 @@ import typer
 
 from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
-from analyst.question import job_of, job_wanted
+from analyst.question import job_wanted
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.plot import Plot, check_plot
 from cli.terminal.plot import plot as plot_result
 from cli.terminal.result import summary_of
+from service.codes.printed_time import printed_time
+from service.errors import ServiceError
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
 
 T = TypeVar("T")
@@ -44,7 +46,7 @@ def submit(
 ) -> None:
     """Submit a job and, unless told otherwise, watch it to its end."""
     with exit_codes():
-        job = job_wanted(job_file, anyway=anyway)
+        job = _asked(job_file, anyway=anyway)
         if plot is not None and not watch:
             fail("--plot draws the result, so it needs --watch; later: moiety job show JOB --plot FILE", ExitCode.USAGE)
         check_plot(plot)
@@ -78,16 +80,16 @@ def plan_job(
     Without a client.toml nobody is contacted, and only the table of dropouts is shown.
     """
     with exit_codes():
-        from cli.survival import survival_of  # with kernels that no other of these commands needs
+        from analyses.registry import survival_of  # with kernels that no other of these commands needs
 
-        job = job_of(job_file)
+        job = _asked(job_file)
         survival = survival_of(job)
         if client is None:
             print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
             say("for its cost, the forecast of its errors and what its network takes, name your client.toml: --client")
             return
         from analyst.catalogue import Catalogue
-        from analyst.client import plan_of
+        from analyst.planning import plan_of
 
         tables = _call(ClientConfig.load(client), lambda coordinator: coordinator.tables())
         plan = plan_of(job, Catalogue.of(tables))
@@ -115,7 +117,7 @@ def list_jobs(
             print_json([{**_summary_as_dict(view), "title": view.title or None} for view in jobs])
             return
         for view in jobs:
-            submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.submitted_at_s))
+            submitted = printed_time(view.submitted_at_s, "%Y-%m-%d %H:%M")
             asked = f"waits for the owners of {', '.join(view.waits_for_owners_of)}" if view.waits_for_owners_of else ""
             reason = f": {view.reason or asked}" if view.reason or asked else ""
             print_text(f"{view.job_id}  {submitted}  {view.state:9}  {view.title or view.analysis}{reason}")
@@ -128,15 +130,43 @@ def show(
     job_id: JobId,
     client: Client = DEFAULT_CLIENT,
     plot: Plot = None,
+    items: Annotated[
+        Path | None, typer.Option(help="File with the owners' public list of items, one a line, to name them.")
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show one job: its state, its result and what it cost in privacy."""
     with exit_codes():
         check_plot(plot)
         view = _call(ClientConfig.load(client), lambda coordinator: coordinator.show(job_id))
+        view = view if items is None else _named(view, items)
         _print_view(view, output)
         if plot is not None:
             _plot(view, plot)
+
+
+def _named(view: JobView, items: Path) -> JobView:
+    from analyses.job.ratings import MAX_ITEMS
+    from results.kinds.matrix_factorization import with_names
+    from service.files.name_list import read_names
+
+    if not view.result_json:
+        fail(f"there is nothing to name: the job is {view.state}", ExitCode.FAILED)
+    try:
+        fields = with_names(json.loads(view.result_json), read_names(items, MAX_ITEMS))
+    except ValueError as error:
+        fail(f"--items: {error}", ExitCode.USAGE)
+    return replace(view, result_json=json.dumps(fields))
+
+
+def _asked(job_file: Path, *, anyway: bool = False) -> Job:
+    """Return the job of a file, and say which parameters have other names here."""
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        job = job_wanted(job_file, anyway=anyway)
+    for note in notes:
+        say(f"note: {note.message}")
+    return job
 
 
 def _plot(view: JobView, path: Path) -> None:
@@ -166,11 +196,15 @@ def _call(config: ClientConfig, use: Callable[[CoordinatorClient], Awaitable[T]]
 def _watch_to_end(
     config: ClientConfig, job_id: str, output: Format, first_line: str = "", plot: Path | None = None
 ) -> None:
+    has_begun = False
+
     async def watch(coordinator: CoordinatorClient) -> JobView:
+        nonlocal has_begun
         from cli.terminal.progress import event_printer
 
         with event_printer() as printer:
             async for event in coordinator.watch(job_id):
+                has_begun = True
                 printer.show(event)
         return await coordinator.show(job_id)
 
@@ -180,6 +214,10 @@ def _watch_to_end(
         view = _call(config, watch)
     except KeyboardInterrupt:
         fail(f"interrupted; the job goes on: moiety job watch {job_id}", ExitCode.INTERRUPTED)
+    except ServiceError:
+        if has_begun:
+            say(f"the job goes on where its coordinator comes back: moiety job watch {job_id}")
+        raise
     _print_view(view, output)
     if view.state != "DONE":
         raise typer.Exit(ExitCode.FAILED)

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.terminal.output import EXIT_CODES, ExitCode, coded_anyhow
+from cli.terminal.output import EXIT_CODES, ExitCode, coded_anyhow, fail, print_anywhere
 
 
 class _Subcommand(NamedTuple):
     module: str
     attribute: str  # a typer.Typer, or the function of a single command
     summary: str
+    is_hidden: bool = False
 
 
 SUBCOMMANDS = {
@@ -24,19 +25,34 @@ SUBCOMMANDS = {
     "tables": _Subcommand("cli.tables", "tables", "List the tables that you may ask about."),
     "table": _Subcommand("cli.configuration.table_draft", "table_app", "Write a first section of a party's table."),
     "job": _Subcommand("cli.job", "job_app", "Submit jobs, watch them, read their results."),
-    "sum": _Subcommand("cli.sum", "ask", "Ask for a sum, mean or histogram over many members."),
-    "distribution": _Subcommand("cli.distribution", "distribution_app", "Survey devices: how is a number distributed?"),
+    "verify": _Subcommand(
+        "cli.checks.verify", "verify", "Check a saved result: signatures, plan, privacy. Contacts nobody."
+    ),
+    "answer": _Subcommand("cli.answer", "answer", "Ask released second moments again, without further cost."),
+    "ask": _Subcommand("cli.ask", "ask", "Ask devices: a distribution, a sum, a mean, a histogram, a factorization."),
+    "questions": _Subcommand("cli.questions", "questions", "List what you have open at devices, or call it off."),
     "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
+    "relay": _Subcommand("cli.serve", "relay_app", "Run a relay for parties that only dial out."),
     "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
     "pki": _Subcommand("cli.federation.revoke", "pki_app", "Make the certificates of a federation."),
-    "audit": _Subcommand("cli.audit", "audit", "Try to beat the privacy claim of a mechanism."),
+    "audit": _Subcommand("cli.checks.audit", "audit", "Try to beat the privacy claim of a mechanism."),
     "doctor": _Subcommand("cli.diagnosis", "doctor", "Find out what is wrong with a member, and what to do."),
     "explain": _Subcommand("cli.explain", "explain", "Say what the code at the end of an error means, and what to do."),
+    "sum": _Subcommand("cli.ask", "ask", "The earlier name of `ask`.", is_hidden=True),
+    "distribution": _Subcommand("cli.distribution", "distribution_app", "Earlier names of `ask`.", is_hidden=True),
     "health": _Subcommand("cli.health", "health", "Say whether a service is serving."),
 }
 
+
+SERVICE_LIBRARIES = frozenset(
+    {
+        "cffi", "dp_accounting", "jinja2", "numba", "prometheus_client", "rbcl", "starlette", "structlog",
+        "threadpoolctl", "uvicorn", "uvloop",
+    }
+)  # fmt: skip
+"""Import names of the libraries of the extra `service`."""
 
 MIN_WIDTH_OF_TABLES = 72
 """Columns of the terminal below which tables of options would cut their names off; help is plain text there."""
@@ -69,11 +85,17 @@ class _LazyGroup(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _coded_usage():
-            return super().invoke(ctx)
+        try:
+            with _coded_usage():
+                return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in SERVICE_LIBRARIES:
+                raise
+            needed = f"this command needs {error.name}: pip install 'moiety[service]'"
+            fail(needed, ExitCode.USAGE, code="extra-not-installed")
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(SUBCOMMANDS)
+        return [name for name, one in SUBCOMMANDS.items() if not one.is_hidden]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         entry = SUBCOMMANDS.get(cmd_name)
@@ -138,6 +160,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    print_anywhere()
     app()
 
 

@@ -1,4 +1,4 @@
-"""`moiety party serve` and `moiety coordinator serve`.
+"""`moiety party serve`, `moiety coordinator serve` and `moiety relay serve`.
 
 Numeric libraries read their number of threads when they are imported: it is set from the configuration before that, so
 this module imports the services only inside the commands.
@@ -13,16 +13,17 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from cli import consent
+from cli import consent, questions
 from cli.terminal.output import ExitCode, exit_codes, fail, this_command
 
 T = TypeVar("T")
 
 party_app = typer.Typer(name="party", no_args_is_help=True)
 coordinator_app = typer.Typer(name="coordinator", no_args_is_help=True)
+relay_app = typer.Typer(name="relay", no_args_is_help=True)
 
 Listen = Annotated[str | None, typer.Option(help="host:port to serve on, instead of the configured one.")]
-_COMMANDS = {"party": "party serve", "coordinator": "coordinator serve", "device": "device run"}
+_COMMANDS = {"party": "party serve", "coordinator": "coordinator serve", "relay": "relay serve", "device": "device run"}
 """Role to the command that is its service."""
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -33,11 +34,20 @@ def _party() -> None:
 
 
 consent.add_to(party_app)
+questions.add_to_party(party_app)
 
 
 @coordinator_app.callback()
 def _coordinator() -> None:
     """Run the coordinator's service."""
+
+
+questions.add_to_coordinator(coordinator_app)
+
+
+@relay_app.callback()
+def _relay() -> None:
+    """Run a relay for parties that only dial out."""
 
 
 @party_app.command("serve")
@@ -94,6 +104,24 @@ def serve_coordinator(
         uvloop.run(serve(settings, read, beside_coordinator, partial(beside_standby, config=settings)))
 
 
+@relay_app.command("serve")
+def serve_relay(
+    config: Annotated[Path, typer.Option(help="The relay's configuration, relay.toml.")],
+    listen: Listen = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; ways in use go on."""
+    with exit_codes():
+        import uvloop
+
+        from service.secrecy import forbid_core_files
+        from transport.relay.process import RelayConfig
+        from transport.relay.process import serve_relay as serve
+
+        forbid_core_files()
+        read = partial(RelayConfig.load, config, {"relay.listen": listen})
+        uvloop.run(serve(_read(read, config, "relay"), read))
+
+
 def _read(read: Callable[[], T], path: Path, role: str) -> T:
     """Read a configuration; where it is another member's, say so instead of all fields that are missing."""
     from service.settings_tree import SettingsError
@@ -103,7 +131,7 @@ def _read(read: Callable[[], T], path: Path, role: str) -> T:
     except SettingsError as error:
         from cli.doctor.member import role_of
 
-        required = {"party": "peers: missing", "coordinator": "store: missing"}[role]
+        required = {"party": "peers: missing", "coordinator": "store: missing", "relay": "relay: missing"}[role]
         if required not in str(error):  # one field too many does not make it another member's
             raise
         with suppress(SettingsError):

@@ -8,7 +8,7 @@ from analyses.job.listing import Listing
 from coordinator.proposal import REACH_S, RosterParty
 from service.codes.coded_text import told
 from service.errors import RemoteFailureError, ServiceError
-from transport.calls.channel import wait_until_reachable
+from transport.calls.way import wait_until_reachable
 
 DESCRIBE_S = 20.0
 
@@ -17,7 +17,7 @@ async def listings(parties: Iterable[RosterParty], analyst: str) -> AsyncIterato
     """Yield of each party its name and either its listing, as JSON, or why there is none; all are asked at once.
 
     Args:
-        parties: of the roster.
+        parties: parties of the roster.
         analyst: who asks.
     """
     asked = [(party.identity.name, asyncio.create_task(_listing_of(party, analyst))) for party in parties]

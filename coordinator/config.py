@@ -9,15 +9,20 @@ from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
 
 from analyses.job.job import Finite, Name
 from coordinator.leading.database import JobDatabase
+from coordinator.leading.lease import LONGEST_LEASE_S
 from service.identity import Identity, Role
 from service.logs import LogFormat, LogLevel
+from service.reach.addresses import dialled
+from service.reach.proxy_config import ProxyConfig
+from service.reach.relay_config import MemberAddress, RelayEntry, RelaySection, check_relays, directly, way_to
+from service.reach.relays import RelayPoint, Way
 from service.settings import Address, FilePath, Settings, TlsFiles, check_addresses, load_settings
 from service.watch.page_config import PageConfig
 from service.watch.traces import TracesConfig
 
 ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
 
-MAY_CHANGE = ("log_level", "tls", "max_running_jobs", "max_job_s", "turn_s", "parties", "analysts")
+MAY_CHANGE = ("log_level", "tls", "proxy", "max_running_jobs", "max_job_s", "turn_s", "parties", "relays", "analysts")
 """Fields that a running service takes over at SIGHUP."""
 
 
@@ -39,20 +44,20 @@ class RosterEntry(Settings):
     """A party that jobs may name.
 
     Attributes:
-        name: as in its certificate.
-        address: where it listens.
+        name: name in its certificate.
+        address: where it listens, or `relay` for a party that only dials out.
     """
 
     name: Name
-    address: Address
+    address: MemberAddress
 
 
 class SumMember(Settings):
     """A member that may take part in masked sums: a device or a party.
 
     Attributes:
-        name: as in its certificate.
-        role: as in its certificate; a member with the same name and another role is refused.
+        name: name in its certificate.
+        role: role in its certificate; a member with the same name and another role is refused.
         identity: its Ed25519 key, 64 hexadecimal digits: what `moiety device key` prints. Members pin each other's.
     """
 
@@ -73,7 +78,7 @@ class Analysts(Settings):
     @model_validator(mode="after")
     def _somebody_may_ask(self) -> Self:
         if not self.allowed:
-            raise ValueError("allowed: an empty list would let nobody submit jobs; name at least one analyst")
+            raise ValueError("allowed: name at least one analyst: an empty list would let nobody submit jobs")
         return self
 
 
@@ -81,7 +86,7 @@ class CoordinatorConfig(Settings):
     """All of `coordinator.toml`.
 
     Attributes:
-        name: of this coordinator, as in its certificate.
+        name: name of this coordinator in its certificate.
         federation: the federation whose members it trusts.
         listen: address to serve on; port 0 lets the system choose.
         store: the SQLite file of jobs and their events, or `postgresql://user@host:port/database`: then several
@@ -104,7 +109,10 @@ class CoordinatorConfig(Settings):
         max_job_s: a job that runs for longer is broken off.
         turn_s: a job that has run longer than this may have to make room for others; see `Scheduler`.
         tls: this coordinator's certificate, its key, the authority.
+        proxy: through which parties are dialled; directly where absent.
         parties: the roster of jobs.
+        relay: where this coordinator listens as a relay for parties that only dial out; nowhere where absent.
+        relays: further relays of such parties. They are tried in this order, after the coordinator's own.
         sum_members: who may take part in masked sums.
         analysts: who may submit jobs.
         page: a page to look at, and metrics; none where absent.
@@ -117,7 +125,7 @@ class CoordinatorConfig(Settings):
     store: StorePlace
     store_password_file: FilePath | None = None
     store_password_variable: Annotated[str, Field(min_length=1)] | None = None
-    lease_s: Annotated[Finite, Field(ge=1, le=3600)] = 15.0
+    lease_s: Annotated[Finite, Field(ge=1, le=LONGEST_LEASE_S)] = 15.0
     instance: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     survey_store: FilePath | None = None
     batch_store: FilePath | None = None
@@ -128,8 +136,11 @@ class CoordinatorConfig(Settings):
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     turn_s: Annotated[Finite, Field(gt=0, le=604_800)] = 300.0
     tls: TlsFiles
+    proxy: ProxyConfig | None = None
     parties: tuple[RosterEntry, ...] = ()
     sum_members: tuple[SumMember, ...] = ()
+    relay: RelaySection | None = None
+    relays: tuple[RelayEntry, ...] = ()
     analysts: Analysts
     page: PageConfig | None = None
     traces: TracesConfig | None = None
@@ -137,16 +148,16 @@ class CoordinatorConfig(Settings):
     @model_validator(mode="after")
     def _parties_are_distinct(self) -> Self:
         if not (self.parties or self.sum_members or self.survey_store):
-            raise ValueError(
-                "parties: there are none, and no sum_members either; a coordinator that only asks devices in surveys "
-                "names its survey_store"
-            )
+            raise ValueError("parties, sum_members, survey_store: set at least one of them")
         for what, entries in (("parties", self.parties), ("sum_members", self.sum_members)):
             names = [entry.name for entry in entries]
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:
                 raise ValueError(f"{what}: {repeated[0]!r} appears more than once")
-        check_addresses({party.name: party.address for party in self.parties} | {self.name: self.listen})
+        addresses = {party.name: party.address for party in self.parties}
+        check_relays(addresses, self.relays, has_own=self.relay is not None)
+        own = {} if self.relay is None else {f"{self.name}, the relay": self.relay.listen}
+        check_addresses({**directly(addresses), self.name: self.listen, **own})
         return self
 
     @model_validator(mode="after")
@@ -154,7 +165,7 @@ class CoordinatorConfig(Settings):
         passwords = (self.store_password_file, self.store_password_variable)
         if isinstance(self.store, SecretStr):
             if None not in passwords:
-                raise ValueError("store_password_file, store_password_variable: only one of them may be given")
+                raise ValueError("store_password_file, store_password_variable: give at most one of them")
         elif passwords != (None, None):
             raise ValueError("store_password_file, store_password_variable: only a store in PostgreSQL has a password")
         return self
@@ -170,7 +181,7 @@ class CoordinatorConfig(Settings):
 
     @property
     def survey_path(self) -> Path | None:
-        """Where surveys and their responses lie; None for the database of jobs."""
+        """SQLite file of surveys and their responses; None: the database of jobs."""
         if self.survey_store is not None:
             return self.survey_store
         return self.store.with_name("surveys.sqlite") if isinstance(self.store, Path) else None
@@ -189,7 +200,7 @@ class CoordinatorConfig(Settings):
 
     @property
     def batch_path(self) -> Path | None:
-        """Where batches and their answers lie; None for the database of jobs."""
+        """SQLite file of batches and their answers; None: the database of jobs."""
         if self.batch_store is not None:
             return self.batch_store
         if isinstance(self.store, Path):
@@ -199,9 +210,16 @@ class CoordinatorConfig(Settings):
         return None
 
     @property
-    def roster(self) -> dict[str, str]:
-        """Party name to address."""
-        return {party.name: party.address for party in self.parties}
+    def roster(self) -> dict[str, Way]:
+        """Party name to the way to it."""
+        return {party.name: way_to(party.address, self.relay_points) for party in self.parties}
+
+    @property
+    def relay_points(self) -> tuple[RelayPoint, ...]:
+        """The relays as this coordinator dials them, its own first."""
+        own = Identity(self.federation, Role.COORDINATOR, self.name)
+        first = () if self.relay is None else (RelayPoint(own, dialled(self.relay.listen)),)
+        return (*first, *(relay.point(self.federation) for relay in self.relays))
 
     @property
     def sum_identities(self) -> dict[Identity, bytes]:

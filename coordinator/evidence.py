@@ -64,7 +64,7 @@ class Evidence:
     said that it waits for a third is a victim of that one: who is kept waiting by a slow party keeps others waiting.
 
     Args:
-        names: of the parties.
+        names: names of the parties.
         now_s: the time at which all of them count as heard.
     """
 

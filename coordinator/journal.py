@@ -28,7 +28,7 @@ class Journal:
 
     Args:
         store: where all is kept.
-        meter: of the service.
+        meter: metrics of the service.
         clock: Unix seconds of notes.
     """
 
@@ -71,7 +71,7 @@ class Journal:
         try:
             self.store.record_progress(notes)
         except StoreWriteError as error:
-            _log.error("progress cannot be written", jobs=sorted(jobs), cause=str(error))
+            _log.error("progress cannot be written", jobs=", ".join(sorted(jobs)), cause=str(error))
         for job_id in jobs:
             self._wake(job_id)
 

@@ -12,12 +12,14 @@ from analyses.job.job import Job
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
 from coordinator.evidence import Verdict
-from coordinator.said import MAX_RESERVE_MESSAGES, MAX_SCHEMA_BYTES
+from coordinator.report_limits import MAX_RESERVE_MESSAGES, MAX_SCHEMA_BYTES
 from service.codes.coded_text import coded, joined, told
 from service.errors import ServiceError
 from service.identity import Identity
-from transport.calls.channel import wait_until_reachable
+from service.reach.relays import Way
+from transport.calls.channel import told_name
 from transport.calls.party_client import Accepted, PartyClient, Refused, Reserved, Waiting
+from transport.calls.way import wait_until_reachable
 
 REACH_S = 8.0
 """Seconds to wait for an unreachable party when a job is proposed: longer than any pause between connection
@@ -29,13 +31,13 @@ class RosterParty:
     """A party of the roster, and how to reach it."""
 
     identity: Identity
-    address: str
+    address: Way
     channel: Any
 
     @cached_property
     def client(self) -> PartyClient:
         """Calls to it."""
-        return PartyClient(self.identity.name, self.channel)
+        return PartyClient(told_name(self.identity.name, self.channel), self.channel)
 
 
 class JobFailedError(Exception):
@@ -53,7 +55,7 @@ class Proposal:
         job_id: the job.
         job: what was asked for.
         analyst: who asked; the parties are told.
-        parties: of the job, by member number 1 and up.
+        parties: parties of the job, by member number, from 1.
         on_retry: called with the name of a party that is not reached at once, at each further attempt.
         on_waiting: called when a party begins to wait for its owner, with its name and public text.
     """
@@ -88,17 +90,21 @@ class Proposal:
         return frozenset(self._waiting)
 
     async def propose(self) -> list[BlockSchema]:
-        """Offer the job to all parties and return their schemas by number.
+        """Reach all parties, offer them the job and return their schemas by number.
+
+        None is offered a job before all are reached: each tries whether it reaches the others.
 
         Raises:
             JobFailedError: some do not answer in time, or refuse; all of them are named.
         """
+        unreached = await asyncio.gather(*map(self._reach, self._parties))
+        _check_refusals([verdict for verdict in unreached if verdict is not None], "proposal")
         answers = await asyncio.gather(*map(self._ask, self._parties))
         schemas = [answer for answer in answers if isinstance(answer, BlockSchema)]
         _check_refusals([answer for answer in answers if isinstance(answer, Verdict)], "proposal")
         return schemas
 
-    async def _ask(self, party: RosterParty) -> BlockSchema | Verdict:
+    async def _reach(self, party: RosterParty) -> Verdict | None:
         name = party.identity.name
         try:
             await wait_until_reachable(
@@ -108,6 +114,13 @@ class Proposal:
                 deadline_s=min(REACH_S, self._job.deadline_s),
                 on_retry=self._on_retry,
             )
+        except ServiceError as error:
+            return Verdict(f"party {name}: {told(error)}", name)
+        return None
+
+    async def _ask(self, party: RosterParty) -> BlockSchema | Verdict:
+        name = party.identity.name
+        try:
             answer = await party.client.propose(
                 self._job_id,
                 self._job.canonical_json(),

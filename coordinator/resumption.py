@@ -8,7 +8,7 @@ have taken it for called off, and nothing of it was paid for.
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -17,13 +17,19 @@ from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 from coordinator.evidence import Verdict
-from coordinator.proposal import JobFailedError
+from coordinator.proposal import JobFailedError, RosterParty
 from coordinator.state import State
 from coordinator.store import JobStore, stopped
 from mpc.errors import ProtocolError
 from service.codes.coded_text import parted, told
+from transport.calls.party_client import PartyEvent
+from transport.calls.way import wait_until_reachable
 
 GOES_ON = "the coordinator restarted; the job goes on with the parties that still have it"
+
+BACK_S = 20.0
+"""Seconds for a party to be reachable again after a restart. One that only dials out was connected to a relay in the
+process that ended: its pause (5 s), its attempt (5 s) and gRPC's pause (2 s) fit in."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class LeftBehind:
         """Plan the job again, from the schemas that are in its plan.
 
         Raises:
-            JobFailedError: this program plans it otherwise than the one that began it, so the parties' messages do not
-                fit.
+            JobFailedError: this program computes a different plan than the one that started the job, so the parties'
+                messages do not fit.
         """
         try:
             return await asyncio.to_thread(self._plan)
@@ -60,7 +66,9 @@ class LeftBehind:
         schemas = [BlockSchema.model_validate(schema) for schema in json.loads(self.plan_json)["schemas"]]
         plan = analysis_of(self.job).plan(self.job, schemas)
         if plan.canonical_json() != self.plan_json:
-            raise JobError("this version of the coordinator plans the job otherwise than the one that began it")
+            raise JobError(
+                "this version of the coordinator computes a different plan than the version that started the job"
+            )
         return plan
 
     async def until_answered(self, answered: Iterable[asyncio.Event]) -> None:
@@ -77,6 +85,19 @@ class LeftBehind:
         """Return why the job failed that could not go on."""
         cause = f"the coordinator restarted while the job was {self.state}, and it could not go on"
         return replace(verdict, reason=stopped(f"{cause}: {parted(verdict.reason)[0]}"))
+
+
+async def events_of(party: RosterParty, job_id: str, left: LeftBehind | None) -> AsyncIterator[PartyEvent]:
+    """Run a job at a party and yield its events (`PartyClient.run`); a job left behind waits first for the way to it.
+
+    Raises:
+        ServiceError: the party is not reached, or the stream broke.
+    """
+    if left is not None:
+        limit_s = min(BACK_S, left.job.deadline_s)
+        await wait_until_reachable(party.channel, peer=party.identity.name, address=party.address, deadline_s=limit_s)
+    async for event in party.client.run(job_id):
+        yield event
 
 
 def left_behind(store: JobStore, roster: Collection[str]) -> list[LeftBehind]:

@@ -1,7 +1,6 @@
 """One job from proposal to end: proposes it, plans it, runs the coordinator's part, and attributes failures."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ from analyses.job.plan import OPENING_STAGE, Plan
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 from coordinator.evidence import NO_FAULT, Evidence, Verdict, fallen_silent
-from coordinator.farewell import report_end
+from coordinator.final_messages import report_end
 from coordinator.journal import Journal
 from coordinator.proposal import JobFailedError, Proposal, RosterParty
-from coordinator.resumption import GOES_ON, LeftBehind
-from coordinator.said import Allowance, Pace
+from coordinator.receipts import with_receipts
+from coordinator.report_limits import Allowance, Pace
+from coordinator.resumption import GOES_ON, LeftBehind, events_of
 from coordinator.state import State
 from coordinator.store import StoreWriteError
 from entropy import Entropy
@@ -66,12 +66,12 @@ class JobRunner:
         job: what was asked for.
         analyst: who asked; the parties are told.
         identity: the coordinator's.
-        parties: of the job, by member number 1 and up.
+        parties: parties of the job, by member number, from 1.
         journal: where its life is written.
         mailboxes: where parties deliver.
         entropy: the coordinator's randomness; the protocols give it little to do.
         max_job_s: a job that runs for longer is broken off.
-        meter: of the service.
+        meter: metrics of the service.
         left: how an earlier process left the job behind, in state RUNNING or OPENING; None for a new job.
     """
 
@@ -225,7 +225,7 @@ class JobRunner:
         finally:
             watching.cancel()
         self._name_liars(result.get("wrong_shares_from", ()))
-        return json.dumps(result, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return await with_receipts(self.job_id, result, self._parties.values(), evidence)
 
     def _begin_run(self, plan: Plan) -> None:
         survival = analysis_of(self._job).survival(self._job)
@@ -265,7 +265,7 @@ class JobRunner:
         """Read what one party tells of its run until it ends."""
         name, pace = self._names[number], Pace(self._now_s())
         try:
-            async for event in self._parties[number].client.run(self.job_id):
+            async for event in events_of(self._parties[number], self.job_id, self._left):
                 self._answered[number].set()
                 self._receive_event(name, event, evidence)
                 if pause_s := pace.pause_s(self._now_s()):

@@ -64,11 +64,11 @@ class Scheduler:
     places. So at most twice `most_running` jobs compute at a time.
 
     Args:
-        journal: of all jobs.
+        journal: journal of all jobs.
         make_runner: makes the runner of a stored job, which an earlier process may have left behind.
         roster: names of the parties that jobs may name.
-        most_running: so many run at a time. Jobs that wait for owners of data do not count; a moment after they were
-            approved there may be more.
+        most_running: maximum number of jobs that run at a time. Jobs that wait for owners of data do not count; a
+            moment after they were approved there may be more.
         turn_s: see above.
     """
 
@@ -152,7 +152,7 @@ class Scheduler:
                 known = ", ".join(sorted(self._roster))
                 raise InvalidRequestError(f"inputs: there is no party {name!r} in the roster; the roster has {known}")
         try:
-            check_roster(job)
+            check_roster(job, analysis_of(job).fewest_parties)
         except JobError as error:
             raise InvalidRequestError(told(error)) from error
         return job

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any
 
 import structlog
-from moiety.v1.aggregation_pb2 import Chunk
-from moiety.v1.coordinator_pb2 import (
+from wire.v1.aggregation_pb2 import Chunk
+from wire.v1.coordinator_pb2 import (
     JobEvent,
     JobPart,
     JobRecord,
@@ -18,62 +18,62 @@ from moiety.v1.coordinator_pb2 import (
     TablesPart,
     TablesRequest,
 )
-from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
+from wire.v1.coordinator_pb2_grpc import CoordinatorServicer, add_CoordinatorServicer_to_server
 
 from analyses.job.job import Job
+from coordinator.batches.agreeing import Agreeing
 from coordinator.batches.closing import Closing
-from coordinator.batches.questions import Batches
 from coordinator.catalogue import listings
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.journal import Journal
 from coordinator.leading.lease import Lease
 from coordinator.leading.standby import Standby
-from coordinator.opening import lead, open_batch_store, open_store, open_survey_store, own_credentials
 from coordinator.proposal import RosterParty
+from coordinator.questions.batches import Batches
+from coordinator.questions.hosts import Hosts
+from coordinator.questions.sums import Sums
+from coordinator.questions.surveys import Surveys
 from coordinator.resumption import LeftBehind, left_behind
 from coordinator.runner import JobRunner
 from coordinator.scheduler import Scheduler
+from coordinator.startup import lead, open_batch_store, open_store, open_survey_store, own_credentials
 from coordinator.store import PIECE_BYTES
 from coordinator.store import JobRecord as StoredJob
-from coordinator.sums.questions import Sums
-from coordinator.surveys.questions import Surveys
+from coordinator.sums.answering import MaskedSums
 from entropy import SystemEntropy
 from service.authorization import Permissions
 from service.errors import NotAllowedError
 from service.identity import Identity, Role, peer_identity
 from service.job_id import check_job_id
 from service.logs import configure_logs
+from service.reach.relays import Way
 from service.server import Server
 from service.tls import Credentials
 from service.trust.changes import check_changes
 from service.trust.expiry import warn_every_day
 from service.watch.meter import Meter
 from service.watch.traces import Traces
-from transport.aggregation import ANSWER, FETCH, SUM, AggregationService
-from transport.batch import ANSWER as ANSWER_BATCH
-from transport.batch import ASK as ASK_BATCH
-from transport.batch import FETCH as FETCH_BATCH
-from transport.batch import SHARES, BatchService
+from transport import questions
+from transport.aggregation import ANSWER, FETCH, AggregationService
 from transport.batch_party import BatchPartyClient
 from transport.calls.channel import open_channel
 from transport.calls.chunks import gather_request
 from transport.messages.frames import DELIVER
 from transport.messages.mailbox import Mailboxes, MailboxService
-from transport.survey import ANSWER as ANSWER_SURVEY
-from transport.survey import ASK as ASK_SURVEY
-from transport.survey import FETCH as FETCH_SURVEY
-from transport.survey import SurveyService
+from transport.relay.hub import RelayHub
 
 GRACE_S = 2.0
 ANALYST_METHODS = tuple(
     f"/moiety.v1.Coordinator/{method}" for method in ("Submit", "Watch", "List", "Show", "Cancel", "Tables")
 )
 PERMITTED = {
-    **dict.fromkeys((*ANALYST_METHODS, SUM, ASK_SURVEY, ASK_BATCH), frozenset({Role.ANALYST})),
-    **dict.fromkeys((DELIVER, SHARES), frozenset({Role.PARTY})),
+    **dict.fromkeys((*ANALYST_METHODS, questions.ASK, questions.LIST, questions.CALL_OFF), frozenset({Role.ANALYST})),
+    **dict.fromkeys((DELIVER, questions.SHARES), frozenset({Role.PARTY})),
     **dict.fromkeys((FETCH, ANSWER), frozenset({Role.DEVICE, Role.PARTY})),
-    **dict.fromkeys((FETCH_SURVEY, ANSWER_SURVEY, FETCH_BATCH, ANSWER_BATCH), frozenset({Role.DEVICE})),
+    **dict.fromkeys((questions.FETCH, questions.ANSWER, questions.ANSWER_IN_CHUNKS), frozenset({Role.DEVICE})),
 }
+LISTING = (questions.LIST, questions.CALL_OFF)
+SERVED = PERMITTED | dict.fromkeys(LISTING, frozenset({Role.ANALYST, Role.COORDINATOR}))  # of its own name
 
 _log = structlog.get_logger(__name__)
 
@@ -83,7 +83,7 @@ class CoordinatorService(CoordinatorServicer):
 
     Args:
         scheduler: takes the jobs.
-        journal: of the jobs.
+        journal: journal of the jobs.
         analysts: names of those that may call.
         parties: returns those of the roster.
     """
@@ -188,9 +188,9 @@ class CoordinatorProcess:
     """Everything of one running coordinator.
 
     Args:
-        config: as in `coordinator.toml`.
-        credentials: of the identity that the configuration names.
-        lease: by which this coordinator leads, if its jobs are in PostgreSQL; released at the end.
+        config: configuration in `coordinator.toml`.
+        credentials: credentials of the identity that the configuration names.
+        lease: lease with which this coordinator leads, if its jobs are in PostgreSQL; released at the end.
 
     Raises:
         StoreError, DatabaseError, DatabaseAwayError: the job store cannot be used.
@@ -224,31 +224,29 @@ class CoordinatorProcess:
         service = self._service = CoordinatorService(
             self.scheduler, self.journal, frozenset(config.analysts.allowed), self._roster
         )
-        self._sums = Sums(config.sum_identities, frozenset(config.analysts.allowed), SystemEntropy())
-        self._surveys = Surveys(
-            self._survey_store,
-            credentials.identity,
-            SystemEntropy(),
-            self._sums.run,
-            tuple(identity.name for identity in config.sum_identities),
+        self._sums = MaskedSums(config.sum_identities, SystemEntropy())
+        own, entropy = credentials.identity, SystemEntropy()
+        surveys = Surveys(self._survey_store, own.uri, entropy)
+        agreeing, closing = Agreeing(self._client_of), Closing(self._client_of, entropy)
+        batches = Batches(
+            self._batch_store, lambda: self._credentials, entropy, closing, agreeing, lambda: self.config.roster
         )
-        self._batches = Batches(
-            self._batch_store,
-            lambda: self._credentials,
-            SystemEntropy(),
-            Closing(lambda party: BatchPartyClient(party, self._parties[party].channel), SystemEntropy()),
-            lambda: self.config.roster,
-        )
+        sums = Sums(self._survey_store, entropy, self._sums)
+        self._questions = Hosts(own, service.check_caller, (surveys, batches, sums))
         of_analysts = [method for method, roles in PERMITTED.items() if Role.ANALYST in roles]
         checks = dict.fromkeys(of_analysts, service.check_caller)
         checks |= dict.fromkeys((FETCH, ANSWER), self._sums.rounds.check_caller)
-        permissions = Permissions(config.federation, PERMITTED, checks)
-        sums = AggregationService(self._sums.rounds, self._sums.run)
-        surveys = SurveyService(self._surveys)
-        services = [service.add_to, MailboxService(self._mailboxes).add_to, sums.add_to, surveys.add_to]
-        services.append(BatchService(self._batches).add_to)
+        checks |= dict.fromkeys(LISTING, self._questions.check_caller)
+        permissions = Permissions(config.federation, SERVED, checks)
+        services = [service.add_to, MailboxService(self._mailboxes).add_to]
+        services += [AggregationService(self._sums.rounds).add_to, questions.QuestionsService(self._questions).add_to]
         self.server = Server(credentials, permissions, services)
         self._expiry: asyncio.Task[None] | None = None
+        self.relay = None if config.relay is None else RelayHub(credentials)
+        """The relay in this process, if it has one."""
+
+    def _client_of(self, party: str) -> BatchPartyClient:
+        return BatchPartyClient(party, self._parties[party].channel)
 
     async def start(self) -> str:
         """Listen, go on with the jobs that an earlier process left behind, and return the bound address.
@@ -257,8 +255,7 @@ class CoordinatorProcess:
             ListenError: the address cannot be had.
             StoreWriteError: the store of jobs cannot be written.
         """
-        await self._surveys.start()
-        await self._batches.start()
+        await self._questions.start()
         self._expiry = asyncio.create_task(warn_every_day(lambda: self.server.credentials, self.config.name))
         host, _, _ = self.config.listen.rpartition(":")
         try:
@@ -270,11 +267,12 @@ class CoordinatorProcess:
             if self.lease is not None:
                 await self.server.lead(self.lease.term)
             address = f"{host}:{await self.server.start(self.config.listen)}"
+            if self.relay is not None and self.config.relay is not None:
+                await self.relay.start(self.config.relay.listen)
             self.scheduler.take_up(jobs)
             return address
         except BaseException:
-            await self._batches.stop()
-            await self._surveys.stop()
+            await self._questions.stop()
             raise
 
     async def stop(self) -> None:
@@ -301,18 +299,19 @@ class CoordinatorProcess:
         """
         changed = check_changes(self.config, config, MAY_CHANGE)
         self.server.renew(own_credentials(config))
+        if self.relay is not None:
+            self.relay.use(self.server.credentials)
         self.config, self._credentials = config, self.server.credentials
         # Jobs that were accepted before may name parties that the roster has no more.
         self._parties |= {name: self._roster_party(name, address) for name, address in config.roster.items()}
-        self._service.analysts = self._sums.analysts = frozenset(config.analysts.allowed)
+        self._service.analysts = frozenset(config.analysts.allowed)
         self.scheduler.use(roster=frozenset(config.roster), most_running=config.max_running_jobs, turn_s=config.turn_s)
         configure_logs(config.log_format, level=config.log_level)
         _log.info("files were read again", name=config.name, changed=", ".join(changed) or "no field")
 
     async def _end_work(self) -> None:
         self._sums.rounds.end_all("the coordinator stops")
-        self._surveys.leave()
-        self._batches.leave()
+        self._questions.leave()
         if self.lease is None:
             await self.scheduler.stop()
         else:
@@ -321,11 +320,12 @@ class CoordinatorProcess:
     async def _release(self) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
-        await self._batches.stop()
+        await self._questions.stop()
         self._batch_store.close()
-        await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
-        await self._surveys.stop()
         self._survey_store.close()
+        await asyncio.gather(*(party.channel.close() for party in self._parties.values()))
+        if self.relay is not None:
+            await self.relay.stop()
         self.journal.write_notes()
         self._store.close()
         if self.lease is not None:
@@ -336,7 +336,7 @@ class CoordinatorProcess:
     def _roster(self) -> list[RosterParty]:
         return [self._parties[name] for name in self.config.roster]
 
-    def _roster_party(self, name: str, address: str) -> RosterParty:
+    def _roster_party(self, name: str, address: Way) -> RosterParty:
         identity = Identity(self.config.federation, Role.PARTY, name)
         term = 0 if self.lease is None else self.lease.term
         return RosterParty(identity, address, open_channel(address, identity, self._credentials, term=term))
@@ -366,7 +366,7 @@ async def serve_coordinator(
     """Serve until SIGTERM or SIGINT.
 
     Args:
-        config: as in `coordinator.toml`.
+        config: configuration in `coordinator.toml`.
         read_again: reads the file anew, at SIGHUP.
         beside: what else runs as long as the coordinator serves.
         beside_standby: what else runs as long as it stands by.
@@ -378,7 +378,7 @@ async def serve_coordinator(
     configure_logs(config.log_format, level=config.log_level)
     lease = None
     if config.database is not None:
-        lease, config = await lead(config, config.database, read_again, PERMITTED, beside_standby)
+        lease, config = await lead(config, config.database, read_again, SERVED, beside_standby)
         if lease is None:
             return
     try:

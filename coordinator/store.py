@@ -1,6 +1,6 @@
-"""The seam for places where jobs and their events lie: `JobStore`.
+"""The seam for stores of jobs and their events: `JobStore`.
 
-There are `coordinator.sqlite_store` for one coordinator and `coordinator.postgres_store` for several.
+`coordinator.sql_store` keeps them in a database: a file of one coordinator, or a server that several share.
 
 A store is the truth about jobs: each state change is durable when the call returns, and only one process writes to a
 store at a time. What becomes of jobs after a restart: see `coordinator.resumption`.
@@ -152,7 +152,7 @@ class JobStore(Protocol):
             reason: public text of why it failed or was cancelled.
             culprit: name of the member at fault, if any.
             stage: where it failed.
-            text: for the event of this step; the reason where absent.
+            text: text for the event of this step; the reason where absent.
             plan_json: the plan, with the step to RUNNING; later steps leave it.
             result_json: the result, with the step to DONE.
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
-from demo.catalogue import DEMOS, PCA, Demo, Option
+from demo.catalogue import COMMON, DEMOS, Demo, Option
 from service.memory import made_to_stay
 
 CIRCUIT_MEMBERS = ("alice", "bob", "carol")
@@ -27,6 +27,7 @@ Rows = Annotated[int | None, typer.Option(min=100, help="Rows of the data set to
 Keep = Annotated[
     Path | None, typer.Option(help="New folder for tables, certificates, configurations and logs; kept afterwards.")
 ]
+Out = Annotated[Path, typer.Option(help="Folder for the plot and the numbers.")]
 KeepDevices = Annotated[
     Path | None, typer.Option(help="New folder for records, certificates, configurations and logs; kept afterwards.")
 ]
@@ -41,44 +42,50 @@ class FactorForm(StrEnum):
     SGD = "sgd"
 
 
-def _typed(option: Option) -> Any:
-    kind = option.kind if option.default is not None else option.kind | None
+def _parameter(option: Option) -> Parameter:
     least, most = option.limits
-    return Annotated[kind, typer.Option(help=option.help, min=least, max=most)]
+    kind: Any = option.kind | None
+    annotation = Annotated[kind, typer.Option(help=option.help, min=least, max=most)]
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _add(demo: Demo) -> None:
     """Make the command of a demo; what it imports is imported when it runs."""
 
-    def command(**given: Any) -> None:
+    def command(rows: int | None, out: Path, keep: Path | None, output: Format, **given: Any) -> None:
         with exit_codes(), ExitStack() as stack:
             with made_to_stay():
                 from demo.job import run_demo
+                from demo.text import text_of
 
-            rows, keep, output = given.pop("rows"), given.pop("keep"), given.pop("output")
-            outcome, text = run_demo(stack, demo, keep, rows, given)
+            outcome = run_demo(stack, demo, keep, rows, out, given)
             if output is Format.JSON:
                 print_json(asdict(outcome))
             else:
-                print_text(text)
+                print_text(text_of(outcome, demo, given))
 
-    options = {option.name: (_typed(option), option.default) for option in demo.options}
-    taken = {"rows": (Rows, None), **options, "keep": (Keep, None), "output": (Output, Format.TEXT)}
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in taken.items()
+    taken = [
+        Parameter("rows", Parameter.KEYWORD_ONLY, default=None, annotation=Rows),
+        *map(_parameter, (*demo.options, *COMMON)),
+        Parameter("out", Parameter.KEYWORD_ONLY, default=Path("demo-results"), annotation=Out),
+        Parameter("keep", Parameter.KEYWORD_ONLY, default=None, annotation=Keep),
+        Parameter("output", Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=Output),
     ]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-    command.__annotations__ = {name: kind for name, (kind, _) in taken.items()}
+    if demo.methods:
+        kind: Any = StrEnum("Method", {name: name for name in demo.methods})  # type: ignore[misc]  # not known to mypy
+        taken.insert(1, _parameter(Option("method", kind, f"By default {next(iter(demo.methods))}.", "")))
+    command.__signature__ = Signature(taken)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {one.name: one.annotation for one in taken}
     demo_app.command(demo.name, help=demo.help)(command)
 
 
 @demo_app.callback()
 def _several_demos() -> None:
-    pass
+    import structlog  # noqa: F401 - a library of the services: missed here, before they are started
 
 
-_add(PCA)
+for _demo in DEMOS:
+    _add(_demo)
 
 
 @demo_app.command()
@@ -142,10 +149,6 @@ def circuit(
         say(f"{time.monotonic() - started_s:.1f} s, most of which Python takes to start")
         if keep is not None:
             say(f"next: change {program} and run the three commands again, each in a terminal of its own")
-
-
-for _demo in DEMOS:
-    _add(_demo)
 
 
 @demo_app.command()

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,8 @@ START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
 COORDINATOR_NAME = "coordinator"
 ANALYST_NAME = "analyst"
+HUB = "relay of the coordinator"
+"""Name of the address at which the coordinator listens as a relay."""
 
 
 class DeploymentError(RuntimeError):
@@ -37,7 +39,7 @@ class LocalRatings:
 
     Attributes:
         user, item, rating: names of its columns.
-        items: how many there are, called 0, 1, 2, ...
+        items: how many there are, called 0, 1, 2, ...; or their names, or `{"file": path}`.
         users: how many there may be.
         ratings_per_user: about how many a user has.
     """
@@ -45,7 +47,7 @@ class LocalRatings:
     user: str
     item: str
     rating: str
-    items: int
+    items: Any
     users: int
     ratings_per_user: int
 
@@ -55,14 +57,14 @@ class LocalTable:
     """A table of one party.
 
     Attributes:
-        name: as jobs call it.
+        name: name that jobs use.
         path: the file.
         bounds: column to (lower, upper).
         rows: the least and the most that it may have; None says nothing of them.
         id_column: name of the id column, if any.
         on_request: columns that only jobs get that name them.
         person_column, most_rows_per_person: whose the rows are, and how many of one person count, if it says so.
-        unit: of its first budget.
+        unit: unit of its first budget.
         ratings: what a table of ratings declares; None for a table of rows.
         show_budget: whether the analyst sees what remains of its budget.
         sections: further sections of its configuration as TOML, such as `[tables.columns]`, or `[tables.source]` where
@@ -110,6 +112,9 @@ class LocalDeployment:
             by default every job that the budget covers is accepted.
         members: others that get a certificate: devices, and workers of parties.
         sum_members: name to Ed25519 key, hexadecimal, of those that may take part in masked sums.
+        dial_out: parties that only dial out; the others reach them by relays.
+        relays: names of relays that run as processes of their own. Where there are none and a party only dials out, the
+            coordinator relays.
     """
 
     folder: Path
@@ -120,6 +125,8 @@ class LocalDeployment:
     policy: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     members: Sequence[tuple[Role, str]] = ()
     sum_members: Mapping[str, str] = field(default_factory=dict)
+    dial_out: Collection[str] = ()
+    relays: Sequence[str] = ()
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     addresses: dict[str, str] = field(default_factory=dict, init=False)
     authority: KeyPair = field(init=False, repr=False)
@@ -127,10 +134,13 @@ class LocalDeployment:
     def __enter__(self) -> Self:
         try:
             self.write_files()
-            for name in (*self.tables, COORDINATOR_NAME):
+            names = (*self.relays, *self.tables, COORDINATOR_NAME)
+            for name in names:
                 self.start(name)
-            for name in (*self.tables, COORDINATOR_NAME):
+            for name in names:
                 self.wait_until_ready(name)
+            for name in self.dial_out:
+                self.wait_until_logged(name, "connected to a relay")
         except BaseException:
             self._stop_all()
             raise
@@ -145,6 +155,7 @@ class LocalDeployment:
         """Write certificates and configurations, and start nothing."""
         members = [(Role.COORDINATOR, COORDINATOR_NAME), (Role.ANALYST, ANALYST_NAME)]
         members += [*((Role.PARTY, name) for name in self.tables), *self.members]
+        members += [(Role.RELAY, name) for name in self.relays]
         self.authority = write_certificates(self.folder, self.federation, members)
         self._write_configurations()
 
@@ -182,7 +193,7 @@ class LocalDeployment:
 
     def start(self, name: str) -> None:
         """Start a service; also again, after it was killed."""
-        role = "coordinator" if name == COORDINATOR_NAME else "party"
+        role = "coordinator" if name == COORDINATOR_NAME else "relay" if name in self.relays else "party"
         self.launch(name, "cli.main", role, "serve", "--config", str(self.config_path(name)))
 
     def launch(self, name: str, module: str, *arguments: str) -> None:
@@ -254,8 +265,25 @@ class LocalDeployment:
     def _end_of_log(self, name: str) -> str:
         return self.log_path(name).read_text(errors="replace")[-2000:]
 
+    def _relays(self) -> list[tuple[str, str, str]]:
+        """Return name, role and name of the address of each relay."""
+        if not self.dial_out:
+            return []
+        return [(name, "relay", name) for name in self.relays] or [(COORDINATOR_NAME, "coordinator", HUB)]
+
+    def _dialled(self, party: str) -> str:
+        return "relay" if party in self.dial_out else self.addresses[party]
+
     def _write_configurations(self) -> None:
-        self.addresses = loopback_addresses((*self.tables, COORDINATOR_NAME))
+        self.addresses = loopback_addresses((*self.tables, COORDINATOR_NAME, *self.relays, HUB))
+        for name in self.relays:
+            head = {"name": name, "federation": self.federation, "log_format": "json"}
+            listens = {"listen": self.addresses[name]}
+            self.config_path(name).write_text(toml(head, {"relay": listens, "tls": tls_files(name)}))
+        relays = "".join(
+            "\n[[relays]]\n" + toml({"name": name, "role": role, "address": self.addresses[place]})
+            for name, role, place in self._relays()
+        )
         for name, tables in self.tables.items():
             self.data_dir(name).mkdir()
             head = {
@@ -264,16 +292,17 @@ class LocalDeployment:
                 "listen": self.addresses[name],
                 "data_dir": str(self.data_dir(name)),
                 "log_format": "json",
+                "reach": "dial-out" if name in self.dial_out else "direct",
             }
             sections: dict[str, Mapping[str, Any]] = {
                 "tls": tls_files(name),
                 "coordinator": {"name": COORDINATOR_NAME, "address": self.addresses[COORDINATOR_NAME]},
-                "peers": {peer: self.addresses[peer] for peer in self.tables if peer != name},
+                "peers": {peer: self._dialled(peer) for peer in self.tables if peer != name},
                 "ledger": {"may_begin": True},
                 "policy.automatic": {"max_epsilon_per_job": self.budget[0], "analysts": [ANALYST_NAME]},
                 **self.policy.get(name, {}),
             }
-            text = toml(head, sections)
+            text = toml(head, sections) + relays
             for table in tables:
                 ids: dict[str, Any] = {} if table.id_column is None else {"id_column": table.id_column}
                 if table.person_column is not None:
@@ -299,9 +328,12 @@ class LocalDeployment:
             "store": str(self.folder / "jobs.sqlite"),
             "log_format": "json",
         }
-        text = toml(head, {"tls": tls_files(COORDINATOR_NAME), "analysts": {"allowed": [ANALYST_NAME]}})
+        sections = {"tls": tls_files(COORDINATOR_NAME), "analysts": {"allowed": [ANALYST_NAME]}}
+        if self.dial_out and not self.relays:
+            sections["relay"] = {"listen": self.addresses[HUB]}
+        text = toml(head, sections) + (relays if self.relays else "")
         for name in self.tables:
-            text += "\n[[parties]]\n" + toml({"name": name, "address": self.addresses[name]})
+            text += "\n[[parties]]\n" + toml({"name": name, "address": self._dialled(name)})
         for name, identity in self.sum_members.items():
             text += "\n[[sum_members]]\n" + toml({"name": name, "identity": identity})
         self.config_path(COORDINATOR_NAME).write_text(text)

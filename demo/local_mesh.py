@@ -13,7 +13,7 @@ def write_mesh(folder: Path, names: Sequence[str], *, federation: str = "local",
 
     Args:
         folder: exists, for certificates, keys and configurations.
-        names: of the members, in the order of their numbers.
+        names: names of the members, in the order of their numbers.
         federation: its name.
         fields: more of `transport.messages.mesh.MeshConfig`, the same for all, for instance `deadline_s`.
 

@@ -53,4 +53,8 @@ def _value(value: Any) -> str:
     """Return a value as TOML: JSON text and lists are TOML too, and mappings are inline tables."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value)

@@ -27,7 +27,7 @@ class DeviceProcesses:
 
     Attributes:
         deployment: with the coordinator; running. It ends the devices too.
-        names: of the devices.
+        names: names of the devices.
         killed_at_s: device to the moment at which it was killed, seconds after `time.monotonic`'s zero.
     """
 
@@ -55,7 +55,7 @@ class RandomKills:
     """Kills devices at random moments of a round: each in a random stage, a random time after it began.
 
     Attributes:
-        devices: of which some are killed.
+        devices: devices of which some are killed.
         moments: stage, counted from 0, to devices and the seconds after its beginning.
     """
 
@@ -104,7 +104,7 @@ class SumOutcome:
     """What the demo shows.
 
     Attributes:
-        answer: of the coordinator.
+        answer: answer of the coordinator.
         seconds: it took.
         killed_after_s: device to the moment of its kill, after the question was asked.
         survivors_sum: what the survivors' records, read by the demo, add up to.
@@ -120,11 +120,9 @@ class SumOutcome:
 
 def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> SumOutcome:
     """Start coordinator and devices, ask for the sum, kill devices meanwhile, compare."""
-    import asyncio
-
     from analyses.sums.secure_sum import SumParams
     from analyst.connection import ClientConfig
-    from cli.sum import run_sum
+    from cli.ask import run_question
     from cli.terminal.output import say
 
     deployment, names = deploy(stack, folder, n_devices)
@@ -138,7 +136,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     kills = RandomKills.draw(devices, n_killed, seed)
     kills.stage_begins()
     config = ClientConfig.load(deployment.client_config)
-    answer = asyncio.run(run_sum(config, question, on_stage=lambda _: kills.stage_begins()))
+    answer = run_question(config, question, on_stage=lambda _: kills.stage_begins())
     seconds = time.monotonic() - started_s
     kills.wait()
     say("3/3  comparing with the survivors' records, which only a demo can read")

@@ -14,14 +14,15 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, get_args
 
+from analyses.job.job import MatchingKind
 from analyst.client import Client
-from demo.local_deployment import DeploymentError, LocalDeployment, LocalTable
+from demo.local_deployment import ANALYST_NAME, DeploymentError, LocalDeployment, LocalRatings, LocalTable
 from demo.loopback import toml
 from dp.cost.views import UNIT
 
@@ -32,26 +33,30 @@ STOP_S = 120.0
 
 @dataclass(frozen=True)
 class Table:
-    """A table of one party of a local federation.
+    """A table of one party of a local federation. It says what a section `[[tables]]` of `party.toml` says.
 
     Attributes:
-        name: as questions call it.
+        name: name that questions use.
         data: a data frame of polars or pandas, a mapping of columns, or the path of a `.csv`, `.csv.gz` or `.parquet`
-            file.
-        bounds: column to its public lower and upper bound; a column without bounds cannot be asked for.
+            file. `draft()` infers a description from names and types.
         rows: the least and the most rows that it may have; public.
+        bounds: column to its public lower and upper bound; a column without bounds or a kind cannot be asked for.
+        columns: column to its kind, gaps and other values, the fields of `[tables.columns]`.
+        source: how the file is written where that is not usual, the fields of `[tables.source]` but `path`.
+        filters: name to what rows must pass, the fields of `[tables.filters]`.
+        ratings: fields of `kind = "ratings"`, for a table of ratings; it has `bounds` of its ratings and no columns.
         id_column: the column that names the rows, if there is one.
         on_request: columns that only questions get that name them.
         person_column, most_rows_per_person: whose the rows are, and how many of one person count, if it says so.
-        unit: of its privacy budget.
+        unit: unit of its privacy budget.
         show_budget: whether the analyst sees in the catalogue what remains of it.
         matching: what identifies its rows, the fields of `[tables.matching]`.
     """
 
     name: str
     data: Any = field(repr=False)
-    bounds: Mapping[str, tuple[float, float]]
-    rows: tuple[int, int]
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    rows: tuple[int, int] | None = None
     id_column: str | None = None
     on_request: Sequence[str] = ()
     person_column: str | None = None
@@ -59,6 +64,27 @@ class Table:
     unit: str = UNIT
     show_budget: bool = False
     matching: Mapping[str, Any] | None = None
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ratings: Mapping[str, Any] | None = None
+
+    def draft(self) -> str:
+        """Return a section of `party.toml` inferred from the names and types of the columns, never from values.
+
+        It is what `moiety table draft` writes, with the questions that the owner must answer.
+
+        Raises:
+            ValueError: the data cannot be read as a table.
+        """
+        from cli.configuration.table_draft import drafted
+        from party.tables.sources.source import SourceError
+
+        with tempfile.TemporaryDirectory(prefix="moiety-") as folder:
+            try:
+                return "\n".join(drafted(self._path(Path(folder)), self.name, self.source.get("encoding")))
+            except SourceError as error:
+                raise ValueError(f"table {self.name!r}: {error}") from error
 
     def in_folder(self, folder: Path) -> LocalTable:
         """Return it as services find it; data that are in memory are written to a file.
@@ -66,18 +92,32 @@ class Table:
         Raises:
             ValueError: it has no column of a name that it states, or columns of different lengths.
         """
-        path = Path(self.data).resolve() if isinstance(self.data, str | Path) else self._written(folder)
+        path: Path | None = self._path(folder)
         bounds = {name: (float(low), float(high)) for name, (low, high) in self.bounds.items()}
         options = (self.id_column, tuple(self.on_request), self.person_column, self.most_rows_per_person, self.unit)
-        rows = (int(self.rows[0]), int(self.rows[1]))
-        sections = "" if self.matching is None else "\n[tables.matching]\n" + toml(dict(self.matching))
-        return LocalTable(self.name, path, bounds, rows, *options, show_budget=self.show_budget, sections=sections)
+        rows = None if self.rows is None else (int(self.rows[0]), int(self.rows[1]))
+        named = {"matching": self.matching or {}, "columns": self.columns, "filters": self.filters}
+        if self.source:
+            kind = "parquet" if str(path).endswith(".parquet") else "csv"
+            named["source"], path = {"kind": kind, "path": str(path), **self.source}, None
+        sections = toml({}, {f"tables.{name}": fields for name, fields in named.items() if fields})
+        ratings = None if self.ratings is None else LocalRatings(**self.ratings)
+        if ratings is not None and isinstance(ratings.items, Mapping) and "file" in ratings.items:
+            ratings = replace(ratings, items={"file": str(Path(ratings.items["file"]).resolve())})
+        return LocalTable(
+            self.name, path, bounds, rows, *options, ratings=ratings, show_budget=self.show_budget, sections=sections
+        )
+
+    def _path(self, folder: Path) -> Path:
+        """Return the file of the data; data that are in memory are written to one."""
+        return Path(self.data).resolve() if isinstance(self.data, str | Path) else self._written(folder)
 
     def _written(self, folder: Path) -> Path:
         names = list(self.data if isinstance(self.data, Mapping) else self.data.columns)
         matched = [] if self.matching is None else self.matching.get("columns", [])
         keys = [name for name in (self.id_column, self.person_column) if name is not None]
-        wanted = [*self.bounds, *keys, *matched]
+        rated = [] if self.ratings is None else [self.ratings[name] for name in ("user", "item", "rating")]
+        wanted = [*self.bounds, *self.columns, *keys, *matched, *rated]
         missing = [name for name in wanted if name not in names]
         if missing:
             raise ValueError(f"table {self.name!r} has no column {missing[0]!r}; it has {', '.join(map(str, names))}")
@@ -180,8 +220,14 @@ class LocalFederation:
             folder = self.folder / "tables" / party
             folder.mkdir(parents=True)
             described = [table.in_folder(folder) for table in ([own] if isinstance(own, Table) else own)]
-            held[party] = [{**asdict(table), "path": str(table.path)} for table in described]
-        text = json.dumps({"tables": held, "budget": list(budget), "policy": policy}, allow_nan=False)
+            held[party] = [asdict(table) | {"path": table.path and str(table.path)} for table in described]
+        at_once = {
+            "max_epsilon_per_job": budget[0],
+            "analysts": [ANALYST_NAME],
+            "matching": list(get_args(MatchingKind)),
+        }
+        policies = {party: {"policy.automatic": at_once, **policy.get(party, {})} for party in tables}
+        text = json.dumps({"tables": held, "budget": list(budget), "policy": policies}, allow_nan=False)
         (self.folder / SPECIFICATION).write_text(text)
 
 
@@ -226,8 +272,13 @@ def keep(folder: Path, asked: IO[bytes], said: IO[str]) -> None:
 
 
 def _table(given: Mapping[str, Any]) -> LocalTable:
-    bounds = {name: (low, high) for name, (low, high) in given["bounds"].items()}
-    return LocalTable(**{**given, "path": Path(given["path"]), "bounds": bounds, "rows": tuple(given["rows"])})
+    changed = {
+        "path": given["path"] and Path(given["path"]),
+        "bounds": {name: (low, high) for name, (low, high) in given["bounds"].items()},
+        "rows": given["rows"] and tuple(given["rows"]),
+        "ratings": given["ratings"] and LocalRatings(**given["ratings"]),
+    }
+    return LocalTable(**{**given, **changed})
 
 
 def main() -> None:

@@ -6,23 +6,29 @@ enters and committed before its record is read and its masked vector leaves; a r
 nothing, and has shown nothing of the record. Of a series of rounds all that are still to come are held before the
 device enters one, and each is committed by itself. Each attempt of a round is charged by itself once its masked vector
 is out, though at most one is meant to be opened: the device cannot see what became of the others' shares.
+
+Names of charges begin with their kind: `sum:`, `series:`, `survey-`, `batch-`. The session in the first two is quoted,
+so no session that a coordinator makes up has a name of another kind, or of another session. Ledgers of earlier versions
+have `SESSION-ROUND-ATTEMPT` and `series-SESSION-ROUND-CHARGE` in place of these. They stay spent or given back as they
+are, and nothing is held under them any more: each start gives back what was held.
 """
 
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.sums.noise import SumNoise
 from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
 from dp.cost.views import MEMBER_UNIT
+from ledger.books import ChargeError, JobState
+from ledger.budget import Budget
+from ledger.entry import BudgetSet, ExactRelease
+from ledger.ledger import Ledger, open_ledger
 from mpc.transcript import RoundId
-from party.ledger.books import ChargeError, JobState
-from party.ledger.budget import Budget
-from party.ledger.entry import BudgetSet, ExactRelease
-from party.ledger.ledger import Ledger, open_ledger
 from service.settings import SettingsError
 
 DATASET = "records"
@@ -37,11 +43,11 @@ class DeviceBudget:
     """The ledger of one device. Its calls block; run them off the event loop.
 
     Args:
-        ledger: of this device.
+        ledger: ledger of this device.
         asker: under whose name rounds are written down: the coordinator's, which a device knows.
-        budget: as the owner's file has it, None for none: then no noisy sum is answered. It is an entry of the ledger
+        budget: budget in the owner's file; None for none: then no noisy sum is answered. It is an entry of the ledger
             where it changes.
-        reason: of the budget, in the owner's words; goes into that entry.
+        reason: reason for the budget, in the owner's words; goes into that entry.
 
     Raises:
         SettingsError: the budget was changed, but its reason is that of the change before.
@@ -69,7 +75,7 @@ class DeviceBudget:
 
         Raises:
             LedgerError: it cannot be used, or was tampered with.
-            SettingsError: as of the class.
+            SettingsError: see the class.
         """
         path, counter = data_dir / "ledger.sqlite", data_dir / "ledger.counter"
         ledger = open_ledger(name, path=path, url=None, counter=counter, holder=holder)
@@ -118,12 +124,10 @@ class DeviceBudget:
             ChargeError: it holds no reservation, or was counted before.
             LedgerError: it cannot be written.
         """
-        if params.privacy is not None:
+        if params.privacy is None:
+            self.charge_answer(charge_id(round_id), params.analysis, None)
+        else:
             self._ledger.commit(charge_id(round_id))
-            return
-        self._ledger.record_exact(
-            charge_id(round_id), dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
-        )
 
     def hold_rounds(self, session: str, costs: Mapping[int, JobCost], analysis: str) -> None:
         """Hold the cost of each of several rounds of a series, or of none; what is held already stays.
@@ -132,7 +136,7 @@ class DeviceBudget:
         costs again.
 
         Args:
-            session: of the series.
+            session: session of the series.
             costs: number of the round to its cost.
             analysis: what is asked.
 
@@ -183,58 +187,30 @@ class DeviceBudget:
                 return name, charge is not None
         raise AssertionError("there is always another name")
 
-    def charge_survey(self, key: bytes, analysis: str, cost: JobCost) -> None:
-        """Make the cost of one response to a survey spent. Only when this has returned, it may be drawn.
+    def charge_answer(self, name: str, analysis: str, cost: JobCost | None) -> None:
+        """Make the cost of an answer spent, or list it where it is exact. Only when this has returned, it may be made.
 
         Args:
-            key: of the response, as in the store.
+            name: name of the charge.
             analysis: what is asked.
-            cost: of the response.
+            cost: cost of the answer; None for an exact one.
 
         Raises:
             BudgetExhaustedError: what is left does not cover it.
-            ChargeError: there is no budget, or the response was charged before.
+            ChargeError: there is no budget, or the answer was charged before.
             LedgerError: it cannot be written.
         """
+        if cost is None:
+            self._ledger.record_exact(name, dataset=DATASET, analyst=self._asker, analysis=analysis, consent="policy")
+            return
         if self._budget is None:
-            raise ChargeError("this device has no privacy budget (policy.budget), so it answers no survey")
-        name = survey_charge_id(key)
+            raise ChargeError("this device has no privacy budget (policy.budget), so it answers nothing that costs")
         self._reserve(name, analysis, cost)
         self._ledger.commit(name)
 
-    def survey_state(self, key: bytes) -> JobState | None:
-        """Return how far the charge of a response has come; None where there is none."""
-        charge = self._ledger.charge(survey_charge_id(key))
-        return None if charge is None else charge.state
-
-    def charge_batch(self, digest: bytes, params: SumParams, noise: SumNoise | None) -> None:
-        """Make the cost of an answer to a batch spent, or list it where it is exact; then the record may be read.
-
-        The noise is the parties': the cost is that of the worst view, in which those that may collude tell theirs.
-
-        Args:
-            digest: of the batch.
-            params: what is summed.
-            noise: that the parties add; None for an exact sum.
-
-        Raises:
-            BudgetExhaustedError: what is left does not cover it.
-            ChargeError: there is no budget, its delta is smaller, or the batch was charged before.
-            LedgerError: it cannot be written.
-        """
-        name = batch_charge_id(digest)
-        if noise is None:
-            self._ledger.record_exact(
-                name, dataset=DATASET, analyst=self._asker, analysis=params.analysis, consent="policy"
-            )
-            return
-        self.check_delta(params)
-        self._reserve(name, params.analysis, cost_of(noise))
-        self._ledger.commit(name)
-
-    def batch_state(self, digest: bytes) -> JobState | None:
-        """Return how far the charge of a batch has come; None where there is none, or it is an exact one."""
-        charge = self._ledger.charge(batch_charge_id(digest))
+    def answer_state(self, name: str) -> JobState | None:
+        """Return how far the charge of an answer has come; None where there is none, or it is an exact one."""
+        charge = self._ledger.charge(name)
         return None if charge is None else charge.state
 
     def _reserve(self, name: str, analysis: str, cost: JobCost) -> None:
@@ -281,19 +257,19 @@ def _last_reason(ledger: Ledger) -> str | None:
 
 def charge_id(round_id: RoundId) -> str:
     """Return the name of an attempt in the ledger."""
-    return f"{round_id.session}-{round_id.number}-{round_id.attempt}"
+    return f"sum:{_quoted(round_id.session)}:{round_id.number}-{round_id.attempt}"
 
 
-def survey_charge_id(key: bytes) -> str:
-    """Return the name of a response to a survey in the ledger."""
-    return f"survey-{key[:CHARGE_BYTES].hex()}"
+def _quoted(session: str) -> str:
+    """Return a session without the mark that separates the parts of a name: any text, as the coordinator makes it."""
+    return quote(session, safe="")
 
 
-def batch_charge_id(digest: bytes) -> str:
-    """Return the name of an answer to a batch in the ledger."""
-    return f"batch-{digest[:CHARGE_BYTES].hex()}"
+def answer_charge_id(kind: str, key: bytes) -> str:
+    """Return the name in the ledger of an answer to a question of a kind, by its key in the store."""
+    return f"{kind}-{key[:CHARGE_BYTES].hex()}"
 
 
 def series_charge_id(session: str, which: str) -> str:
     """Return the name in the ledger of a charge in a series; which: the number of the round, and the charge's."""
-    return f"series-{session}-{which}"
+    return f"series:{_quoted(session)}:{which}"

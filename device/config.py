@@ -11,19 +11,21 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictFloat, model_validator
 
-from analyses.job.job import Epsilon, Finite, Name
-from device.batches.policy import BatchPolicy
+from analyses.job.job import LEAST_EPSILON, Epsilon, Finite, Name
 from device.budget import DeviceBudget, read_device_ledger
+from device.questions.batch_policy import BatchPolicy
 from device.ratings import KeptRatings
 from device.record_config import AnyRecordConfig, RatingsRecordConfig, RecordConfig
 from device.records import KeptRecord
 from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
+from ledger.budget import Budget, BudgetError
 from mpc.secagg.graph_parameters import SMALLEST_DEGREE
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
 from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
-from party.ledger.budget import Budget, BudgetError
+from service.identity import Identity, Role
 from service.logs import LogFormat
+from service.reach.proxy_config import ProxyConfig
 from service.settings import Addresses, FilePath, Settings, SettingsError, TlsFiles, load_settings
 
 ENVIRONMENT_PREFIX = "MOIETY_DEVICE"
@@ -33,7 +35,7 @@ class CoordinatorPin(Settings):
     """The one coordinator that this member dials.
 
     Attributes:
-        name: as in the coordinator's certificate.
+        name: name in the coordinator's certificate.
         address: where it listens; a list of addresses where several share the name, of which one leads.
     """
 
@@ -75,7 +77,7 @@ class SurveyPolicy(Settings):
     """Section `[policy.surveys]`: which questions of surveys are answered; without it, none.
 
     Attributes:
-        max_epsilon: of one response, at delta 0; a question that asks for more is not answered.
+        max_epsilon: largest epsilon of one response, at delta 0; a question that asks for more is not answered.
     """
 
     max_epsilon: Epsilon
@@ -88,9 +90,9 @@ class PartiesPolicy(Settings):
     certifies it; it must not come from the coordinator.
 
     Attributes:
-        names: as in their certificates; a batch with any other party is not answered.
-        colluding: so many of a batch's parties may collude with the coordinator: a batch whose noise protects against
-            fewer is not answered.
+        names: names in their certificates; a batch with any other party is not answered.
+        colluding: number of a batch's parties that may collude with the coordinator: a batch whose noise protects
+            against fewer is not answered.
     """
 
     names: Annotated[tuple[Name, ...], Field(min_length=2)]
@@ -109,17 +111,19 @@ class SumPolicy(Settings):
     Attributes:
         smallest_cohort: a sum of fewer members is refused.
         smallest_n_required: a round in which fewer members' shares open a member's secret is refused.
-        corrupt_fraction: so many members may collude with the coordinator; a round that is safe against fewer only is
-            refused, also one whose noise protects against fewer only. 0 trusts all members: "the worst coalition" of a
-            question that states no colluding members is then the coordinator alone.
+        corrupt_fraction: fraction of the members that may collude with the coordinator; a round that is safe against
+            fewer is refused, also one whose noise protects against fewer only. 0 trusts all members: "the worst
+            coalition" of a question that states no colluding members is then the coordinator alone.
         smallest_degree, largest_degree: bounds of the number of neighbours.
         largest_elements: a longer vector is refused.
-        largest_attempt: so many retries of a round are answered, each with fresh keys; 0 for none.
+        largest_attempt: number of retries of a round that are answered, each with fresh keys; 0 for none.
         allowed_encodings: how a vector may be made integers: "toward-zero", "stochastic", "rotated-toward-zero",
             "rotated-stochastic".
-        largest_epsilon: of one round, in its worst view (the coordinator alone, or with its colluding members), at the
-            budget's delta; a round with less noise is refused.
-        budget: of all noisy sums of a period together; without, none is answered.
+        largest_epsilon: largest epsilon of a round in its worst view (the coordinator alone, or with its colluding
+            members), at the budget's delta; a round with less noise is refused.
+        least_epsilon: least epsilon of a noisy question, at its own delta: very many of a tiny epsilon would cost next
+            to nothing, and what each shows beside its answer would be free.
+        budget: budget of all noisy sums of a period together; without, none is answered.
         exact_sums: whether sums without noise are answered. They protect nobody, and no budget counts them.
         surveys: see `SurveyPolicy`; it needs a budget.
         parties: see `PartiesPolicy`.
@@ -136,6 +140,7 @@ class SumPolicy(Settings):
     largest_attempt: Annotated[int, Field(ge=0)] = 7
     allowed_encodings: Annotated[frozenset[str], Field(min_length=1)] = ENCODING_KINDS
     largest_epsilon: Epsilon | None = None
+    least_epsilon: Epsilon = LEAST_EPSILON
     budget: SumBudgetConfig | None = None
     exact_sums: bool = False
     surveys: SurveyPolicy | None = None
@@ -149,6 +154,13 @@ class SumPolicy(Settings):
         return self
 
     @model_validator(mode="after")
+    def _limits_are_ordered(self) -> Self:
+        most = [self.largest_epsilon, None if self.surveys is None else self.surveys.max_epsilon]
+        if any(one is not None and one < self.least_epsilon for one in most):
+            raise ValueError("least_epsilon: must not be larger than largest_epsilon or surveys.max_epsilon")
+        return self
+
+    @model_validator(mode="after")
     def _encodings_exist(self) -> Self:
         if unknown := sorted(self.allowed_encodings - ENCODING_KINDS):
             raise ValueError(f"allowed_encodings: {unknown[0]!r} is not one of {', '.join(sorted(ENCODING_KINDS))}")
@@ -159,7 +171,7 @@ class PinnedMember(Settings):
     """A member that this one accepts beside itself.
 
     Attributes:
-        name: as in its certificate.
+        name: name in its certificate.
         identity: its Ed25519 key, 64 hexadecimal digits.
     """
 
@@ -181,14 +193,15 @@ class DeviceConfig(Settings):
     """All of `device.toml`.
 
     Attributes:
-        name: of this member, as in its certificate.
+        name: name in this member's certificate.
         federation: the federation whose coordinator it trusts with liveness.
         data_dir: for the journal of rounds and the privacy ledger.
-        identity_file: of its Ed25519 key, made by `moiety device key`.
+        identity_file: file of its Ed25519 key, made by `moiety device key`.
         roster: file of the pinned members.
         log_format: `json` or `console`.
         coordinator: whom to dial.
         tls: this member's certificate, its key, the authority.
+        proxy: through which the coordinator is dialled; directly where absent.
         policy: the floor.
         records: what it contributes.
     """
@@ -201,6 +214,7 @@ class DeviceConfig(Settings):
     log_format: LogFormat = "console"
     coordinator: CoordinatorPin
     tls: TlsFiles
+    proxy: ProxyConfig | None = None
     policy: SumPolicy = SumPolicy()
     records: Annotated[tuple[AnyRecordConfig, ...], Field(min_length=1)]
 
@@ -276,31 +290,28 @@ class DeviceConfig(Settings):
 
     @property
     def response_path(self) -> Path:
-        """Where responses to surveys lie."""
+        """Where responses to surveys are stored."""
         return self.data_dir / "responses.sqlite"
 
     @property
-    def batch_path(self) -> Path:
-        """Where answers to batches lie."""
-        return self.data_dir / "batches.sqlite"
+    def coordinator_identity(self) -> Identity:
+        """The one coordinator that this member dials."""
+        return Identity(self.federation, Role.COORDINATOR, self.coordinator.name)
 
-    def batch_policy(self, coordinator: str) -> BatchPolicy | None:
-        """Return the floor for batches; None where none is answered.
-
-        Args:
-            coordinator: the identity of the one that it dials.
-        """
+    def batch_policy(self) -> BatchPolicy | None:
+        """Return the floor for batches; None where none is answered."""
         policy, parties = self.policy, self.policy.parties
         if parties is None:
             return None
         return BatchPolicy(
-            coordinator,
+            self.coordinator_identity.uri,
             frozenset(parties.names),
             parties.colluding,
             policy.smallest_cohort,
             policy.largest_elements,
             policy.exact_sums,
             policy.largest_epsilon,
+            policy.least_epsilon,
         )
 
     def kept_records(self) -> dict[str, KeptRecord]:

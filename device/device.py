@@ -16,16 +16,18 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from analyses.job.job import JobError
+from analyses.job.job import LEAST_EPSILON, JobError
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, round_config
 from device.answered_round import AnsweredRound
 from device.budget import DeviceBudget, cost_of
 from device.factors import FactorDevice
 from device.records import KeptRecord
-from device.refusing import why_refused
+from device.refusing import check_least_epsilon, surviving, why_failed, why_refused
 from device.report import write_sum_report
 from entropy import Entropy
+from ledger.books import ChargeError
+from ledger.entry import LedgerError
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
@@ -39,8 +41,6 @@ from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
 from mpc.secagg.vector.encoding import EncodedVector
 from mpc.transcript import RoundId
-from party.ledger.books import ChargeError
-from party.ledger.entry import LedgerError
 from service.codes.coded_text import told
 from service.errors import ServiceError
 from transport.aggregation import STEP_OF, RoundStep
@@ -82,7 +82,7 @@ class Device:
     """One member.
 
     Attributes:
-        name: as in its certificate and in rosters.
+        name: name in its certificate and in rosters.
         client: calls to the coordinator.
         identity: its key.
         policy: its floor.
@@ -91,7 +91,8 @@ class Device:
         entropy: where its randomness comes from.
         budget: its ledger; None in simulations, which then answer no noisy sum.
         data_dir: where the private report of each round is kept; None for none.
-        largest_epsilon: of one round, in its worst view, at the budget's delta; None for no limit but the budget's.
+        largest_epsilon: largest epsilon of one round, in its worst view, at the budget's delta; None: the budget's.
+        least_epsilon: least epsilon of a noisy round, at its own delta.
         exact_sums: whether it answers sums without noise.
         factors: its part in matrix factorizations; None where it keeps no ratings.
         tells_refusals: whether the coordinator is told the class of a refusal's reason.
@@ -110,6 +111,7 @@ class Device:
     budget: DeviceBudget | None = None
     data_dir: Path | None = None
     largest_epsilon: float | None = None
+    least_epsilon: float = LEAST_EPSILON
     exact_sums: bool = False
     factors: FactorDevice | None = None
     tells_refusals: bool = True
@@ -122,6 +124,7 @@ class Device:
         """Take part in every round that this member is invited to and agrees with, until cancelled."""
         await answer_rounds(lambda: self)
 
+    @surviving
     async def answer(self, invitation: Invitation) -> bool:
         """Take part in one round, or refuse it; say whether its sum was opened. What goes wrong is logged."""
         log = _log.bind(member=self.name, round=str(invitation.config.round_id))
@@ -164,7 +167,7 @@ class Device:
             await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
             answered = await asyncio.to_thread(self._answered, invitation)
             await asyncio.to_thread(answered.admit)
-        except (ProtocolError, JobError, ServiceError) as error:
+        except Exception as error:  # also one that nobody foresaw: it depends on the question and declarations alone
             await self._decline(config, error)
             raise
         try:
@@ -232,6 +235,7 @@ class Device:
             return
         if self.budget is None:
             raise ChargeError(f"{self.name} keeps no privacy ledger, so it takes part in no noisy sum")
+        check_least_epsilon(params.privacy.epsilon, self.least_epsilon)
         delta = self.budget.check_delta(params)
         epsilon = cost_of(noise).epsilon(delta).epsilon
         if self.largest_epsilon is not None and epsilon > self.largest_epsilon:
@@ -243,8 +247,7 @@ class Device:
         self, seeds: tuple[bytes, ...], params: SumParams, config: RoundConfig
     ) -> tuple[Integers, Integers | None]:
         """Read the record; return what it contributes, and the noise. The round is paid, and no record stops this."""
-        contributed = self.records[params.record].contribute(params)
-        encoded = params.encoding.encode(contributed.vector, self.entropy, contributed.weight)
+        contributed, encoded = self.records[params.record].encoded(params, self.entropy)
         noise = params.noise(config.topology)
         drawn = None if noise is None else noise.draw(self.entropy, seeds)
         self._report(params, config, contributed, encoded)
@@ -259,8 +262,8 @@ class Device:
         try:
             standing = None if self.budget is None else self.budget.standing()
             write_sum_report(self.data_dir, params, config, contributed, encoded, standing)
-        except (OSError, ValueError, LedgerError) as error:
-            _log.error("report not kept", member=self.name, round=str(config.round_id), reason=str(error))
+        except Exception as error:
+            _log.error("report not kept", member=self.name, round=str(config.round_id), reason=why_failed(error))
 
     def _enter(self, invitation: Invitation) -> SumMember:
         return SumMember(
@@ -292,8 +295,8 @@ async def answer_rounds(current: Callable[[], Device]) -> None:
         except RefusedInvitationError as error:
             invitation, last = None, error.round_id
             _log.warning("refused the round", member=device.name, round=str(last), reason=told(error))
-        except ServiceError as error:
-            _log.warning("no invitation", member=device.name, reason=told(error))
+        except Exception as error:  # whatever the coordinator sends, the loop goes on
+            _log.warning("no invitation", member=device.name, reason=why_failed(error))
             await asyncio.sleep(PAUSE_S)
             continue
         if isinstance(invitation, Invitation):

@@ -22,28 +22,30 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from analyses.job.job import JobError
+from analyses.job.job import LEAST_EPSILON, JobError
 from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
 from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
 from analyses.matrix_factorization.devices.question import NAME, read_public_input
-from analyses.matrix_factorization.devices.record import Coins, UsedRatings, device_vector
+from analyses.matrix_factorization.devices.record import Coins, UsedRatings, device_vector, no_ratings
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.model import FactorModel
 from device.budget import DeviceBudget
 from device.journal import SqliteSampleJournal
 from device.models import KeptModel, keep_model
 from device.ratings import KeptRatings
+from device.records import zeros_if_raised
+from device.refusing import check_least_epsilon, why_failed
 from device.report import write_factor_report
 from entropy import Entropy
 from entropy.stream import KEY_BYTES
+from ledger.books import ChargeError
+from ledger.entry import LedgerError
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.stage import Stage
 from mpc.transcript import digest
-from party.ledger.books import ChargeError
-from party.ledger.entry import LedgerError
 from transport.sum_codec import Invitation
 
 STAGES = 5
@@ -59,13 +61,14 @@ class FactorDevice:
     """The part of a device that answers matrix factorizations.
 
     Attributes:
-        name: of the device.
+        name: name of the device.
         ratings: what it keeps, by name; read anew for each round.
         budget: its ledger; without one it answers nothing.
         entropy: where its noise comes from.
         data_dir: where reports and models are kept; None for none.
-        largest_epsilon: of all rounds of a question together, in the worst view, at the budget's delta; None for no
-            limit but the budget's. It changes when the owner changes it.
+        largest_epsilon: largest epsilon of all rounds of a question together, in the worst view, at the budget's
+            delta; None: no limit but the budget's. It changes when the owner changes it.
+        least_epsilon: least epsilon of a question, for all rounds together, at its own delta.
         samples: what it remembers of coins; without it no question of the form sgd is answered.
     """
 
@@ -75,6 +78,7 @@ class FactorDevice:
     entropy: Entropy
     data_dir: Path | None = None
     largest_epsilon: float | None = None
+    least_epsilon: float = LEAST_EPSILON
     samples: SqliteSampleJournal | None = None
     _asked: dict[str, DeviceRounds] = field(default_factory=dict, init=False, repr=False)
     _held: dict[str, threading.Timer] = field(default_factory=dict, init=False, repr=False)
@@ -115,6 +119,7 @@ class FactorDevice:
         """
         if self.budget is None:
             raise ChargeError(f"{self.name} keeps no privacy ledger, so it takes part in no noisy sum")
+        check_least_epsilon(rounds.question.privacy.epsilon, self.least_epsilon)
         delta = self.budget.check_delta(rounds.question)
         session, number = config.round_id.session, config.round_id.number
         if self._asked.get(session, rounds) != rounds:
@@ -200,8 +205,8 @@ class FactorRound:
 
     Attributes:
         device: whose.
-        rounds: of the question.
-        config: of the attempt.
+        rounds: rounds of the question.
+        config: configuration of the attempt.
         model: that the round starts from, checked; None for round 0.
         kept: the user's ratings; not read yet.
     """
@@ -225,11 +230,21 @@ class FactorRound:
     def contribute(self, seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
         """See `AnsweredRound`."""
         number, declared = self.config.round_id.number, self.kept.declared
-        used = self.kept.used()
-        vector = device_vector(self.rounds, number, self.model, declared, used, self._coins)
-        noise = self.rounds.noise(number).draw(self.device.entropy, seeds)
+        noise = self.rounds.noise(number)
+
+        def of_record() -> tuple[UsedRatings, Integers]:
+            used = self.kept.used()
+            vector = device_vector(self.rounds, number, self.model, declared, used, self._coins)
+            self.rounds.encoding(number).check_values(vector)
+            return used, vector
+
+        def zeros(why: str) -> tuple[UsedRatings, Integers]:
+            return no_ratings(why), np.zeros(noise.length, dtype=np.int64)
+
+        used, vector = zeros_if_raised(of_record, zeros)
+        drawn = noise.draw(self.device.entropy, seeds)
         self._report(used)
-        return vector, noise
+        return vector, drawn
 
     def leave(self, outcome: bytes) -> None:
         """See `AnsweredRound`: keep the model that the series came to."""
@@ -240,8 +255,8 @@ class FactorRound:
                 model = KeptModel.released(self.rounds, outcome)
                 path = keep_model(self.device.data_dir, self.config.round_id.session, model)
                 log.info("kept the model", path=str(path))
-            except (PeerViolationError, OSError, ValueError) as error:
-                log.error("model not kept", reason=str(error))
+            except Exception as error:
+                log.error("model not kept", reason=why_failed(error))
 
     def _report(self, used: UsedRatings) -> None:
         """Store the private report. An error does not fail the round, because others would learn about this device."""
@@ -250,8 +265,8 @@ class FactorRound:
             return
         try:
             write_factor_report(device.data_dir, self.rounds, self.config, used, device.budget.standing())
-        except (OSError, ValueError, LedgerError) as error:
-            _log.error("report not kept", member=device.name, round=str(self.config.round_id), reason=str(error))
+        except Exception as error:
+            _log.error("report not kept", member=device.name, round=str(self.config.round_id), reason=why_failed(error))
 
 
 def is_sampled(rounds: DeviceRounds) -> bool:

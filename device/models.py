@@ -15,7 +15,7 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import MAX_RANK
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
-from party.report import keep_private
+from service.files.private_report import keep_private
 from service.job_id import is_job_id
 
 MAX_UNITS = 1 << 20
@@ -33,10 +33,10 @@ class KeptModel:
 
     Attributes:
         record: the name under which members keep their ratings.
-        items_digest: of the public list of items.
-        bounds: of a rating.
+        items_digest: digest of the public list of items.
+        bounds: bounds of a rating.
         centre: mu0.
-        model: of the items.
+        model: model of the items.
         largest: R, of squared norms of embeddings, in the form sgd; None in the form statistics.
     """
 

@@ -17,7 +17,7 @@ from analyses.matrix_factorization.devices.record import (
     no_ratings,
     used_ratings,
 )
-from device.records import BYTES_BESIDE, BYTES_PER_VALUE, UnusableRecordError, read_tree, why_not_read
+from device.records import BYTES_BESIDE, BYTES_PER_VALUE, UnusableRecordError, read_tree, zeros_if_raised
 
 LONGEST_NAME_BYTES = 256
 """Bytes that the name of an item may take in a file."""
@@ -38,15 +38,8 @@ class KeptRatings:
     read: Callable[[], RatedItems] = field(repr=False)
 
     def used(self) -> UsedRatings:
-        """Read the record and return the ratings that count, none where it cannot be used; whatever the file holds.
-
-        Every error is caught, also one of memory or of recursion: one that left here would take the device out of the
-        round, and that would tell others about the record.
-        """
-        try:
-            return used_ratings(self.declared, self.read())
-        except Exception as error:
-            return no_ratings(why_not_read(error))
+        """Read the record and return the ratings that count, none where it cannot be used; whatever the file holds."""
+        return zeros_if_raised(lambda: used_ratings(self.declared, self.read()), no_ratings)
 
     def why_unusable(self) -> str:
         """Return why the record would count as one without ratings now, or an empty text. Private to the owner."""
@@ -57,7 +50,7 @@ def read_ratings(path: Path, declared: DeclaredRatings) -> RatedItems:
     """Read the ratings of a user from a JSON file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         declared: bounds how much of it is read.
 
     Raises:

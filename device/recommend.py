@@ -6,11 +6,10 @@ What is recommended depends on the exact ratings, and no noise hides them: it is
 from pathlib import Path
 
 from analyses.matrix_factorization.devices.statistics_rounds import PRIOR
-from analyses.matrix_factorization.serving.recommend import recommend, recommend_by_embeddings
+from analyses.matrix_factorization.serving.recommend import RecommendedItem, recommend, recommend_by_embeddings
 from device.config import DeviceConfig
 from device.models import KeptModel, NoModelError, newest_model, read_model
 from device.ratings import KeptRatings
-from party.recommend import RecommendedItem
 
 
 def recommend_own(
@@ -21,10 +20,10 @@ def recommend_own(
     The ratings are read as they are now. Ratings that do not count in a round do not count here either.
 
     Args:
-        config: of the device.
+        config: configuration of the device.
         record: which ratings; may be empty where there is one record of ratings only.
         top: at most so many, 1 or more.
-        model_path: of the answer to a question; None for what the device has kept.
+        model_path: file of the answer to a question; None for what the device has kept.
 
     Raises:
         NoModelError: there is no such record, no model for it, or the model has another list of items.

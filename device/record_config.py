@@ -15,6 +15,7 @@ from analyses.sums.secure_sum import MAX_LENGTH, MAX_WEIGHT
 from device.ratings import KeptRatings, read_ratings
 from device.records import KeptRecord, read_record
 from mpc.public_text import check_public
+from service.files.name_list import list_or_file
 from service.settings import FilePath, Settings, explain_fields
 
 RATINGS_KIND = "ratings"
@@ -28,13 +29,13 @@ class RecordConfig(Settings):
     answer: a file that is not what is declared contributes zeros.
 
     Attributes:
-        name: as questions call it.
+        name: name that questions use.
         path: a JSON file: `{"values": [numbers], "weight": 3}`; the weight, a whole number, is for means, and 1 where
             it is left out. It is read anew for each sum.
-        length: so many numbers are in it. Sums and means need it, and answer questions of this length only; a record
+        length: count of its numbers. Sums and means need it, and answer questions of this length only; a record
             whose number of values varies has none, and is in histograms only.
-        largest_weight: of its weight, which is 0 or more. Means need it, and answer questions that allow for at least
-            as much.
+        largest_weight: largest value of its weight, which is 0 or more. Means need it, and answer questions that allow
+            for at least as much.
         fixed: whether surveys get one response per mechanism for ever, even if the value changes: then nobody can tell
             from several responses that it has changed, and no more is ever told of it than by the first one.
     """
@@ -64,18 +65,21 @@ class RatingsRecordConfig(Settings):
 
     Attributes:
         kind: "ratings".
-        name: as questions call it.
+        name: name that questions use.
         path: a JSON file: `{"ratings": [["item", number], ...]}`. It is read anew for each round.
-        items: the public list of items, in order; or how many there are, if they are called 0, 1, 2, ... Ratings of
-            others are dropped.
-        bounds: of a rating; what is outside is clipped.
-        ratings_per_user: so many ratings count at most, the first ones of the file. Default: one for each item.
+        items: the public list of items, in order, or `{ file = "items.txt" }`, a UTF-8 file with one on each line; or
+            how many there are, if they are called 0, 1, 2, ... Ratings of others are dropped.
+        bounds: bounds of a rating; what is outside is clipped.
+        ratings_per_user: number of ratings that count, the first ones of the file. Default: one for each item.
     """
 
     kind: Literal["ratings"]
     name: Name
     path: FilePath
-    items: Annotated[int, Field(ge=1, le=MAX_DEVICE_ITEMS)] | Annotated[tuple[str, ...], Field(min_length=1)]
+    items: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_DEVICE_ITEMS)] | Annotated[tuple[str, ...], Field(min_length=1)],
+        list_or_file(MAX_DEVICE_ITEMS),
+    ]
     bounds: tuple[Finite, Finite]
     ratings_per_user: Annotated[int, Field(ge=1, le=MAX_RATINGS_PER_USER)] | None = None
 

@@ -1,7 +1,8 @@
-"""The records of a device: what their owner declares of them, and how their files are read.
+"""The records of a device: what their owner declares of them, and how their files are read and used.
 
-No other participant can observe that reading failed. A file that is missing, is no record, or makes reading fail in any
-other way counts as zeros, and the reason is for the device's private report alone.
+No other participant can observe that reading or using a record failed. A file that is missing, is no record, or makes
+anything fail that is computed of it counts as zeros (`zeros_if_raised`), and the reason is for the device's private
+report alone.
 """
 
 import json
@@ -10,12 +11,14 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from analyses.sums.records import Contribution, DeclaredRecord, Record, contribution, no_contribution
 from analyses.sums.secure_sum import SumParams
+from entropy import Entropy
+from mpc.secagg.vector.encoding import EncodedVector
 
 BYTES_PER_VALUE = 64
 """Bytes that one number in a file may take, including its separator; more than any precision needs."""
@@ -29,6 +32,9 @@ MAX_VALUES = 1 << 20
 NOT_A_RECORD = 'not of the form {"values": [numbers], "weight": 1}, with a whole number as weight'
 
 
+R = TypeVar("R")
+
+
 class UnusableRecordError(Exception):
     """A record that cannot be used. The text is private, though it shows no value: it is for the owner's report."""
 
@@ -36,8 +42,24 @@ class UnusableRecordError(Exception):
 
 
 def why_not_read(error: Exception) -> str:
-    """Return why a record cannot be used whose reading ended so: of errors of others only the class. Private."""
+    """Return why a record cannot be used that led to an error: of errors of others only the class. Private."""
     return str(error) if isinstance(error, UnusableRecordError) else f"reading it failed: {type(error).__name__}"
+
+
+def zeros_if_raised(of_record: Callable[[], R], zeros: Callable[[str], R]) -> R:
+    """Return what is computed of a record, or what stands for none where that raises anything.
+
+    All that a device computes of its records goes through here. Every error is caught, also one of memory or of
+    recursion: one that left here would take the device out of the round, and that would tell others about the record.
+
+    Args:
+        of_record: reads the record and computes.
+        zeros: returns the same for a record that cannot be used, of the same size, given the reason for the owner.
+    """
+    try:
+        return of_record()
+    except Exception as error:
+        return zeros(why_not_read(error))
 
 
 @dataclass(frozen=True)
@@ -55,24 +77,33 @@ class KeptRecord:
     def contribute(self, params: SumParams) -> Contribution:
         """Read the record and return what it contributes, zeros where it cannot be used; whatever the file holds.
 
-        Every error is caught, also one of memory or of recursion: one that left here would take the device out of the
-        round, and that would tell others about the record.
-
         Raises:
             JobError: the declaration does not fit the question. Nothing was read.
         """
         self.declared.check(params)
-        try:
-            return contribution(params, self.declared, self.read())
-        except Exception as error:
-            return no_contribution(params, why_not_read(error))
+        return zeros_if_raised(
+            lambda: contribution(params, self.declared, self.read()), lambda why: no_contribution(params, why)
+        )
+
+    def encoded(self, params: SumParams, entropy: Entropy) -> tuple[Contribution, EncodedVector]:
+        """Return what the record contributes and the integers that it becomes, zeros where anything of it raises."""
+        encoding = params.encoding
+
+        def of_record() -> tuple[Contribution, EncodedVector]:
+            contributed = self.contribute(params)
+            made = encoding.encode(contributed.vector, entropy, contributed.weight)
+            encoding.check_values(made.values)
+            return contributed, made
+
+        def zeros(why: str) -> tuple[Contribution, EncodedVector]:
+            integers = np.zeros(encoding.n_elements, dtype=np.int64)
+            return no_contribution(params, why), EncodedVector(integers, 0.0, norm_was_clipped=False)
+
+        return zeros_if_raised(of_record, zeros)
 
     def why_unusable(self) -> str:
         """Return why the record would count as zeros now, or an empty text. Private to the owner."""
-        try:
-            return self.declared.why_unusable(self.read())
-        except Exception as error:
-            return why_not_read(error)
+        return zeros_if_raised(lambda: self.declared.why_unusable(self.read()), str)
 
 
 def largest_file_bytes(declared: DeclaredRecord) -> int:
@@ -84,7 +115,7 @@ def read_record(path: Path, declared: DeclaredRecord) -> Record:
     """Read a record from a JSON file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         declared: bounds how much of it is read.
 
     Raises:
@@ -106,7 +137,7 @@ def read_tree(path: Path, most_bytes: int, otherwise: str) -> Any:
     Only a regular file is read: opening a pipe, for instance, would wait for whoever writes to it.
 
     Args:
-        path: of the file.
+        path: path of the file.
         most_bytes: a longer one is not read.
         otherwise: what to say of a file that holds no JSON.
 

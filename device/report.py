@@ -1,7 +1,7 @@
 """The private report of a masked sum or a survey on the device's own record. It never leaves the device.
 
-As a party's own report (`party.report`) it is not differentially private, so no message, log line or error text carries
-what it says.
+As a party's own report (`party.outcome.report`) it is not differentially private, so no message, log line or error text
+carries what it says.
 """
 
 import json
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analyses.distribution.survey import AskedQuestion, Input
 from analyses.matrix_factorization.devices.record import UsedRatings
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
-from analyses.sums.batch.question import AskedBatch
 from analyses.sums.records import Contribution
 from analyses.sums.secure_sum import SumParams, privacy_report
-from device.budget import charge_id
 from dp.cost.report import describe
+from ledger.standing import standing_of
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.vector.encoding import EncodedVector
-from party.ledger.standing import standing_of
-from party.report import keep_report, report_path
+from mpc.transcript import RoundId
+from questions.responses import AskedQuestion, Input
+from questions.shares import AskedBatch
+from service.files.private_report import keep_report, report_path
 from service.settings import SettingsError
 
 
@@ -37,8 +37,8 @@ def write_sum_report(
     Args:
         data_dir: the device's own folder.
         params: what was asked.
-        config: of the round.
-        contributed: by this device: of its record, or zeros instead.
+        config: configuration of the round.
+        contributed: what this device contributed: its record, or zeros instead.
         encoded: the same as integers.
         budget: how the device's budget stands once the round is paid; None where it has none.
 
@@ -49,8 +49,13 @@ def write_sum_report(
         ValueError: the session does not fit a file name; the coordinator is at fault.
         OSError: it cannot be written.
     """
-    name, privacy = charge_id(config.round_id), privacy_report(params, config.topology)
+    name, privacy = report_name(config.round_id), privacy_report(params, config.topology)
     return keep_report(data_dir, name, _of_sum(name, params, contributed, encoded, privacy, budget))
+
+
+def report_name(round_id: RoundId) -> str:
+    """Return what the report of an attempt is called."""
+    return f"{round_id.session}-{round_id.number}-{round_id.attempt}"
 
 
 def write_batch_report(
@@ -65,9 +70,9 @@ def write_batch_report(
 
     Args:
         data_dir: the device's own folder.
-        name: of the charge.
+        name: name of the charge.
         asked: the question.
-        contributed: by this device: of its record, or zeros instead.
+        contributed: what this device contributed: its record, or zeros instead.
         encoded: the same as integers.
         budget: how the device's budget stands once the batch is paid; None where it has none.
 
@@ -75,7 +80,7 @@ def write_batch_report(
         The path: `data_dir/reports/<name>.json`.
 
     Raises:
-        ValueError, OSError: as `write_sum_report`.
+        ValueError, OSError: see `write_sum_report`.
     """
     privacy = asked.question.privacy_report()
     return keep_report(data_dir, name, _of_sum(name, asked.question.sum, contributed, encoded, privacy, budget))
@@ -112,8 +117,8 @@ def write_factor_report(
 
     Args:
         data_dir: the device's own folder.
-        rounds: of the question.
-        config: of the attempt.
+        rounds: rounds of the question.
+        config: configuration of the attempt.
         used: the ratings that count.
         budget: how the device's budget stands once the round is paid.
 
@@ -121,10 +126,10 @@ def write_factor_report(
         The path, as `write_sum_report`.
 
     Raises:
-        ValueError, OSError: as `write_sum_report`.
+        ValueError, OSError: see `write_sum_report`.
     """
     report = {
-        "round": charge_id(config.round_id),
+        "round": report_name(config.round_id),
         "analysis": rounds.question.analysis,
         "record": rounds.question.record,
         "number_of_round": config.round_id.number,
@@ -138,7 +143,7 @@ def write_factor_report(
         "privacy": rounds.privacy_report(),
         "budget": None if budget is None else dict(budget),
     }
-    return keep_report(data_dir, charge_id(config.round_id), report)
+    return keep_report(data_dir, report_name(config.round_id), report)
 
 
 def write_survey_report(
@@ -148,7 +153,7 @@ def write_survey_report(
 
     Args:
         data_dir: the device's own folder.
-        name: of the charge.
+        name: name of the charge.
         asked: the question.
         answers: what the record said.
         budget: how the device's budget stands once the response is paid.
@@ -157,7 +162,7 @@ def write_survey_report(
         The path: `data_dir/reports/<name>.json`.
 
     Raises:
-        ValueError, OSError: as `write_sum_report`.
+        ValueError, OSError: see `write_sum_report`.
     """
     question = asked.question
     report = {

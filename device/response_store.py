@@ -4,37 +4,15 @@ Each step is on disk when its call returns (write-ahead log, synchronous = FULL)
 its question, or, for a record with one response for ever, that of the record and the mechanism.
 """
 
-import os
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analyses.distribution.survey import AskedQuestion
+from questions.responses import AskedQuestion
+from service.database.database import Tables
+from service.database.sqlite import SqliteDatabase
 from service.errors import ServiceError
-from service.files.sqlite import transaction
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS responses (
-    key BLOB PRIMARY KEY,
-    body BLOB
-) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS series (
-    series BLOB PRIMARY KEY,
-    round INTEGER NOT NULL,
-    question BLOB
-) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS questions (
-    number INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,
-    key BLOB NOT NULL,
-    text TEXT NOT NULL,
-    outcome TEXT NOT NULL
-) STRICT;
-"""
 
 SENDING, TAKEN = "sending", "taken"
 """Outcomes of a question that was answered. Any other text says why it was not, or why the response was not taken."""
@@ -44,6 +22,29 @@ class ResponseStoreError(ServiceError):
     """The store cannot be used; for its owner. Nothing may leave the device."""
 
     code = "response-store-unusable"
+
+
+_TABLES = Tables(
+    what="the store of responses",
+    failure=ResponseStoreError,
+    schema="""\
+CREATE TABLE responses (
+    key BYTEA PRIMARY KEY,
+    body BYTEA
+) /*STRICT, WITHOUT ROWID*/;
+CREATE TABLE series (
+    series BYTEA PRIMARY KEY,
+    round INTEGER NOT NULL,
+    question BYTEA
+) /*STRICT, WITHOUT ROWID*/;
+CREATE TABLE questions (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    digest BYTEA NOT NULL UNIQUE,
+    key BYTEA NOT NULL,
+    text TEXT NOT NULL,
+    outcome TEXT NOT NULL
+) /*STRICT*/""",
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class ResponseStore:
     """May be called from several threads.
 
     Args:
-        path: of the file; made, readable by its owner only, where absent.
+        path: path of the file; made, readable by its owner only, where absent.
 
     Raises:
         ResponseStoreError: here and in every call: the file cannot be read or written. What was to be written is not.
@@ -84,18 +85,7 @@ class ResponseStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._turn = threading.Lock()
-        with self._explained():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
-            try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL"):
-                    self._db.execute(f"PRAGMA {pragma}")
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-            except BaseException:
-                self._db.close()
-                raise
+        self._db = SqliteDatabase(path, _TABLES, alone=False, patience_s=5.0)
 
     def close(self) -> None:
         """Close the file."""
@@ -103,9 +93,8 @@ class ResponseStore:
 
     def find(self, key: bytes) -> Begun | None:
         """Return what is known of a response; None where it was never begun."""
-        with self._turn, self._explained():
-            row = self._db.execute("SELECT body FROM responses WHERE key = ?", (key,)).fetchone()
-        return None if row is None else Begun(row[0])
+        rows = self._db.read("SELECT body FROM responses WHERE key = %s", key)
+        return Begun(rows[0][0]) if rows else None
 
     def begin(self, key: bytes) -> None:
         """Write that a response is about to be paid for.
@@ -113,8 +102,7 @@ class ResponseStore:
         Raises:
             ResponseStoreError: it was begun before.
         """
-        with self._transaction():
-            self._db.execute("INSERT INTO responses (key) VALUES (?)", (key,))
+        self._db.write(lambda run: run("INSERT INTO responses (key) VALUES (%s)", key))
 
     def keep(self, key: bytes, body: bytes) -> None:
         """Write the one response that there will ever be under a key that was begun.
@@ -122,24 +110,24 @@ class ResponseStore:
         Raises:
             ResponseStoreError: there is one already, or the key was not begun.
         """
-        with self._transaction():
-            query = "UPDATE responses SET body = ? WHERE key = ? AND body IS NULL"
-            if self._db.execute(query, (body, key)).rowcount != 1:
+        with self._db.transaction() as run:
+            query = "UPDATE responses SET body = %s WHERE key = %s AND body IS NULL"
+            if run(query, body, key).rowcount != 1:
                 raise ResponseStoreError(f"{self._path}: a response is kept once, after it was begun")
 
     def empty(self, key: bytes) -> None:
         """Forget what a response said that was taken; that there was one stays known, and it is never made again."""
-        with self._transaction():
-            self._db.execute("UPDATE responses SET body = x'' WHERE key = ? AND body IS NOT NULL", (key,))
+        query = "UPDATE responses SET body = %s WHERE key = %s AND body IS NOT NULL"
+        self._db.write(lambda run: run(query, b"", key))
 
     def round_of(self, series: bytes, draw: Callable[[], int]) -> int:
         """Return the round of a series in which this device answers; it is drawn at the first call, for ever."""
-        with self._transaction():
-            row = self._db.execute("SELECT round FROM series WHERE series = ?", (series,)).fetchone()
+        with self._db.transaction() as run:
+            row = run("SELECT round FROM series WHERE series = %s", series).fetchone()
             if row is not None:
                 return int(row[0])
             drawn = draw()
-            self._db.execute("INSERT INTO series (series, round) VALUES (?, ?)", (series, drawn))
+            run("INSERT INTO series (series, round) VALUES (%s, %s)", series, drawn)
             return drawn
 
     def is_first_of_series(self, series: bytes, question: bytes) -> bool:
@@ -147,43 +135,21 @@ class ResponseStore:
 
         The same round may be asked again, as another question: it would be a second response in one series.
         """
-        with self._transaction():
-            query = "UPDATE series SET question = ? WHERE series = ? AND question IS NULL"
-            self._db.execute(query, (question, series))
-            row = self._db.execute("SELECT question FROM series WHERE series = ?", (series,)).fetchone()
+        with self._db.transaction() as run:
+            run("UPDATE series SET question = %s WHERE series = %s AND question IS NULL", question, series)
+            row = run("SELECT question FROM series WHERE series = %s", series).fetchone()
             return row is not None and row[0] == question
 
     def note(self, digest: bytes, key: bytes, text: str, outcome: str) -> None:
         """Write what became of a question, for the owner; what was taken stays so."""
-        with self._transaction():
-            self._db.execute(
-                "INSERT INTO questions (digest, key, text, outcome) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (digest) DO UPDATE SET outcome = excluded.outcome WHERE outcome <> ?",
-                (digest, key, text, outcome, TAKEN),
-            )
+        query = "INSERT INTO questions (digest, key, text, outcome) VALUES (%s, %s, %s, %s)"
+        query += " ON CONFLICT (digest) DO UPDATE SET outcome = excluded.outcome WHERE questions.outcome <> %s"
+        self._db.write(lambda run: run(query, digest, key, text, outcome, TAKEN))
 
     def known(self) -> list[KnownQuestion]:
         """Return all questions that the device has met, the first one first."""
-        with self._turn, self._explained():
-            rows = self._db.execute(
-                "SELECT text, outcome, body FROM questions LEFT JOIN responses USING (key) ORDER BY number"
-            ).fetchall()
-        return [KnownQuestion(*row) for row in rows]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Commit on leaving without an error; nobody else writes meanwhile."""
-        with self._turn, self._explained(), transaction(self._db):
-            yield
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise ResponseStoreError(f"the responses {self._path} cannot be used: {error.strerror}") from error
-        except sqlite3.Error as error:
-            raise ResponseStoreError(f"the responses {self._path} cannot be used: {error}") from error
+        query = "SELECT text, outcome, body FROM questions LEFT JOIN responses USING (key) ORDER BY number"
+        return [KnownQuestion(*row) for row in self._db.read(query)]
 
 
 def read_responses(path: Path) -> list[dict[str, Any]]:

@@ -5,20 +5,22 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
 
 import structlog
 
-from device.batches.member import BatchDevice, answer_batches
 from device.config import DeviceConfig, read_identity_key
 from device.device import Device, answer_rounds, describe_standing
 from device.factors import FactorDevice
 from device.journal import SqliteSampleJournal, SqliteSumJournal
+from device.questions.answering import QuestionDevice, answer_questions
+from device.questions.batch import BatchDevice
+from device.questions.survey import SurveyDevice
 from device.response_store import ResponseStore
-from device.survey import SurveyDevice, answer_questions
 from entropy import SystemEntropy
 from mpc.protocol.concurrency import run_together
 from mpc.secagg.policy import MemberPolicy
-from party.installation import Installation
+from service.files.installation import Installation
 from service.identity import Identity, Role
 from service.settings import SettingsError
 from service.tls import Credentials, credentials_of
@@ -26,13 +28,15 @@ from service.trust.changes import check_changes, guarded
 from service.trust.expiry import warn_every_day
 from transport.aggregation import CALL_S, PATIENCE_S
 from transport.aggregation_client import AggregationClient
-from transport.batch_client import BatchClient
 from transport.calls.peers import PeerChannels
-from transport.survey_client import SurveyClient
+from transport.question_client import QuestionClient
 
-MAY_CHANGE = ("tls", "roster", "coordinator", "policy")
+MAY_CHANGE = ("tls", "proxy", "roster", "coordinator", "policy")
 """Fields that SIGHUP may change: of `coordinator` the address alone, of `policy` all but the budget and whether surveys
 and batches are answered."""
+
+KINDS: tuple[type[QuestionDevice[Any]], ...] = (SurveyDevice, BatchDevice)
+"""What answers each kind of question that is answered by one message."""
 
 _log = structlog.get_logger(__name__)
 
@@ -41,11 +45,11 @@ class RunningDevice:
     """A device that runs, and what of it changes when its files are read again.
 
     Args:
-        config: in use.
-        credentials: that `own_credentials` has read.
-        device: as it answers rounds now.
-        surveys: as it answers surveys now; None where it answers none.
-        batches: as it answers batches now; None where it answers none.
+        config: configuration in use.
+        credentials: what `own_credentials` has read.
+        device: device that answers rounds now.
+        questions: devices by kind of question, in use now, without kinds that the owner rules out.
+        channels: open channels, one to the coordinator among them.
         channels: with the one to the coordinator.
     """
 
@@ -54,25 +58,19 @@ class RunningDevice:
         config: DeviceConfig,
         credentials: Credentials,
         device: Device,
-        surveys: SurveyDevice | None,
-        batches: BatchDevice | None,
+        questions: Mapping[str, QuestionDevice[Any]],
         channels: PeerChannels,
     ) -> None:
         self.credentials = credentials
         self.device = device
-        self.surveys = surveys
-        self.batches = batches
+        self.questions = questions
         self._config = config
         self._channels = channels
 
     async def run(self) -> None:
-        """Answer rounds, and surveys and batches where the owner allows them, until cancelled."""
-        answering = [answer_rounds(lambda: self.device)]
-        if (surveys := self.surveys) is not None:
-            answering.append(answer_questions(lambda: self.surveys or surveys))
-        if (batches := self.batches) is not None:
-            answering.append(answer_batches(lambda: self.batches or batches))
-        await run_together(*answering)
+        """Answer rounds, and the questions that the owner allows, until cancelled."""
+        questions = (answer_questions(lambda kind=kind: self.questions[kind]) for kind in self.questions)  # type: ignore[misc]
+        await run_together(answer_rounds(lambda: self.device), *questions)
 
     def use(self, config: DeviceConfig) -> None:
         """Take over a configuration and the files that it names, all of it or nothing.
@@ -97,27 +95,16 @@ class RunningDevice:
             self.device,
             policy=policy,
             largest_epsilon=config.policy.largest_epsilon,
+            least_epsilon=config.policy.least_epsilon,
             exact_sums=config.policy.exact_sums,
             tells_refusals=config.policy.tell_refusals,
         )
         if self.device.factors is not None:
             self.device.factors.largest_epsilon = config.policy.largest_epsilon
-        if self.surveys is not None and config.policy.surveys is not None:
-            self.surveys.client.use(channel)
-            self.surveys = replace(
-                self.surveys,
-                max_epsilon=config.policy.surveys.max_epsilon,
-                tells_refusals=config.policy.tell_refusals,
-            )
-        batch_policy = config.batch_policy(next(iter(coordinator_of(config))).uri)
-        if self.batches is not None and batch_policy is not None:
-            self.batches.client.use(channel)
-            self.batches = replace(
-                self.batches,
-                credentials=credentials,
-                policy=batch_policy,
-                tells_refusals=config.policy.tell_refusals,
-            )
+            self.device.factors.least_epsilon = config.policy.least_epsilon
+        for answering in self.questions.values():
+            answering.client.use(channel)
+        self.questions = {kind: one.configured(config, credentials) for kind, one in self.questions.items()}
         self.credentials, self._config = credentials, config
         _log.info("files were read again", member=config.name, changed=", ".join(changed) or "no field")
 
@@ -136,8 +123,7 @@ def _check_lasting(before: DeviceConfig, after: DeviceConfig) -> None:
 
 def coordinator_of(config: DeviceConfig) -> Mapping[Identity, tuple[str, ...]]:
     """Return whom the device dials, and where."""
-    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-    return {coordinator: config.coordinator.address}
+    return {config.coordinator_identity: config.coordinator.address}
 
 
 def own_credentials(config: DeviceConfig) -> Credentials:
@@ -148,7 +134,7 @@ def own_credentials(config: DeviceConfig) -> Credentials:
         SettingsError: they belong to somebody else, or to a party that is to answer surveys.
     """
     tls = config.tls
-    credentials = credentials_of(tls)
+    credentials = credentials_of(tls, config.proxy)
     allowed = [Identity(config.federation, role, config.name) for role in (Role.DEVICE, Role.PARTY)]
     if credentials.identity not in allowed:
         raise SettingsError(
@@ -165,7 +151,7 @@ def own_policy(config: DeviceConfig, public: bytes) -> MemberPolicy:
     """Return the floor with the members of the roster, which must list this one.
 
     Args:
-        config: of the device.
+        config: configuration of the device.
         public: its public signing key.
 
     Raises:
@@ -209,7 +195,7 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
     """Be a member until cancelled.
 
     Args:
-        config: of the device.
+        config: configuration of the device.
         on_start: called once it is ready.
 
     Raises:
@@ -245,6 +231,7 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
             entropy=SystemEntropy(),
             data_dir=config.data_dir,
             largest_epsilon=config.policy.largest_epsilon,
+            least_epsilon=config.policy.least_epsilon,
             samples=samples,
         )
         stack.callback(factors.close)
@@ -259,44 +246,29 @@ async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], N
             budget=budget,
             data_dir=config.data_dir,
             largest_epsilon=config.policy.largest_epsilon,
+            least_epsilon=config.policy.least_epsilon,
             exact_sums=config.policy.exact_sums,
             factors=factors,
             tells_refusals=config.policy.tell_refusals,
         )
-        surveys = None
-        if config.policy.surveys is not None:
-            store = ResponseStore(config.response_path)
+        questions: dict[str, QuestionDevice[Any]] = {}
+        for answering in KINDS:
+            if (settings := answering.settings(config, credentials)) is None:
+                continue
+            store = ResponseStore(config.data_dir / answering.store_name)
             stack.callback(store.close)
-            surveys = SurveyDevice(
+            questions[answering.kind] = answering(
                 name=config.name,
-                coordinator=next(iter(coordinator_of(config))).uri,
-                client=SurveyClient(at, channels[config.coordinator.name]),
+                client=QuestionClient(at, channels[config.coordinator.name], answering.kind),
                 store=store,
                 records=records,
-                fixed=config.fixed_records,
-                budget=budget,
-                max_epsilon=config.policy.surveys.max_epsilon,
-                entropy=SystemEntropy(),
-                data_dir=config.data_dir,
-                tells_refusals=config.policy.tell_refusals,
-            )
-        batches, batch_policy = None, config.batch_policy(next(iter(coordinator_of(config))).uri)
-        if batch_policy is not None:
-            answers = ResponseStore(config.batch_path)
-            stack.callback(answers.close)
-            batches = BatchDevice(
-                name=config.name,
-                client=BatchClient(at, channels[config.coordinator.name]),
-                credentials=credentials,
-                policy=batch_policy,
-                store=answers,
-                records=records,
                 budget=budget,
                 entropy=SystemEntropy(),
                 data_dir=config.data_dir,
                 tells_refusals=config.policy.tell_refusals,
+                **settings,
             )
-        running = RunningDevice(config, credentials, device, surveys, batches, channels)
+        running = RunningDevice(config, credentials, device, questions, channels)
         expiry = asyncio.create_task(warn_every_day(lambda: running.credentials, config.name))
         stack.callback(expiry.cancel)
         told = describe_standing(budget.standing())

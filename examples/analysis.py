@@ -13,7 +13,7 @@ There is no paper, so the table names the steps in words; with one, the left col
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,12 @@ from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
-from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, LocalReport, Table, digest_of_ids
 from analyses.job.survival import products_opened_once
 from analyses.registry import ANALYSES
 from analyses.rows.integer_column import integer_columns, nearest_places
 from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, joined
+from analyses.rows.own_values import zeros_if_raised
 from analyses.rows.surplus import n_surplus
 from analyses.rows.traffic import JointTraffic
 from analyses.run_locally import run_locally
@@ -118,7 +119,9 @@ async def party(session: Session, plan: BothFlaggedPlan, table: Table | None) ->
         table,
     ):  # the same plan and rows, or nothing goes on
         if table is not None:
-            flags, n_mapped = nearest_places(table.values[:, 0], 0, 1)
+            nothing = np.zeros(table.n_rows, dtype=np.int64)  # whatever my values raise, the job goes on
+            flags_of = partial(nearest_places, table.values[:, 0], 0, 1)
+            flags, n_mapped = zeros_if_raised(table, flags_of, lambda: (nothing, 0))
         if flags is not None and counting is not None:
             flags[~counting] = 0  # rows of persons who have more than count
         total = await c.noise_of(plan.noise, (1,))
@@ -158,8 +161,8 @@ def reference(tables: Sequence[Table], plan: Plan) -> int:
 ANALYSIS = Analysis(
     names=("both-flagged",),
     parameters=JointRowsParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=products_opened_once,
     page="recipes.md",
@@ -174,8 +177,9 @@ def made_up_job() -> tuple[Job, dict[str, Table]]:
     rows = 1000
     flags = np.random.default_rng(1).integers(0, 2, (2, rows, 1)).astype(np.float64)
     columns = (ColumnSchema(name="flag", lower=0.0, upper=1.0),)
+    ids = digest_of_ids(f"customer {row}" for row in range(rows))
     tables = {
-        name: Table(BlockSchema(party=name, columns=columns, rows=(1, 2 * rows)), flags[number])
+        name: Table(BlockSchema(party=name, columns=columns, has_ids=True, rows=(1, 2 * rows)), flags[number], ids)
         for number, name in enumerate(("bank", "shop"))
     }
     job = {

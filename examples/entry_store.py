@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from party.ledger.budget import Budget
-from party.ledger.counter import LedgerCounter
-from party.ledger.entry import Entry, LedgerError
-from party.ledger.ledger import Ledger
-from party.ledger.store import Entries, Row
+from ledger.budget import Budget
+from ledger.counter import LedgerCounter
+from ledger.entry import Entry, LedgerError
+from ledger.ledger import Ledger
+from ledger.store import Entries, Row
 
 
 class _Lines:

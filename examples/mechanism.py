@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteLaplaceDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_laplace
 from entropy import Entropy, SystemEntropy

@@ -50,7 +50,16 @@ class SqliteQuery(TableSource):
                     raise SourceError(
                         f"column {name!r} is missing in the answer of its database, or stands there twice"
                     )
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            # SQLite has a type for each value. As text, each by itself: else one row would decide how others are read.
+            as_text = [name in texts for name in names]
+            while found := cursor.fetchmany(ROWS_AT_ONCE):
+                rows = [
+                    [
+                        str(one) if is_text and one is not None else one
+                        for one, is_text in zip(row, as_text, strict=True)
+                    ]
+                    for row in found
+                ]
                 try:
                     frame = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
                 except (TypeError, OverflowError, pl.exceptions.PolarsError):

@@ -3,7 +3,8 @@
 numba brings the LLVM compiler, 200 MB on disk, a second of processor time and 60 MB of memory in every process. A
 service needs none of it once its kernels are compiled: `deploy/image/compile-kernels` writes them, as numba has
 translated them, into a shared library of 30 kB for each module, and where the dynamic loader finds that library, numba
-is not loaded. Its name holds a digest of the source of the module, so that a library of other kernels is never taken.
+is not loaded. An analyst's installation has neither: it plans jobs, and calls no kernel.
+Its name holds a digest of the source of the module, so that a library of other kernels is never taken.
 
 Both ways check every argument: element type, number of dimensions, memory order, and that what is written may be. Sizes
 are the callers' matter, in both.
@@ -30,7 +31,7 @@ class Array:
 
     Attributes:
         element: its type: uint64, int64 or float64.
-        n_dimensions: of the array.
+        n_dimensions: dimensions of the array.
         is_written: whether the kernel writes to it.
     """
 
@@ -89,8 +90,10 @@ def inlined(function: F) -> F:
     """Make a function part of the kernels that call it."""
     if _library(function.__module__) is not None:
         return function
-    from numba import njit
-
+    try:
+        from numba import njit
+    except ModuleNotFoundError:
+        return function
     return cast(F, njit(inline="always")(function))
 
 
@@ -99,7 +102,10 @@ def _compiled(function: F, signature: Signature) -> F:
 
     A division by zero is infinite or not a number, as in NumPy: an exception would need numba's run-time library.
     """
-    from numba import njit, types
+    try:
+        from numba import njit, types
+    except ModuleNotFoundError:
+        return cast(F, _absent(function.__name__))
 
     def numba_type(argument: Array | str) -> Any:
         if isinstance(argument, str):
@@ -113,6 +119,15 @@ def _compiled(function: F, signature: Signature) -> F:
         return cast(F, njit(numba_signature, nogil=True, error_model="numpy", cache=True)(function))
     except (RuntimeError, OSError):  # no writable cache folder: a read-only root file system
         return cast(F, njit(numba_signature, nogil=True, error_model="numpy")(function))
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    """Return what stands for a kernel where numba is not installed: whoever only plans never calls it."""
+
+    def refuse(*_: object) -> None:
+        raise ModuleNotFoundError(f"{name} needs numba: pip install 'moiety[service]'", name="numba")
+
+    return refuse
 
 
 _loaded: dict[str, Any] = {}

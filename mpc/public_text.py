@@ -45,7 +45,7 @@ def check_public(value: object, what: str, *, most_characters: int = MAX_CHARACT
     Args:
         value: a text, or lists, tuples and mappings of texts and whatever else; keys count too.
         what: where it stands, for the error.
-        most_characters: of each text.
+        most_characters: maximum number of characters of each text.
 
     Raises:
         ValueError: names the place, and the first character that is not allowed by its number.

@@ -26,7 +26,7 @@ def decode_fields(data: bytes, n_fields: int) -> tuple[bytes, ...]:
     """Return the fields that `encode_fields` has put together.
 
     Args:
-        data: of exactly `n_fields` fields.
+        data: encoding of exactly `n_fields` fields.
         n_fields: at least 1.
 
     Raises:

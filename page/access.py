@@ -4,6 +4,7 @@ A token is compared in constant time. Names of hosts are checked so that a web p
 resolves to this machine (DNS rebinding), reads nothing where no token is needed.
 """
 
+import asyncio
 import hashlib
 import hmac
 import stat
@@ -15,6 +16,13 @@ from service.errors import ServiceError
 from service.watch.page_config import PageConfig
 
 MIN_TOKEN_CHARACTERS = 16
+
+WRONG_TOKEN_S = 1.0
+"""Pause after a wrong token."""
+
+MAX_WAITING = 16
+"""Wrong tokens whose answers wait at a time."""
+
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -42,6 +50,23 @@ def read_token(path: Path | None) -> str | None:
     if len(token) < MIN_TOKEN_CHARACTERS:
         raise PageError(f"the token {path} must have at least {MIN_TOKEN_CHARACTERS} characters")
     return token
+
+
+class WrongTokens:
+    """The pause after a wrong token. Who shows the right one never waits for those who show a wrong one."""
+
+    def __init__(self) -> None:
+        self._n_waiting = 0
+
+    async def pause(self) -> None:
+        """Wait before a wrong token is answered; not where many wait already, each of whom keeps a connection."""
+        if self._n_waiting >= MAX_WAITING:
+            return
+        self._n_waiting += 1
+        try:
+            await asyncio.sleep(WRONG_TOKEN_S)
+        finally:
+            self._n_waiting -= 1
 
 
 def same(given: str, expected: str) -> bool:

@@ -7,11 +7,11 @@ from coordinator.config import CoordinatorConfig
 from coordinator.leading.standby import Standby
 from coordinator.server import CoordinatorProcess
 from page.coordinator_page import CoordinatorPage
-from page.metrics import BudgetCollector, Leading, PresentJobs, register_standing
+from page.metrics import BudgetCollector, Leading, PresentJobs, RelayStanding, register_standing
 from page.party_page import PartyPage
 from page.serving import serving
 from page.standby_page import StandbyPage
-from party.server import RunningParty
+from party.reload import RunningParty
 from service.watch.meter import Meter
 
 
@@ -28,6 +28,8 @@ async def beside_coordinator(process: CoordinatorProcess) -> AsyncIterator[None]
     registry = process.meter.registry
     register_standing(registry, process.config.name, "coordinator", lambda: process.server.credentials)
     registry.register(PresentJobs(process.scheduler.counts))
+    if process.relay is not None:
+        registry.register(RelayStanding(process.relay))
     if (lease := process.lease) is not None:
         registry.register(Leading(lambda: True, lambda: lease.term, lambda: lease.since_s))
     async with serving(CoordinatorPage(process, config).application(), config):

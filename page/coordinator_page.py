@@ -11,14 +11,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from analyses.drawing.chart import PictureError
-from analyses.drawing.svg import panels_of
-from analyses.registry import lines_of, picture_of
+from analyses.job.job import Job
 from coordinator.leading.lease import Lease
 from coordinator.server import CoordinatorProcess
 from coordinator.state import State
 from page.site import Site
 from page.visits import Visit
+from results.drawing.chart import PictureError
+from results.drawing.svg import elements_of
+from results.registry import picture_of, result_of
 from service.errors import InvalidRequestError, NotFoundError
 from service.identity import Identity, Role
 from service.job_id import check_job_id
@@ -46,7 +47,7 @@ class CoordinatorPage:
         self._site = Site(config, own, process.server, process.meter, links, standing)
 
     def application(self) -> ASGIApp:
-        """Return it."""
+        """Return the ASGI application."""
         site = self._site
         return site.application(
             [
@@ -89,7 +90,8 @@ class CoordinatorPage:
                 done[event.stage] = event.percent
         if job.state is State.DONE:
             progress = {member: dict.fromkeys(done, 100) for member, done in progress.items()}
-        text = "".join(piece for name, piece in store.texts(job.job_id) if name == "result_json")
+        pieces = list(store.texts(job.job_id))
+        text, asked = ("".join(piece for name, piece in pieces if name == of) for of in ("result_json", "job_json"))
         result: dict[str, Any] = json.loads(text) if text else {}
         shown = json.dumps(result, indent=2) if result else ""
         return self._site.show(
@@ -102,7 +104,7 @@ class CoordinatorPage:
             stages=list(stages),
             progress=progress,
             notes=notes[-MAX_NOTES:],
-            lines=lines_shown(result),
+            lines=lines_shown(result, asked),
             picture=picture_shown(result),
             result=shown if len(shown) <= MAX_RESULT_CHARACTERS else shown[:MAX_RESULT_CHARACTERS] + " ...",
         )
@@ -119,17 +121,17 @@ def picture_shown(result: dict[str, Any]) -> dict[str, Any]:
     if not result:
         return {"panels": [], "why_none": ""}
     try:
-        panels = panels_of(picture_of(result))
+        panels = elements_of(picture_of(result))
     except PictureError as error:
         return {"panels": [], "why_none": str(error)}
     return {"panels": [Markup(panel) for panel in panels], "why_none": ""}  # noqa: S704 -- numbers, and escaped names
 
 
-def lines_shown(result: dict[str, Any]) -> str:
+def lines_shown(result: dict[str, Any], job_json: str) -> str:
     """Return a result as text; empty where an earlier version wrote it and left out what the text says."""
     if not result:
         return ""
     try:
-        return "\n".join(lines_of(str(result.get("analysis")))(result))
+        return "\n".join(result_of(Job.from_json(job_json), result).lines)
     except (LookupError, TypeError, ValueError):
         return ""

@@ -10,11 +10,12 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from page.access import bears, is_local
-from party.ledger.ledger import Ledger
+from ledger.ledger import Ledger
+from page.access import WrongTokens, bears, is_local
 from service.tls import Credentials, days_left
-from service.watch.meter import Meter
+from service.watch.meter import Meter, rounded_up
 from service.watch.page_config import PageConfig
+from transport.relay.hub import RelayHub
 
 
 def register_standing(registry: CollectorRegistry, name: str, role: str, current: Callable[[], Credentials]) -> None:
@@ -94,24 +95,53 @@ class Leading(Collector):
             yield GaugeMetricFamily("moiety_coordinator_leads_since_seconds", what, value=self._since_s())
 
 
+class RelayStanding(Collector):
+    """Who is connected to a coordinator's relay, and what it has forwarded.
+
+    Args:
+        relay: relay of this process.
+    """
+
+    def __init__(self, relay: RelayHub) -> None:
+        self._relay = relay
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Ask the relay."""
+        since = GaugeMetricFamily(
+            "moiety_relay_connected_since_seconds", "Unix time since when a member is connected.", labels=["member"]
+        )
+        for member, stay in list(self._relay.stays.items()):
+            since.add_metric([member.name], stay.since_s)
+        what = "Bytes forwarded between two members, rounded up to a power of two."
+        moved = GaugeMetricFamily("moiety_relay_bytes", what, labels=["caller", "called"])
+        for (caller, called), n_bytes in self._relay.traffic().items():
+            moved.add_metric([caller.name, called.name], rounded_up(n_bytes))
+        yield since
+        yield moved
+
+
 class MetricsPage:
     """The endpoint.
 
     Args:
         config: section `[page]`.
-        token: that a scraper bears; None allows this machine only.
-        meter: of the service.
+        token: token that a scraper bears; None allows this machine only.
+        meter: metrics of the service.
+        wrong: delays who bears a wrong token.
     """
 
-    def __init__(self, config: PageConfig, token: str | None, meter: Meter) -> None:
+    def __init__(self, config: PageConfig, token: str | None, meter: Meter, wrong: WrongTokens) -> None:
         self._config = config
         self._token = token
         self._meter = meter
+        self._wrong = wrong
 
     async def answer(self, request: Request) -> Response:
         """Answer a scrape."""
         is_allowed = is_local(self._config, request) if self._token is None else bears(request, self._token)
         if not is_allowed:
+            if "authorization" in request.headers:
+                await self._wrong.pause()
             headers = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse("metrics need a bearer token here\n", status_code=401, headers=headers)
         text = await asyncio.to_thread(generate_latest, self._meter.registry)  # it may read the ledger

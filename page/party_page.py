@@ -11,17 +11,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from ledger.standing import lines_of
 from page.picture import steps
 from page.site import Site
 from page.visits import Visit, checked_form
 from party.consent import ConsentError
-from party.ledger.standing import lines_of
-from party.server import RunningParty
+from party.reload import RunningParty
 from service.errors import NotAllowedError, NotFoundError
 from service.watch.page_config import PageConfig
 
 MAX_REPORTS = 500
-"""Of the newest reports a budget's course is drawn."""
+"""Number of newest reports that a budget's curve shows."""
 
 _log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ class PartyPage:
         self._site = Site(config, own, running.server, running.meter, links)
 
     def application(self) -> ASGIApp:
-        """Return it."""
+        """Return the ASGI application."""
         site = self._site
         return site.application(
             [

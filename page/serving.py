@@ -12,10 +12,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from page.access import PageError
+from page.connections import REQUEST_S, Connection
 from service.watch.page_config import PageConfig
 
-MAX_CONNECTIONS = 64
-KEEP_ALIVE_S = 20
 GRACE_S = 1
 
 _log = structlog.get_logger(__name__)
@@ -51,8 +50,9 @@ async def serving(app: ASGIApp, config: PageConfig) -> AsyncIterator[str]:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            http=Connection,
+            ws="none",
+            timeout_keep_alive=int(REQUEST_S),
             timeout_graceful_shutdown=GRACE_S,
             ssl_certfile=None if config.certificate is None else str(config.certificate),
             ssl_keyfile=None if config.key is None else str(config.key),

@@ -1,6 +1,5 @@
 """What the pages of coordinator and party share: templates, log-in, headers, who is where."""
 
-import asyncio
 import datetime
 import json
 import time
@@ -20,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyses.job.forecast import lines_of_forecast
 from dp.cost.report import ceil_to_digits
-from page.access import LOOPBACK_HOSTS, read_token, same
+from page.access import LOOPBACK_HOSTS, WrongTokens, read_token, same
 from page.metrics import MetricsPage
 from page.visits import Visit, Visits, check_origin, checked_form, read_form
 from service.errors import NotAllowedError, NotFoundError
@@ -29,9 +28,6 @@ from service.server import Server
 from service.tls import days_left
 from service.watch.meter import Meter
 from service.watch.page_config import PageConfig
-
-WRONG_TOKEN_S = 1.0
-"""Pause after a wrong token; attempts take turns."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; "
@@ -55,10 +51,10 @@ class Site:
     Args:
         config: section `[page]`.
         own: who serves.
-        server: of the service, which knows who has called.
-        meter: of the service.
+        server: server of the service, which knows who has called.
+        meter: metrics of the service.
         links: path and text of each page.
-        standing: of the service among others of its name, in one sentence; None where there are no others.
+        standing: role of the service among others of its name, in one sentence; None where there are no others.
 
     Raises:
         PageError: a token cannot be used.
@@ -79,9 +75,9 @@ class Site:
         self._links = tuple(links)
         self._standing = standing
         self._token = read_token(config.token_file)
-        self._metrics = MetricsPage(config, read_token(config.metrics_token_file), meter)
+        self._wrong = WrongTokens()
+        self._metrics = MetricsPage(config, read_token(config.metrics_token_file), meter, self._wrong)
         self._visits = Visits(f"moiety-{own.role}-{own.name}", is_secure=config.certificate is not None)
-        self._guess = asyncio.Lock()
         self._style = (files("page") / "static" / "style.css").read_text(encoding="utf-8")
         self._templates = Environment(
             loader=PackageLoader("page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -187,11 +183,10 @@ class Site:
             return self.show(request, "login.html", "Log in", None, wrong=False)
         check_origin(request)
         form = await read_form(request)
-        async with self._guess:
-            if not same(form.get("token", ""), self._token):
-                _log.warning("a wrong token was given at the page")
-                await asyncio.sleep(WRONG_TOKEN_S)
-                return self.show(request, "login.html", "Log in", None, wrong=True, status=403)
+        if not same(form.get("token", ""), self._token):
+            _log.warning("a wrong token was given at the page")
+            await self._wrong.pause()
+            return self.show(request, "login.html", "Log in", None, wrong=True, status=403)
         response = RedirectResponse("/", status_code=303)
         self._visits.begin(response)
         return response

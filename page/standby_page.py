@@ -19,7 +19,7 @@ class StandbyPage:
         standby: the coordinator.
         instance: what others are told of it.
         config: section `[page]`.
-        meter: of the process.
+        meter: metrics of the process.
     """
 
     def __init__(self, standby: Standby, instance: str, config: PageConfig, meter: Meter) -> None:
@@ -29,7 +29,7 @@ class StandbyPage:
         self._site = Site(config, own, standby.server, meter, [("/", "Stands by")], self._standing)
 
     def application(self) -> ASGIApp:
-        """Return it."""
+        """Return the ASGI application."""
         return self._site.application([Route("/", self._site.page(self._show))])
 
     def _standing(self) -> str:

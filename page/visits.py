@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from page.access import same
@@ -15,7 +15,7 @@ VISIT_S = 12 * 3600.0
 """After so long one has to log in again."""
 
 MAX_VISITS = 32
-"""Of owners that are logged in; the oldest one has to make room."""
+"""Maximum number of owner log-ins; a new one ends the oldest."""
 
 MAX_FORM_BYTES = 8192
 
@@ -93,10 +93,13 @@ async def read_form(request: Request) -> dict[str, str]:
         NotAllowedError: it is too long or no form.
     """
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_BYTES:
-            raise NotAllowedError("the form is too long")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_FORM_BYTES:
+                raise NotAllowedError("the form is too long")
+    except ClientDisconnect:
+        raise NotAllowedError("the form did not arrive") from None
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
     except ValueError as error:
@@ -111,7 +114,7 @@ async def checked_form(request: Request, visit: Visit) -> dict[str, str]:
         NotAllowedError: the visitor has not logged in, or the form comes from elsewhere.
     """
     if not visit.is_owner:
-        raise NotAllowedError("only who has logged in with the token may do this")
+        raise NotAllowedError("log in with the token before you do this")
     check_origin(request)
     form = await read_form(request)
     if not same(form.get("csrf", ""), visit.csrf):

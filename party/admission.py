@@ -16,17 +16,20 @@ from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
 from dp.cost.job_cost import CostError, JobCost
 from dp.cost.views import VIEWS
+from ledger.balance import Quote
+from ledger.books import ChargeError
+from ledger.entry import LedgerError
+from ledger.ledger import Ledger
+from ledger.spending import Cover, Spending, cover_of, spending_of_one
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
 from party.catalogue import listing_of
 from party.config import PartyConfig
-from party.consent import ConsentBox
-from party.ledger.balance import Quote
-from party.ledger.books import ChargeError
-from party.ledger.entry import LedgerError
-from party.ledger.ledger import Ledger
-from party.ledger.spending import Cover, Spending, cover_of, spending_of_one
+from party.consent import PRODUCTS, ConsentBox, OwnerRefusalError, OwnerSilentError
+from party.consent import RefusalError as RefusalError
+from party.outcome.receipts import Admitted
 from party.policy import Answer, Decision, Request
+from party.tables.config import TableConfig
 from service.codes.coded_text import code_of, coded, told
 from service.watch.meter import Meter
 from service.watch.notice import tell_owner
@@ -34,28 +37,10 @@ from service.watch.notice import tell_owner
 log = structlog.get_logger()
 
 
-class RefusalError(Exception):
-    """The party refuses the job; the text is public and goes to the analyst."""
-
-    code: str = "job-refused"
-
-
 class PolicyRefusalError(RefusalError):
     """The owner's policy rules the job out."""
 
     code = "job-refused-policy"
-
-
-class OwnerRefusalError(RefusalError):
-    """The owner was asked and said no."""
-
-    code = "job-refused-owner"
-
-
-class OwnerSilentError(RefusalError):
-    """The owner was asked and did not answer in time."""
-
-    code = "job-not-approved"
 
 
 class DeltaRefusalError(RefusalError):
@@ -75,16 +60,24 @@ class Applicant:
     """A job and the analyst who submitted it.
 
     Attributes:
-        job_id: of the job.
+        job_id: id of the job.
         analyst: who submitted it, as the coordinator says.
         job: what is asked for.
         brought: the columns of this party's table that it is about; None where the party only computes.
+        table: how the owner declared that table when the job was proposed.
     """
 
     job_id: str
     analyst: str
     job: Job
     brought: JobInput | None
+    table: TableConfig | None
+
+    @property
+    def account(self) -> str:
+        """What the ledger calls the budget that the job is charged to."""
+        assert self.table is not None, "a party that only computes is charged nothing"
+        return self.table.account
 
 
 class Admission:
@@ -95,7 +88,7 @@ class Admission:
         ledger: what was and may be spent.
         consent: how the owner is asked.
         clock: Unix time, shown to the owner.
-        meter: of the service.
+        meter: metrics of the service.
     """
 
     def __init__(
@@ -114,6 +107,7 @@ class Admission:
         self._timed = (meter or Meter()).timed
         self._telling: set[asyncio.Task[None]] = set()
         self._exact: dict[str, str] = {}  # job that may open an exact result, to who agreed
+        self.admitted: dict[str, Admitted] = {}  # by job, until it has ended
 
     def use(self, config: PartyConfig) -> None:
         """Decide by another configuration from now on: also about jobs that are being decided."""
@@ -170,7 +164,7 @@ class Admission:
                 plan.receivers,
                 epsilon=epsilon,
                 analyst_cover=of_analyst,
-                withstands=plan.withstands,
+                plan=plan,
             )
             decision = self._config.policy.decide(request)
             if decision.answer is Answer.REFUSE:
@@ -197,6 +191,7 @@ class Admission:
                     cost=_cost_of(plan),
                     most_epsilons_of_analyst=decision.max_epsilons_per_analyst,
                 )
+            self.admitted[applicant.job_id] = Admitted(consent, quote)
         except ChargeError as error:
             raise RefusalError(told(error)) from error
         except LedgerError as error:
@@ -223,7 +218,7 @@ class Admission:
             )
         self._ledger.record_exact(
             applicant.job_id,
-            dataset=applicant.brought.table,
+            dataset=applicant.account,
             analyst=applicant.analyst,
             analysis=applicant.job.analysis,
             consent=consent,
@@ -235,18 +230,19 @@ class Admission:
         A failure is only logged: a reservation that is not released now is released at the next start.
         """
         self._exact.pop(job_id, None)
+        self.admitted.pop(job_id, None)
         try:
             await asyncio.to_thread(self._timed("release", self._ledger.release), job_id, reason)
         except LedgerError as error:
             log.error("reservation kept", job=job_id, reason=str(error))
 
-    def warn_of_rows(self, brought: JobInput, table: Table) -> None:
+    def warn_of_rows(self, account: str, brought: JobInput, table: Table) -> None:
         """Warn the owner in the log if the budget's delta is not below 1 / (number of rows) of a table that was read.
 
         The job goes on: if it did not, others would learn something of the number of rows. Only where no rows are
         declared can this happen; else `admit` has compared delta with the most that there can be.
         """
-        balance = self._ledger.balance(brought.table) if table.schema.rows is None else None
+        balance = self._ledger.balance(account) if table.schema.rows is None else None
         if balance is not None and balance.budget.delta >= 1 / max(1, table.n_rows):
             log.warning("the budget's delta is not below 1 / (rows of the table): set another", table=brought.table)
 
@@ -260,12 +256,21 @@ class Admission:
         if applicant.brought is None or plan.is_exact:
             return None
         brought = applicant.brought
-        quote = await asyncio.to_thread(self._ledger.quote, brought.table, applicant.analyst, _cost_of(plan))
+        own, cost = applicant.table, _cost_of(plan)
+        if own is not None and (problem := own.problem_with_unit(cost.unit)):
+            raise RefusalError(f"table {brought.table!r} of {self._config.name}: the protected unit {problem}")
+        quote = await asyncio.to_thread(self._ledger.quote, applicant.account, applicant.analyst, cost)
         # Both bounds come from the owner, not from the table, which nobody has read yet. Where no rows are declared,
         # `warn_of_rows` tells the owner what it finds, and nobody else.
         allowed, declared = quote.balance.budget.delta, plan.schema_of(self._number_in(applicant.job)).rows
-        if applicant.job.privacy.delta > allowed or (declared is not None and allowed >= 1 / declared[1]):
-            raise DeltaRefusalError(f"delta is too large for table {brought.table!r} of {self._config.name}")
+        which = f"table {brought.table!r} of {self._config.name}"
+        if declared is not None and allowed >= 1 / declared[1]:
+            raise DeltaRefusalError(
+                f"delta is too large for {which}: the delta of its budget is {allowed!r}, and must be below "
+                f"1 / {declared[1]} (the largest number of rows that it may have); its owner must set another budget"
+            )
+        if (asked := applicant.job.privacy.delta) > allowed:
+            raise DeltaRefusalError(f"delta is too large for {which}: it may be at most {allowed!r}, and is {asked!r}")
         return quote
 
     def _spending_without_budget(self, applicant: Applicant, plan: Plan) -> Spending:
@@ -284,8 +289,8 @@ class Admission:
         for schema in plan.schemas:
             if schema.rows is not None and delta >= 1 / schema.rows[1]:
                 raise DeltaRefusalError(
-                    f"delta is too large for the table of {schema.party}: it must be below 1 / (the largest number of "
-                    "rows that the table may have)"
+                    f"delta is too large for the table of {schema.party}: it must be below 1 / {schema.rows[1]} (the "
+                    f"largest number of rows that the table may have), and is {delta!r}"
                 )
         return spending_of_one(_cost_of(plan))
 
@@ -294,10 +299,7 @@ class Admission:
     ) -> None:
         deadline_s = self._config.policy.approval_deadline_s
         question = await asyncio.to_thread(self._question, applicant, plan, schema, quote, decision)
-        question |= {
-            "asked_at_s": self._clock(),
-            "deadline_s": deadline_s,
-        }
+        question |= {"asked_at_s": self._clock(), "deadline_s": deadline_s}
         log.warning("job waits for approval", job=applicant.job_id, analyst=applicant.analyst)
         if self._config.notice is not None:
             telling = asyncio.create_task(tell_owner(self._config.notice, self._config.name, question))
@@ -327,8 +329,12 @@ class Admission:
             "parameters": dict(job.parameters),
             "anyway": job.anyway,
             "matching": report.get("matching"),
+            "order": job.order,
             "members": list(job.members),
             "colluding": plan.withstands,
+            "helpers": list(job.helpers),
+            "products": PRODUCTS if plan.has_intermediate_products else None,
+            "security": job.security,
             "table": None if brought is None else brought.table,
             "columns": [column.name for column in schema.columns],
             "where": schema.where,
@@ -353,20 +359,29 @@ class Admission:
         *,
         epsilon: float | None = None,
         analyst_cover: Callable[[float], Cover] | None = None,
-        withstands: int | None = None,
+        plan: Plan | None = None,
     ) -> Request:
         names: Mapping[int, str] = dict(enumerate(job.members, start=1)) | {COORDINATOR: self._config.coordinator.name}
+        brought = next((i for i in job.inputs if i.party == self._config.name), None)
+        where = None if brought is None else brought.where
         return Request(
             analyst=analyst,
             analysis=job.analysis,
-            table=next((i.table for i in job.inputs if i.party == self._config.name), ""),
+            table="" if brought is None else brought.table,
+            where=where,
+            where_columns=self._config.columns_of_filter("" if brought is None else brought.table, where or ""),
+            stated_epsilon=None if plan is None or job.target is None else job.target.epsilon,
             columns=tuple(column.name for column in schema.columns),
             n_compute_parties=len(job.compute_parties),
-            colluding=job.t if withstands is None else withstands,
+            colluding=job.t if plan is None else plan.withstands,
             receivers=(analyst, *(names[number] for number in receivers)),
             sources={column.name: column.source for column in schema.columns},
             is_exact=job.target is None,
             matching=None if job.matching is None else job.matching.kind,
+            helpers=tuple(name for name in job.helpers if name != self._config.name),
+            has_intermediate_products=None if plan is None else plan.has_intermediate_products,
+            security=job.security,
+            program=None if plan is None else analysis_of(job).program(plan),
             epsilon=epsilon,
             analyst_cover=analyst_cover,
         )

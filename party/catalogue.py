@@ -7,9 +7,9 @@ import structlog
 from analyses.job.job import JobInput
 from analyses.job.listing import Consent, ListedBudget, ListedTable, Listing
 from analyses.registry import ANALYSES
+from ledger.entry import LedgerError
+from ledger.ledger import Ledger
 from party.config import PartyConfig
-from party.ledger.entry import LedgerError
-from party.ledger.ledger import Ledger
 from party.policy import Answer, Request
 from party.tables.config import TableConfig
 from party.tables.filters import filter_in_words
@@ -31,7 +31,7 @@ def listing_of(config: PartyConfig, ledger: Ledger, analyst: str) -> Listing:
 
     Args:
         config: the owner's file.
-        ledger: of the tables.
+        ledger: ledger of the tables.
         analyst: who asks, as the coordinator says.
     """
     listed = (_listed(config, ledger, table, analyst) for table in config.tables)
@@ -42,7 +42,8 @@ def _listed(config: PartyConfig, ledger: Ledger, table: TableConfig, analyst: st
     limits = config.policy.limits.columns
     allowed = None if limits is None else limits.get(table.name, ())
     names = [c.name for c in table.encoded if allowed is None or {c.name, c.source} & set(allowed)]
-    usual = tuple(name for name in table.usual_columns if name in names)
+    listed = set(names)
+    usual = tuple(name for name in table.usual_columns if name in listed)
     admitted = _admitted(config, table, usual or tuple(names), analyst)
     if not names or not admitted:
         return None
@@ -53,10 +54,21 @@ def _listed(config: PartyConfig, ledger: Ledger, table: TableConfig, analyst: st
         block=describe_table(config, JobInput(party=config.name, table=table.name, columns=tuple(names))),
         usual=usual,
         admitted=admitted,
-        filters={name: filter_in_words(conditions) for name, conditions in table.filters.items()},
+        filters=_filters_of(config, table, analyst),
         may_be_exact=table.name in config.policy.limits.exact_tables,
-        budget=_budget_of(ledger, table.name) if table.show_budget else None,
+        budget=_budget_of(ledger, table.account) if table.show_budget else None,
     )
+
+
+def _filters_of(config: PartyConfig, table: TableConfig, analyst: str) -> dict[str, str]:
+    """Return the filters that the policy lets an analyst name, in words."""
+
+    def is_admitted(name: str) -> bool:
+        asked = config.columns_of_filter(table.name, name)
+        request = Request(analyst, "", table.name, (), 0, 0, (), where=name, where_columns=asked)
+        return config.policy.limits.admits_filter(request)
+
+    return {name: filter_in_words(conditions) for name, conditions in table.filters.items() if is_admitted(name)}
 
 
 def _admitted(config: PartyConfig, table: TableConfig, columns: tuple[str, ...], analyst: str) -> dict[str, Consent]:
@@ -79,9 +91,9 @@ def _admitted(config: PartyConfig, table: TableConfig, columns: tuple[str, ...],
     return found
 
 
-def _budget_of(ledger: Ledger, table: str) -> ListedBudget | None:
+def _budget_of(ledger: Ledger, account: str) -> ListedBudget | None:
     try:
-        balance = ledger.balance(table)
+        balance = ledger.balance(account)
     except LedgerError as error:
         log.error("ledger failed", reason=str(error))
         return None

@@ -1,6 +1,6 @@
 """Jobs that wait for the owner's approval: files by which the service asks and a command answers.
 
-`consent/<job_id>.json` is what the owner is asked; `consent/<job_id>.answer` is what the owner says. Both lie in
+`consent/<job_id>.json` is what the owner is asked; `consent/<job_id>.answer` is what the owner says. Both are in
 the party's own folder, readable by the owner only, and whoever can write there can also change the configuration.
 """
 
@@ -15,6 +15,52 @@ from typing import Any
 from service.job_id import is_job_id
 
 POLL_S = 0.2
+
+
+class RefusalError(Exception):
+    """The party refuses the job; the text is public and goes to the analyst."""
+
+    code: str = "job-refused"
+
+
+class BusyError(RefusalError):
+    """There are too many jobs here already."""
+
+    code = "party-busy"
+
+
+class StrangersError(RefusalError):
+    """Members of the job are not among those that the owner computes with."""
+
+    code = "strangers-in-job"
+
+
+class TableChangedError(RefusalError):
+    """The owner has declared the job's table otherwise since the job was proposed."""
+
+    code = "table-changed"
+
+
+class PlansDifferError(RefusalError):
+    """The coordinator computes a different plan than this party."""
+
+    code = "plans-differ"
+
+
+class OwnerRefusalError(RefusalError):
+    """The owner was asked and said no."""
+
+    code = "job-refused-owner"
+
+
+class OwnerSilentError(RefusalError):
+    """The owner was asked and did not answer in time."""
+
+    code = "job-not-approved"
+
+
+PRODUCTS = "it computes further with products under shares: a compute party that deviates could read rows through them"
+"""What an owner is told of a job with intermediate products."""
 
 
 class ConsentError(ValueError):
@@ -37,7 +83,7 @@ class ConsentBox:
         """Wait for the owner's decision on a job, for as long as the caller waits.
 
         Args:
-            job_id: of the job.
+            job_id: id of the job.
             question: what the owner is shown; a JSON object.
 
         Returns:

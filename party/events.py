@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """The progress of a stage in quarters: an exact fraction would reveal the number of rows.
-
-    Every quarter that a stage passes is reported, one by one: if only the latest one were reported after each block,
-        the missing quarters would reveal the number of blocks of rows.
-    """
+    """The progress of a stage in quarters: see `mpc.progress`."""
 
     stage: str
     percent: int
@@ -55,7 +51,7 @@ async def events_together(
     A stage that begins after a pause is told at once, and so is how the job ended.
 
     Args:
-        queue: of the events; None where nobody listens to it any more.
+        queue: queue of the events; None when nobody listens any more.
         silent_s: if nothing comes for so long, the list is empty.
         told_at_s: when the last events were told, on the event loop's clock.
     """

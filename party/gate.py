@@ -6,7 +6,8 @@ Nothing but greetings (`mpc.protocol.greeting`) leaves this party before each me
 it computed the same plan, in the same job, with the same members. What a member shows comes from itself, over a
 connection on which it has proven its name; the coordinator's statements are not relied on.
 
-Before the first message to the coordinator, or to any member at the opening, the cost is committed:
+Before the first message to the coordinator, or to any member at the opening or in the stage in which projections of
+proven rows are opened among parties, the cost is committed:
 
 1. this party, if it brings a table, commits the cost of the job durably in its own ledger and notifies the compute
     parties;
@@ -41,6 +42,7 @@ from analyses.job.plan import OPENING_STAGE, Plan
 from analyses.job.releases import PlannedRelease
 from entropy import Entropy
 from mpc.errors import LocalFaultError
+from mpc.proofs.norm_proof import PROJECTIONS_STAGE
 from mpc.protocol.exchange import send_unless_lost
 from mpc.protocol.greeting import GREETING_STAGE
 from mpc.protocol.session import COORDINATOR, Array, Drawable, Session
@@ -50,11 +52,14 @@ from party.drawn import DrawnNoise
 COMMIT_STAGE = "budget"
 """Stage of the messages "my cost is committed" between parties. No analysis may use it."""
 
+RELEASING_STAGES = frozenset({OPENING_STAGE, PROJECTIONS_STAGE})
+"""Stages in which something that costs privacy leaves the parties, whoever receives it."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 KeepWords = Callable[[tuple[int, ...]], NDArray[np.uint64]]
-"""As `Session.kept_words`."""
+"""See `Session.kept_words`."""
 
 _COMMITTED = np.ones(1, dtype=np.uint8)
 
@@ -68,10 +73,11 @@ class GatedSession:
         owners: member numbers of those that bring tables.
         openers: member numbers of the compute parties: those that hold shares of the result.
         receivers: member numbers that the plan allows to receive the result.
-        releases: that the plan states.
+        releases: releases that the plan states.
         must_greet: member numbers that have to show the same binding as ours before anything else leaves.
         until_wanted: waits before the commit while nobody is there who would take what it pays for.
-        row_workers: of this party in this job. They have no session with the coordinator, and nothing to open.
+        row_workers: row workers of this party in this job. They have no session with the coordinator, and nothing to
+            open.
         keep_words: makes arrays for what is kept as long as the job runs; None for memory.
     """
 
@@ -226,7 +232,7 @@ class GatedSession:
             self._check_greeted(f"a message of stage {stage!r}")
         if stage == OPENING_STAGE and to not in self._receivers:
             raise LocalFaultError(f"the plan does not allow {self.names.get(to, to)} to receive the result")
-        if stage == OPENING_STAGE or to == COORDINATOR:
+        if stage in RELEASING_STAGES or to == COORDINATOR:
             self._drawn.check_message(to, stage)
             await self.open()
         await self._session.send(to, stage, message)

@@ -3,33 +3,34 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
 from analyses.job.plan import Plan
 from analyses.job.schema import LocalReport
 from analyses.registry import analysis_of
+from ledger.books import ChargeError
+from ledger.entry import LedgerError
 from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
+from mpc.progress import Quarters
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant
 from party.config import PartyConfig
 from party.engine.engine import Engine, workers_of_job
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent, events_together
 from party.gate import GatedSession
-from party.job_sessions import JobSession, SessionOpener
-from party.ledger.books import ChargeError
-from party.ledger.entry import LedgerError
-from party.reading import TableReading
-from party.tables.kept_values import kept_words
+from party.job_sessions import JobSession, OverLimitError, SessionOpener
+from party.reading import TableReading, words_for_shares
 from party.tables.match_of_job import MatchOfJob
 from party.tables.sources.source import SourceError
 from party.tables.table import UnusableTableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
+from transport.calls.peers import NoWayError, TryWays, no_ways
 
 HEARTBEATS_PER_DEADLINE = 8
 READ_STAGE = "reading"
@@ -47,14 +48,9 @@ result is paid for, and nobody else can give it again."""
 log = structlog.get_logger()
 
 
-class OverLimitError(Exception):
-    """A job runs longer than our owner allows because of our own work; the text is public."""
-
-    code: str = "job-overtime-here"
-
-
-ReportWriter = Callable[[str, Plan, LocalReport, float], None]
-"""Given the job's id, its plan, the report of the analysis and the seconds that the job took."""
+ReportWriter = Callable[[PartyConfig, str, Plan, LocalReport, float], None]
+"""Given the owner's file as it was when the job began, the job's id, its plan,
+the report of the analysis and the seconds that the job took."""
 
 
 class JobRun:
@@ -72,10 +68,10 @@ class JobRun:
         on_stage: told each stage, at its first report and later ones.
         on_left: called when the coordinator went away and did not return in time.
         engine: our workers; None where this process does all work itself.
+        try_ways: reaches the other members before anything leaves us.
 
     Attributes:
         failure: the public text of why it failed; None as long as it has not.
-        is_done: whether our part is done; what we sent is kept until the coordinator has stored its result.
     """
 
     def __init__(
@@ -92,9 +88,10 @@ class JobRun:
         on_stage: Callable[[str], None] = lambda stage: None,
         on_left: Callable[[], None] = lambda: None,
         engine: Engine | None = None,
+        try_ways: TryWays = no_ways,
     ) -> None:
         self.failure: str | None = None
-        self.is_done = False
+        self._done = asyncio.Event()
         self._config = config
         self._admission = admission
         self._tables = tables
@@ -107,6 +104,7 @@ class JobRun:
         self._number = applicant.job.members.index(config.name) + 1
         self._on_left = on_left
         self._engine = engine
+        self._try_ways = try_ways
         self._latest = ProgressEvent("start", 0)
         self._last: JobEvent | None = None  # how it ended
         self._listener: asyncio.Queue[JobEvent | None] | None = None
@@ -115,9 +113,21 @@ class JobRun:
         self._absence: asyncio.TimerHandle | None = None
         self._again: asyncio.Task[None] | None = None
         self._session: JobSession | None = None
-        self._stage, self._reported = "start", ("", -25)
+        self._stage, self._quarters = "start", Quarters()
         self._log = log.bind(job=applicant.job_id)
         self._task = asyncio.create_task(self._work())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether our part is done; what we sent is kept until the coordinator has stored its result."""
+        return self._done.is_set()
+
+    async def until_done(self) -> bool:
+        """Wait until our part is done, or cannot be any more; return which."""
+        done = asyncio.create_task(self._done.wait())
+        await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
+        done.cancel()
+        return self.is_done
 
     async def events(self) -> AsyncGenerator[list[JobEvent], None]:
         """Yield the job's progress and at last how it ended, to a coordinator that begins or returns.
@@ -216,7 +226,7 @@ class JobRun:
 
     def _begin_to_keep(self) -> None:
         """Our part is done: from now on it counts what the coordinator needs, and no more what we still do."""
-        self.is_done = True
+        self._done.set()
         if self._absence is not None:
             self._begin_absence()
 
@@ -228,11 +238,8 @@ class JobRun:
     def _on_progress(self, stage: str, done: int, total: int) -> None:
         self._stage = stage
         self._on_stage(stage)
-        percent = done * 4 // total * 25
-        before = self._reported[1] if self._reported[0] == stage else -25
-        for quarter in range(before + 25, percent + 1, 25):  # none is left out, however few blocks the rows fill
-            self._reported = (stage, quarter)
-            self._tell(ProgressEvent(stage, quarter))
+        for percent in self._quarters.passed(stage, done, total):
+            self._tell(ProgressEvent(stage, percent))
 
     async def _work(self) -> None:
         started_s = time.monotonic()
@@ -248,16 +255,20 @@ class JobRun:
         session.on_violation(self._fail_by)
         try:
             async with self._within_limit(session):
+                ways = {self._config.coordinator.name, *job.peers_of(self._config.name)}
+                await self._try_ways(ways, job.deadline_s / 2)
                 report = await self._compute(session)
-                await asyncio.to_thread(self._write_report, job_id, plan, report, time.monotonic() - started_s)
+                await asyncio.to_thread(self._keep_report, report, time.monotonic() - started_s)
             self._begin_to_keep()
             await self._finish(session)
         except asyncio.CancelledError:
             await session.abort(self.failure or "the job was cancelled")
             raise
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except PeerError as error:
             await self._abort(session, self._failure_by(error))
-        except Exception as error:
+        except BaseException as error:  # libraries panic with errors that are no `Exception`
             await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
         else:
             self._log.info("job finished", stage=self._stage)
@@ -274,8 +285,9 @@ class JobRun:
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
             match = await asyncio.to_thread(MatchOfJob.begin, self._config, self._applicant.job)
-            table = await self._tables.read(brought)
+            table = await self._tables.read(self._config, brought)
             table = table if match is None else await asyncio.to_thread(match.given_to, table)
+            table = replace(table, failures=Counter())  # of this job alone
 
         def commit() -> None:
             job_id = self._applicant.job_id
@@ -289,7 +301,7 @@ class JobRun:
             commit=commit,
             until_wanted=self._present.wait,
             row_workers=workers,
-            keep_words=self._keep_words,
+            keep_words=partial(words_for_shares, self._config),
         )
         report = await analysis_of(self._applicant.job).party(gated, plan, table)
         if table is not None:
@@ -300,16 +312,20 @@ class JobRun:
                 filtered=table.filtered,
                 left_out=table.left_out,
                 merged=table.merged,
+                failures=dict(table.failures),
             )
+            if table.failures:
+                self._log.error("own values raised errors, and zeros stood for them", classes=sorted(table.failures))
         await gated.open()
         return report
 
-    def _keep_words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
-        """Return room for shares of rows, as much in memory as for the values of a table."""
+    def _keep_report(self, report: LocalReport, elapsed_s: float) -> None:
+        """Store the report. An error does not fail the job, because it may depend on what the report holds."""
         try:
-            return kept_words(shape, self._config.table_memory_mib << 20, self._config.data_dir)
-        except SourceError as error:
-            raise UnusableTableError(f"the data folder of party {self._config.name!r}", str(error)) from None
+            self._write_report(self._config, self._applicant.job_id, self._plan, report, elapsed_s)
+        except (OSError, ValueError) as error:
+            reason = str(error) if isinstance(error, OSError) else type(error).__name__
+            self._log.error("report not kept", reason=reason)
 
     def _failure_by(self, error: PeerError) -> FailedEvent:
         """Log that another member has failed, and return what others may read of it."""
@@ -355,7 +371,7 @@ class JobRun:
             text = f"{what}; {me} waited most of the time for {self._roster[slow]}"
             raise PeerSilentError(slow, "", text) from error
 
-    def _public_text(self, error: Exception) -> str:
+    def _public_text(self, error: BaseException) -> str:
         """Log why a job failed here, and return the text that others may read.
 
         Unforeseen errors and shape errors may depend on data, even in their type, so they get a fixed text.
@@ -366,7 +382,9 @@ class JobRun:
         if isinstance(error, UnusableTableError):
             bound.warning("table cannot be used", reason=error.detail)
             return told(error)
-        if isinstance(error, ProtocolError | ChargeError | OverLimitError) and not isinstance(error, LocalFaultError):
+        if isinstance(error, ProtocolError | ChargeError | OverLimitError | NoWayError) and not isinstance(
+            error, LocalFaultError
+        ):
             bound.warning("job failed", reason=told(error))
             return told(error)
         bound.error("job failed unexpectedly", exc_info=error)
@@ -379,4 +397,4 @@ class JobRun:
         except (PeerLostError, PeerSilentError) as error:
             if error.member == COORDINATOR:
                 raise
-            self._log.warning("a party vanished before the end", reason=error.what)
+            self._log.warning("a party dropped out before the end", reason=error.what)

@@ -7,13 +7,20 @@ from entropy import Entropy
 from mpc.errors import PeerError
 from mpc.protocol.session import COORDINATOR, Session
 from party.config import PartyConfig
-from party.report import StageTraffic, report_path
+from party.outcome.report import StageTraffic
 from service.errors import AlreadyExistsError
+from service.files.private_report import report_path
 from service.identity import Identity, Role
 from service.watch.meter import Meter
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes
 from transport.messages.session import GrpcSession
+
+
+class OverLimitError(Exception):
+    """A job runs longer than our owner allows because of our own work; the text is public."""
+
+    code: str = "job-overtime-here"
 
 
 class JobSession(Session, Protocol):
@@ -55,8 +62,8 @@ class JobSessions:
         config: names of this party, its coordinator and its federation.
         mailboxes: where messages arrive.
         channels: name to channel, of all peers and the coordinator.
-        entropy: of every session.
-        meter: of the service.
+        entropy: random source of every session.
+        meter: metrics of the service.
         term: returns in which term the coordinator leads; 0 where it has none.
 
     Raises:

@@ -16,16 +16,19 @@ from analyses.registry import analysis_of
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant, RefusalError
 from party.config import PartyConfig
+from party.consent import BusyError, PlansDifferError, StrangersError, TableChangedError
 from party.engine.engine import Engine
 from party.events import FailedEvent, JobEvent
 from party.job_run import LEFT_EARLY, JobRun, ReportWriter
 from party.job_sessions import SessionOpener
+from party.outcome.receipts import FinishedJob
 from party.reading import TableReading
 from party.tables.match_of_job import check_kept_match
 from party.tables.table import TableError
 from service.codes.coded_text import INTERNAL_CODE, coded, told
-from service.errors import AlreadyExistsError
+from service.errors import AlreadyExistsError, WrongStateError
 from service.watch.meter import Meter
+from transport.calls.peers import NoWayError, TryWays, no_ways
 
 MAX_JOBS = 8
 """Jobs that may be proposed or running at once; further proposals are refused."""
@@ -35,24 +38,6 @@ MAX_KEPT = 2 * MAX_JOBS
 forgotten."""
 
 log = structlog.get_logger()
-
-
-class BusyError(RefusalError):
-    """There are too many jobs here already."""
-
-    code = "party-busy"
-
-
-class StrangersError(RefusalError):
-    """Members of the job are not among those that the owner computes with."""
-
-    code = "strangers-in-job"
-
-
-class PlansDifferError(RefusalError):
-    """The coordinator plans the job otherwise than we do."""
-
-    code = "plans-differ"
 
 
 @dataclass
@@ -87,8 +72,9 @@ class PartyJobs:
         open_session: makes our end of a job's session.
         close_session: forgets everything about a job's messages.
         write_report: keeps the party-local report of a job.
-        meter: of the service.
+        meter: metrics of the service.
         engine: our workers; None where this process does all work itself.
+        try_ways: reaches members before anybody pays (`PeerChannels.reach`).
     """
 
     def __init__(
@@ -96,19 +82,21 @@ class PartyJobs:
         config: PartyConfig,
         admission: Admission,
         *,
-        describe_table: Callable[[JobInput], BlockSchema],
-        load_table: Callable[[JobInput], Table],
+        describe_table: Callable[[PartyConfig, JobInput], BlockSchema],
+        load_table: Callable[[PartyConfig, JobInput], Table],
         accept_messages: Callable[[str, Mapping[int, str]], None],
         open_session: SessionOpener,
         close_session: Callable[[str, str | None], None],
         write_report: ReportWriter,
         meter: Meter | None = None,
         engine: Engine | None = None,
+        try_ways: TryWays = no_ways,
     ) -> None:
         self._config = config
         self._admission = admission
+        self._try_ways = try_ways
         self._describe_table = describe_table
-        self._tables = TableReading(config, admission, load_table)
+        self._tables = TableReading(admission, load_table)
         self._accept_messages = accept_messages
         self._open_session = open_session
         self._close_session = close_session
@@ -119,10 +107,9 @@ class PartyJobs:
         self._releases: set[asyncio.Task[None]] = set()
 
     def use(self, config: PartyConfig) -> None:
-        """Take over another configuration of the same tables; jobs that run keep the one that they began with."""
+        """Take over another configuration; jobs that run keep the one that they began with."""
         self._config = config
         self._admission.use(config)
-        self._tables.use(config)
 
     def listing(self, analyst: str) -> Listing:
         """Return what an analyst is told of our tables; may take a moment and runs off the event loop."""
@@ -143,18 +130,17 @@ class PartyJobs:
         Raises:
             RefusalError: with the reason.
         """
-        if job_id in self._jobs:
-            raise RefusalError(f"job {job_id} was proposed before")
-        if sum(not accepted.is_done for accepted in self._jobs.values()) >= MAX_JOBS:
-            raise BusyError(f"{self._config.name} already holds {MAX_JOBS} jobs; try again later")
+        self._check_room(job_id)
         try:
             job = Job.from_json(job_json)
-            analysis_of(job)
-            check_roster(job)
+            check_roster(job, analysis_of(job).fewest_parties)
             self._check_members(job, roster)
             brought = next((i for i in job.inputs if i.party == self._config.name), None)
             schema = self._with_workers(
-                BlockSchema(party=self._config.name) if brought is None else self._describe_table(brought), brought
+                BlockSchema(party=self._config.name)
+                if brought is None
+                else self._describe_table(self._config, brought),
+                brought,
             )
         except (JobError, TableError) as error:
             raise RefusalError(told(error)) from error
@@ -163,8 +149,11 @@ class PartyJobs:
             check_kept_match(self._config, job, schema)
         except TableError as error:
             raise RefusalError(told(error)) from error
+        table = None if brought is None else self._config.table_called(brought.table)
+        await self._find_ways(job)
+        self._check_room(job_id)  # others may have come meanwhile
         names = {COORDINATOR: self._config.coordinator.name, **roster}
-        applicant = Applicant(job_id, analyst, job, brought)
+        applicant = Applicant(job_id, analyst, job, brought, table)
         try:
             self._accept_messages(job_id, names)  # first, so that an id that was used before leaves nothing behind
         except AlreadyExistsError as error:
@@ -173,6 +162,19 @@ class PartyJobs:
         self._forget_oldest()  # here too: a coordinator that reads no further ends no call
         log.info("job accepted", job=job_id, analysis=job.analysis, stage="propose")
         return schema
+
+    def _check_room(self, job_id: str) -> None:
+        if job_id in self._jobs:
+            raise RefusalError(f"job {job_id} was proposed before")
+        if sum(not accepted.is_done for accepted in self._jobs.values()) >= MAX_JOBS:
+            raise BusyError(f"{self._config.name} already holds {MAX_JOBS} jobs; try again later")
+
+    async def _find_ways(self, job: Job) -> None:
+        """Refuse a job whose members we do not reach, before any owner is asked."""
+        try:
+            await self._try_ways({self._config.coordinator.name, *job.peers_of(self._config.name)}, job.deadline_s / 2)
+        except NoWayError as error:
+            raise RefusalError(told(error)) from error
 
     def _with_workers(self, schema: BlockSchema, brought: JobInput | None) -> BlockSchema:
         """Say in our schema how many workers we have for what we bring."""
@@ -200,8 +202,8 @@ class PartyJobs:
 
         Args:
             job_id: accepted before.
-            schemas: of all members in the order of the roster.
-            plan_digest: of the coordinator's plan.
+            schemas: schemas of all members in the order of the roster.
+            plan_digest: digest of the coordinator's plan.
 
         Yields:
             Public text, while our owner is asked.
@@ -217,12 +219,14 @@ class PartyJobs:
         accepted.expiry.cancel()
         failure = "it was called off while it was being reserved"
         try:
+            self._check_table(accepted)
             plan = await asyncio.to_thread(self._own_plan, accepted, schemas, plan_digest)
             async with aclosing(self._admission.admit(accepted.applicant, plan)) as waiting:
                 async for text in waiting:
                     yield text
             if self._jobs.get(job_id) is not accepted:
                 raise RefusalError(failure)
+            self._check_table(accepted)  # owners take their time
             accepted.plan = plan
             accepted.expiry = self._expire(job_id, accepted.job)
             log.info("job reserved", job=job_id, stage="reserve")
@@ -258,11 +262,13 @@ class PartyJobs:
         has ended well it is kept until `settle`.
 
         Raises:
-            RefusalError: unknown job, or not reserved.
+            RefusalError: unknown job, not reserved, or its table is declared otherwise now; then it has ended here.
         """
         accepted = self._known(job_id)
         if accepted.plan is None:
             raise RefusalError(f"job {job_id} holds no privacy budget here yet")
+        if accepted.run is None:
+            self._check_table(accepted)
         accepted.expiry.cancel()
         accepted.left.set()
         running = accepted.run = accepted.run or self._begin(accepted, accepted.plan)
@@ -275,6 +281,16 @@ class PartyJobs:
             if latest and isinstance(latest[-1], FailedEvent):
                 self.end(job_id, running.failure)
             self._forget_oldest()
+
+    def _check_table(self, accepted: _AcceptedJob) -> None:
+        """Refuse a job that was planned, and perhaps approved, for a table that its owner has changed since."""
+        before = accepted.applicant.table
+        if before is not None and not before.serves_jobs_as(self._config.table_called(before.name)):
+            me, table = self._config.name, before.name
+            what = f"the owner of {me} has changed table {table!r} since the job was planned; nothing was paid"
+            error = TableChangedError(f"{what}, submit the job again")
+            self.end(accepted.applicant.job_id, told(error))
+            raise error
 
     def _begin(self, accepted: _AcceptedJob, plan: Plan) -> JobRun:
         job_id = accepted.applicant.job_id
@@ -290,7 +306,20 @@ class PartyJobs:
             on_stage=partial(self._meter.stage, job_id, self._config.name),
             on_left=lambda: self.settle(job_id),
             engine=self._engine,
+            try_ways=self._try_ways,
         )
+
+    async def finished(self, job_id: str) -> FinishedJob:
+        """Return a job whose part here is done, once it is.
+
+        Raises:
+            WrongStateError: it is unknown here, never ran, or has failed.
+        """
+        accepted = self._jobs.get(job_id)
+        run = None if accepted is None else accepted.run
+        if accepted is None or accepted.plan is None or run is None or not await run.until_done():
+            raise WrongStateError(f"job {job_id} has not run to its end here")
+        return FinishedJob(job_id, accepted.applicant.analyst, accepted.applicant.table, accepted.plan)
 
     def settle(self, job_id: str) -> None:
         """Forget a job: the coordinator has stored its result, or is gone for good. One that still runs has failed."""
@@ -327,7 +356,7 @@ class PartyJobs:
             raise PlansDifferError(f"the coordinator's schema of {me} differs from the one that {me} sent")
         if digest != plan_digest:
             raise PlansDifferError(
-                f"the plan that {me} computed differs from the coordinator's: do both run the same version?"
+                f"the plan that {me} computed differs from the coordinator's: install the same version at both"
             )
         return plan
 

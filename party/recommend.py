@@ -5,17 +5,17 @@ recommended depends on the user's exact ratings, and no noise hides them: it is 
 """
 
 import json
-from dataclasses import dataclass
 
 from analyses.job.job import JobInput
 from analyses.job.ratings import digest_of_items
 from analyses.matrix_factorization.own_ratings import own_ratings
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.serving.kept import USERS, recommended
+from analyses.matrix_factorization.serving.recommend import RecommendedItem
 from party.config import PartyConfig
-from party.report import report_path
 from party.tables.ratings_config import RatingsTableConfig
 from party.tables.table import load_table
+from service.files.private_report import report_path
 
 
 class NoModelError(Exception):
@@ -24,29 +24,16 @@ class NoModelError(Exception):
     code: str = "party-has-no-model"
 
 
-@dataclass(frozen=True)
-class RecommendedItem:
-    """One recommended item. Private to the user.
-
-    Attributes:
-        item: its name in the public list.
-        rating: predicted, within the public bounds.
-    """
-
-    item: str
-    rating: float
-
-
 def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> tuple[RecommendedItem, ...]:
     """Return the best items for a user, among those that it has not rated.
 
     The table is read as it is now, so a user is solved from its newest ratings.
 
     Args:
-        config: of the party.
-        job_id: of a matrix factorization that ended here.
-        user: as the party's table calls it.
-        top: at most so many, 1 or more.
+        config: configuration of the party.
+        job_id: id of a matrix factorization that ended here.
+        user: user as the party's table names it.
+        top: maximum number of items, 1 or more.
 
     Raises:
         NoModelError: no such job ended here, it left no model, or its table is none of ratings any more, or has another
@@ -61,11 +48,11 @@ def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> t
         raise NoModelError(f"there is no report of job {job_id}") from None
     kept, balance = report.get("kept"), report["budget"]
     if not kept or balance is None:
-        raise NoModelError(f"job {job_id} left no model here: it was no matrix factorization")
+        raise NoModelError(f"job {job_id} left no model here: it was not a matrix factorization")
     name = balance["dataset"]
     table = next((one for one in config.tables if one.name == name), None)
     if not isinstance(table, RatingsTableConfig):
-        raise NoModelError(f"table {name!r}, which job {job_id} was about, is no table of ratings any more")
+        raise NoModelError(f"table {name!r}, which job {job_id} was about, is not a table of ratings any longer")
     if digest_of_items(table.items) != kept["items_digest"]:
         raise NoModelError(f"the list of items of table {name!r} is not the one that job {job_id} had")
     rows = load_table(config, JobInput(party=config.name, table=name)).ratings

@@ -7,8 +7,10 @@ from importlib.metadata import version
 from typing import Any
 
 import structlog
-from moiety.v1.aggregation_pb2 import Chunk
-from moiety.v1.party_pb2 import (
+from pydantic import ValidationError
+from threadpoolctl import threadpool_limits
+from wire.v1.aggregation_pb2 import Chunk
+from wire.v1.party_pb2 import (
     CancelReply,
     CancelRequest,
     DescribeRequest,
@@ -19,57 +21,63 @@ from moiety.v1.party_pb2 import (
     Reached,
     ReachReply,
     ReachRequest,
+    ReceiptRequest,
     ReserveEvent,
     ReserveRequest,
     RunRequest,
+    SignedReceipt,
 )
-from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
-from pydantic import ValidationError
-from threadpoolctl import threadpool_limits
+from wire.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
 from analyses.job.job import explain
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, LocalReport
 from entropy import SystemEntropy
+from ledger.ledger import Ledger, open_ledger
 from party.admission import Admission, RefusalError
-from party.batches.member import PartyBatches, PartyPlace
+from party.batches.member import PartyBatches
 from party.batches.store import BatchStore
-from party.config import MAY_CHANGE, PartyConfig
+from party.config import PartyConfig
 from party.consent import ConsentBox
 from party.engine.make import make_engine
 from party.events import FailedEvent, FinishedEvent, JobEvent, ProgressEvent
-from party.installation import Installation
 from party.job_sessions import JobSessions
 from party.jobs import PartyJobs
-from party.ledger.ledger import FIRST_BUDGET, Ledger, open_ledger
-from party.report import balance_of, write_report
-from party.tables.table import TableReader, is_there
+from party.outcome.receipts import Receipts
+from party.outcome.report import balance_of, write_report
+from party.reload import RunningParty, own_credentials, place_of
+from party.tables.looks.at_start import looking, warn_of_declarations
+from party.tables.looks.budgets import begin_budgets, warn_of_budgets
+from party.tables.table import TableReader, describe_table
 from service.authorization import Permissions
 from service.codes.coded_text import told
 from service.errors import InvalidRequestError, NotAllowedError, public
+from service.files.installation import Installation
 from service.identity import Identity, Role, check_analyst
 from service.job_id import check_job_id
 from service.logs import configure_logs
 from service.reach.attempt import Caller, Peer
 from service.reach.reachability import Reachability
 from service.server import Server
-from service.tls import Credentials, party_credentials
-from service.trust.changes import check_changes
+from service.trust.changes import forget_refusal, noted
 from service.trust.expiry import warn_every_day
+from service.trust.protocol import PROTOCOL
+from service.trust.terms import Terms
 from service.watch.meter import Meter
 from service.watch.traces import Traces
-from transport.batch_client import fetch_shares
-from transport.batch_party import CLOSE, OPEN, PREPARE, BatchPartyService
+from transport.batch_party import CALL_OFF, CLOSE, KEEP, OPEN, PREPARE, BatchPartyService
 from transport.calls.chunks import chunks_of_text, gather_request
 from transport.calls.peers import PeerChannels
 from transport.messages.frames import DELIVER
 from transport.messages.mailbox import Mailboxes, MailboxService
+from transport.question_client import fetch_shares
+from transport.relay.member import StayConnected
 
 GRACE_S = 3.0
 COORDINATOR_METHODS = tuple(
-    f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel", "Describe", "Reach")
+    f"/moiety.v1.Party/{method}" for method in ("Propose", "Reserve", "Run", "Cancel", "Receipt", "Describe", "Reach")
 )
-BATCH_METHODS = (OPEN, PREPARE, CLOSE)
+BATCH_METHODS = (OPEN, KEEP, CALL_OFF, PREPARE, CLOSE)
 PERMISSIONS = {
     **dict.fromkeys((*COORDINATOR_METHODS, *BATCH_METHODS), frozenset({Role.COORDINATOR})),
     DELIVER: frozenset({Role.PARTY, Role.COORDINATOR}),
@@ -81,14 +89,16 @@ log = structlog.get_logger()
 class PartyService(PartyServicer):
     """`moiety.v1.Party`: only the coordinator that the owner named may call it."""
 
-    def __init__(self, config: PartyConfig, jobs: PartyJobs, meter: Meter) -> None:
+    def __init__(self, config: PartyConfig, jobs: PartyJobs, receipts: Receipts, meter: Meter) -> None:
         self._config = config
         self._jobs = jobs
-        peers = [Peer(identity, first, tuple(others)) for identity, (first, *others) in config.dials.items()]
-        tls = config.tls
-        caller = Caller(tls.authority, tls.certificate, tls.key, whose=config.name, revoked=tls.revoked)
-        self._reachability = Reachability(caller, peers)
+        self._receipts = receipts
+        self._reachability = _reachability_of(config)
         self._meter = meter
+
+    def use(self, config: PartyConfig) -> None:
+        """Dial those whom another configuration names from now on, when somebody asks whom we reach."""
+        self._config, self._reachability = config, _reachability_of(config)
 
     def add_to(self, server: Any) -> None:
         """Register the service."""
@@ -171,13 +181,27 @@ class PartyService(PartyServicer):
             self._jobs.settle(job_id)
         return CancelReply()
 
+    async def Receipt(self, request: ReceiptRequest, context: Any) -> SignedReceipt:  # noqa: N802 - gRPC's name
+        """Sign a receipt of a job, once our part is done."""
+        text, signed = await self._receipts.sign(check_job_id(request.job_id), request.result_digest)
+        return SignedReceipt(receipt_json=text, certificate=signed.certificate, signature=signed.signature)
+
     async def Reach(self, request: ReachRequest, context: Any) -> ReachReply:  # noqa: N802 - gRPC's name
         """Dial all members that the configuration names, and say what came of it."""
         members = [
             Reached(role=who.role, name=who.name, outcome=check.outcome, found=check.found, fix=check.fix)
             for who, check in await self._reachability.check(request.timeout_s)
         ]
-        return ReachReply(version=version("moiety"), members=members)
+        return ReachReply(version=version("moiety"), members=members, protocol=PROTOCOL)
+
+
+def _reachability_of(config: PartyConfig) -> Reachability:
+    peers = [
+        Peer(identity, first, tuple(map(str, others))) for identity, (first, *others) in config.dials.items()
+    ]  # several addresses are a coordinator's, and host:port
+    tls = config.tls
+    caller = Caller(tls.authority, tls.certificate, tls.key, config.name, tls.revoked, config.proxy)
+    return Reachability(caller, peers)
 
 
 def _message_of(event: JobEvent) -> PartyEvent:
@@ -194,57 +218,6 @@ def _message_of(event: JobEvent) -> PartyEvent:
     return message
 
 
-class RunningParty:
-    """A party that serves, and what of it changes when its files are read again.
-
-    Args:
-        config: in use.
-        server: that listens.
-        channels: to coordinator and peers.
-        jobs: of this party.
-        batches: its part in them.
-        ledger: of its budgets.
-        consent: where its owner is asked.
-        meter: what it counts.
-    """
-
-    def __init__(
-        self,
-        config: PartyConfig,
-        server: Server,
-        channels: PeerChannels,
-        jobs: PartyJobs,
-        batches: PartyBatches,
-        ledger: Ledger,
-        consent: ConsentBox,
-        meter: Meter,
-    ) -> None:
-        self.config = config
-        self.server = server
-        self.ledger = ledger
-        self.consent = consent
-        self.meter = meter
-        self._channels = channels
-        self._jobs = jobs
-        self._batches = batches
-
-    def use(self, config: PartyConfig) -> None:
-        """Take over a configuration and the files that its `[tls]` names, all of it or nothing; jobs that run go on.
-
-        Raises:
-            SettingsError: a field differs that changes only at a restart.
-            CredentialsError: the files cannot be used.
-        """
-        changed = check_changes(self.config, config, MAY_CHANGE)
-        self.server.renew(own_credentials(config))
-        self._channels.open(config.dials, self.server.credentials)
-        self._jobs.use(config)
-        self._batches.use(place_of(config))
-        self.config = config
-        configure_logs(config.log_format, level=config.log_level)
-        log.info("files were read again", party=config.name, changed=", ".join(changed) or "no field")
-
-
 async def serve_party(
     config: PartyConfig,
     read_again: Callable[[], PartyConfig],
@@ -253,29 +226,20 @@ async def serve_party(
     """Serve until SIGTERM or SIGINT; raises as `running_party`.
 
     Args:
-        config: of the party.
+        config: configuration of the party.
         read_again: reads the file anew, at SIGHUP.
         beside: what else runs as long as the party serves.
     """
     configure_logs(config.log_format, level=config.log_level)
     with threadpool_limits(config.blas_threads):
-        async with running_party(config) as running, beside(running):
-            await running.server.serve_until_signal(GRACE_S, reload=lambda: running.use(read_again()))
+        async with running_party(config) as running, beside(running), looking(config) as look:
 
+            def reload() -> None:
+                if "tables" in running.use(read_again()):
+                    look(running.config)
 
-def own_credentials(config: PartyConfig) -> Credentials:
-    """Load the files of `[tls]`.
-
-    Raises:
-        CredentialsError: they cannot be used, or belong to somebody else.
-    """
-    return party_credentials(config.tls, config.federation, config.name)
-
-
-def place_of(config: PartyConfig) -> PartyPlace:
-    """Return who this party is in batches, and with whom it computes."""
-    coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
-    return PartyPlace(config.name, coordinator.name, coordinator.uri, frozenset(config.peers), config.batches)
+            forget_refusal(config.data_dir)
+            await running.server.serve_until_signal(GRACE_S, reload=noted(reload, config.data_dir))
 
 
 @asynccontextmanager
@@ -308,37 +272,38 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
         coordinator = Identity(config.federation, Role.COORDINATOR, config.coordinator.name)
 
         def term() -> int:
-            return server.terms.last(coordinator)
+            return server.terms.present(coordinator)
 
         sessions = JobSessions(config, mailboxes, channels, SystemEntropy(), meter, term)
 
-        def keep_report(job_id: str, plan: Plan, report: LocalReport, elapsed_s: float) -> None:
+        def keep_report(config: PartyConfig, job_id: str, plan: Plan, report: LocalReport, elapsed_s: float) -> None:
             write_report(
                 config.data_dir,
                 job_id,
                 report,
                 traffic=sessions.traffic(job_id),
                 privacy=plan.privacy_report(),
-                budget=balance_of(ledger, config.name, plan),
+                budget=balance_of(ledger, config.name, plan, config.accounts),
                 elapsed_s=elapsed_s,
             )
 
-        tables = TableReader(config)
         engine = make_engine(config)
         if engine is not None:
             stack.push_async_callback(engine.close)
             engine.begin()
+        admission = Admission(config, ledger, consent, meter=meter)
         jobs = PartyJobs(
             config,
-            Admission(config, ledger, consent, meter=meter),
-            describe_table=tables.describe,
-            load_table=tables.load,
+            admission,
+            describe_table=describe_table,
+            load_table=TableReader().load,
             accept_messages=sessions.accept_messages,
             open_session=sessions.open,
             close_session=sessions.close,
             write_report=keep_report,
             meter=meter,
             engine=engine,
+            try_ways=channels.reach,
         )
         store = BatchStore(config.data_dir / "batches.sqlite")
         stack.callback(store.close)
@@ -354,22 +319,24 @@ async def running_party(config: PartyConfig) -> AsyncIterator[RunningParty]:
             accept_messages=sessions.accept_messages,
             open_session=sessions.open,
             close_session=sessions.close,
+            try_ways=channels.reach,
         )
-        service = PartyService(config, jobs, meter)
+        receipts = Receipts(hub, jobs.finished, admission.admitted, ledger, lambda: server.credentials)
+        service = PartyService(config, jobs, receipts, meter)
         checks = dict.fromkeys((*COORDINATOR_METHODS, *BATCH_METHODS), service.check_caller)
         permissions = Permissions(config.federation, PERMISSIONS, checks)
         services = [MailboxService(mailboxes).add_to, service.add_to, BatchPartyService(batches).add_to]
-        server = Server(credentials, permissions, services)
+        server = Server(credentials, permissions, services, terms=Terms(store))
         host = config.listen.rsplit(":", 1)[0]
         port = await server.start(config.listen)
         log.info("serving", party=config.name, address=f"{host}:{port}", tables=len(config.tables))
-        if absent := [table.name for table in config.tables if not is_there(table)]:
-            log.warning("tables whose file or database is missing: jobs on them are refused", tables=absent)
-        if undeclared := [table.name for table in config.tables if table.rows is None]:
-            log.info("tables without `rows`: for sums, means and histograms only", tables=undeclared)
+        stay = StayConnected(f"{host}:{port}")
+        stack.push_async_callback(stay.close)
+        stay.use(config.stays_at, credentials)
+        warn_of_declarations(config.tables)
         expiry = asyncio.create_task(warn_every_day(lambda: server.credentials, config.name))
         try:
-            yield RunningParty(config, server, channels, jobs, batches, ledger, consent, meter)
+            yield RunningParty(config, server, channels, jobs, batches, ledger, consent, meter, service.use, stay)
         finally:
             expiry.cancel()
             batches.stop()
@@ -387,11 +354,6 @@ def _start_ledger(config: PartyConfig, holder: str) -> Ledger:
     if ledger.is_new and not config.ledger.may_begin:
         log.error("there is no privacy ledger: restore it if it was lost; `moiety budget init` begins a new party's")
         return ledger
-    for table in config.tables:
-        first = table.first_budget
-        if first is not None and ledger.set_first_budget(table.name, first.as_budget(), FIRST_BUDGET):
-            log.info("first budget set", table=table.name, epsilon=first.epsilon, delta=first.delta)
-    without = sorted({t.name for t in config.tables} - {b.dataset for b in ledger.balances()})
-    if without:
-        log.warning("tables without a privacy budget: no job may use them", tables=without)
+    begin_budgets(ledger, config)
+    warn_of_budgets(ledger, config)
     return ledger

@@ -5,6 +5,8 @@ the peer's name in its text. Whatever is not in the table becomes INTERNAL witho
 could quote data.
 """
 
+import datetime
+import os
 from typing import Any, NamedTuple
 
 import grpc
@@ -12,6 +14,7 @@ import grpc
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.public_text import made_public
 from service.codes.coded_text import INTERNAL_CODE, coded, parted, told
+from service.reach.proxy import are_used, fault_told_by
 
 PUBLIC_TEXT_CHARACTERS = 1000
 INTERNAL_TEXT = "internal error; the log of this service has the details"
@@ -128,10 +131,10 @@ def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) 
     """Return the error text of a failed call for people: peer, operation and cause.
 
     Args:
-        status: of the call.
+        status: status code of the call.
         details: its text: the peer's public text, or the gRPC library's account of a lost connection.
         peer: name of the other end.
-        doing: what failed, for instance "submit the job".
+        doing: what failed, for instance "submit the job"; empty where the peer was only to be reached.
     """
     cause, code = parted(public(details))
     if status is grpc.StatusCode.UNAVAILABLE:
@@ -142,7 +145,8 @@ def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) 
         cause, code = parted(coded(_NOT_OFFERED, code="call-not-offered"))
     elif status is grpc.StatusCode.CANCELLED:
         cause, code = "the call was cancelled", ""
-    error = _ERROR_OF.get(status, RemoteFailureError)(f"cannot {doing} at {peer}: {cause or status.name}")
+    what = f"cannot {doing} at {peer}" if doing else f"cannot reach {peer}"
+    error = _ERROR_OF.get(status, RemoteFailureError)(f"{what}: {cause or status.name}")
     error.code = code or error.code
     return error
 
@@ -171,8 +175,18 @@ _CAUSES = (
         code="certificate-not-for-serving",
     ),
     _Cause(
+        ("not yet valid",),
+        "its certificate is not yet valid by the clock of this machine, which says {now}",
+        code="certificate-not-yet-valid",
+    ),
+    _Cause(
+        ("certificate has expired",),
+        "its certificate has expired by the clock of this machine, which says {now}",
+        code="certificate-expired",
+    ),
+    _Cause(
         ("certificate_verify_failed",),
-        "its certificate is expired, or another authority signed it",
+        "another authority signed its certificate, or it cannot be used",
         code="certificate-not-trusted",
     ),
     _Cause(("wrong_version_number",), "what listens there does not speak TLS", code="no-tls-there"),
@@ -196,12 +210,39 @@ _CAUSES = (
 )
 
 
+PROXY_VARIABLES = ("https_proxy", "http_proxy", "grpc_proxy", "all_proxy")
+"""Variables of the environment that name proxies, in lower or upper case. Members are not dialled by them."""
+
+_WAYS_OF_PROXIES = frozenset({"address-silent", "no-route", "network-unreachable", "host-unknown", "nothing-listens"})
+"""Codes of what a machine finds that reaches others by a proxy only."""
+
+_BY_PROXIES_TOO = frozenset({"connection-closed", "answers-no-more"})
+"""Codes of what a proxy may have done as well as the member behind it."""
+
+
+def unused_proxies(through: str = "") -> str:
+    """Return that a proxy of the environment is not used between members; empty where the environment names none.
+
+    Args:
+        through: how members are called instead; empty: directly, unless this process has used a proxy.
+    """
+    named = [name for name in (*PROXY_VARIABLES, *map(str.upper, PROXY_VARIABLES)) if os.environ.get(name)]
+    through = through or ("through the proxy of the configuration" if are_used() else "directly")
+    return f"members are called {through}: the proxy of {named[0]} is not used" if named else ""
+
+
 def connection_cause(details: str) -> str:
     """Return in plain words why a connection failed, with a code, given the gRPC library's description."""
-    lower = details.lower()
+    if (fault := fault_told_by(details)) is not None:
+        return coded(fault.meaning, code=fault.code)
+    lower, now = details.lower(), f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
     for cause in _CAUSES:
         if any(sign in lower for sign in cause.signs):
-            return coded(cause.meaning, code=cause.code)
+            of_proxies = unused_proxies() if cause.code in _WAYS_OF_PROXIES else ""
+            if cause.code in _BY_PROXIES_TOO and are_used():
+                of_proxies = "or our proxy, through which it is called"
+            meaning = cause.meaning.replace("{now}", now) + (f" ({of_proxies})" if of_proxies else "")
+            return coded(meaning, code=cause.code)
     return public(details) or "the connection failed"
 
 

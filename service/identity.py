@@ -10,7 +10,7 @@ from typing import Any, Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from service.certificate_rules import check_member, is_self_signed
+from service.certificate_rules import check_member, extension_of, is_self_signed, read_as
 from service.errors import InvalidRequestError, UnauthenticatedError
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -29,9 +29,11 @@ class Role(StrEnum):
     DEVICE = "device"
     WORKER = "worker"
     """Processes that do part of a party's work, and bear its name; they call, and are called by, other workers only."""
+    RELAY = "relay"
+    """Forwards sealed bytes to members that only dial out (`transport.relay`); it calls nobody."""
 
 
-SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR, Role.WORKER})
+SERVING_ROLES = frozenset({Role.PARTY, Role.COORDINATOR, Role.WORKER, Role.RELAY})
 """The roles that may answer calls; analysts and devices only make calls."""
 
 
@@ -119,17 +121,14 @@ def identity_of(certificate: x509.Certificate) -> Identity:
     """Return the identity that a certificate states.
 
     Raises:
-        UnauthenticatedError: it has not exactly one URI as subject alternative name, or that is not an identity.
+        UnauthenticatedError: it cannot be read, has not exactly one URI as subject alternative name, or that is not an
+            identity.
     """
     try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        uris: list[str] = []
-    else:
-        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    if len(uris) != 1:
-        raise UnauthenticatedError(f"a certificate must state exactly one identity URI; this one states {len(uris)}")
-    try:
+        names = extension_of(certificate, x509.SubjectAlternativeName)
+        uris = [] if names is None else names.get_values_for_type(x509.UniformResourceIdentifier)
+        if len(uris) != 1:
+            raise ValueError(f"a certificate must state exactly one identity URI; this one states {len(uris)}")
         return Identity.from_uri(uris[0])
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate's identity is not valid: {error}") from error
@@ -159,16 +158,18 @@ class PeerCertificate:
     """What the certificate of the other end of a call states.
 
     Attributes:
-        identity: whose it is.
+        identity: identity of the member.
         serial: its number at the authority.
         not_valid_after: when it expires.
         fingerprint: SHA-256 of the certificate, 32 bytes.
+        not_valid_before: when it begins to be valid.
     """
 
     identity: Identity
     serial: int
     not_valid_after: datetime.datetime
     fingerprint: bytes
+    not_valid_before: datetime.datetime
 
 
 def peer_certificate(context: Any) -> PeerCertificate:
@@ -183,11 +184,12 @@ def peer_certificate(context: Any) -> PeerCertificate:
 @lru_cache(maxsize=4096)
 def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> PeerCertificate:
     try:
-        certificate = x509.load_pem_x509_certificate(certificate_pem)
-        others = x509.load_pem_x509_certificates(others_pem) if others_pem else []
-        identity = identity_of(certificate)
-    except ValueError as error:  # cryptography refuses malformed certificates with it
+        with read_as("it is damaged"):
+            certificate = x509.load_pem_x509_certificate(certificate_pem)
+            others = x509.load_pem_x509_certificates(others_pem) if others_pem else []
+    except ValueError as error:
         raise UnauthenticatedError("the client certificate cannot be read") from error
+    identity = identity_of(certificate)
     if any(other != certificate and not is_self_signed(other) for other in others):
         raise UnauthenticatedError(
             f"the certificate of {identity} is not accepted: another authority signed it, not the federation's own"
@@ -197,4 +199,5 @@ def _identity_of_caller(certificate_pem: bytes, others_pem: bytes) -> PeerCertif
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate of {identity} is not accepted: {error}") from error
     fingerprint = certificate.fingerprint(hashes.SHA256())
-    return PeerCertificate(identity, certificate.serial_number, certificate.not_valid_after_utc, fingerprint)
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return PeerCertificate(identity, certificate.serial_number, end, fingerprint, begin)

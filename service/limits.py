@@ -24,6 +24,8 @@ ARRAY_CHUNK_BYTES = 448 << 10
 """Bytes of an array in one chunk. Far away a stream moves one chunk in a round trip: see `service.server`."""
 MAX_REQUEST_BYTES = 4 << 20
 """Largest size of a request that is sent in chunks, such as a job with all its parameters."""
+SHORT_ANSWER_BYTES = 4 << 10
+"""Largest size of a device's answer that is one message; a longer one is sent in chunks."""
 REQUEST_S = 60.0
 """Seconds within which a request must have arrived completely."""
 
@@ -47,10 +49,10 @@ class MethodLimit:
     """The limits of one identity for one method.
 
     Attributes:
-        message_bytes: of one message on the wire.
+        message_bytes: maximum size of one message on the wire.
         calls_each: calls of one identity in flight.
-        reads_each: those of them that may wait for a message at the same time; 0 where they share `READS_EACH` with
-            the other methods.
+        reads_each: calls that may wait for a message at the same time; 0 where they share `READS_EACH` with the other
+            methods.
     """
 
     message_bytes: int
@@ -75,6 +77,7 @@ LIMITS: Mapping[str, MethodLimit] = {
     "/moiety.v1.Party/Propose": MethodLimit(MAX_CHUNK_BYTES, 16),
     "/moiety.v1.Party/Reserve": MethodLimit(MAX_CHUNK_BYTES, 16),
     "/moiety.v1.Party/Run": MethodLimit(_KIB, 16),
+    "/moiety.v1.Party/Receipt": MethodLimit(_KIB, 16),
     "/moiety.v1.Party/Cancel": MethodLimit(64 * _KIB, 16),
     "/moiety.v1.Party/Describe": MethodLimit(_KIB, 8),
     "/moiety.v1.Party/Reach": MethodLimit(_KIB, 2),
@@ -86,15 +89,16 @@ LIMITS: Mapping[str, MethodLimit] = {
     "/moiety.v1.Coordinator/Tables": MethodLimit(64, 4),
     "/moiety.v1.Aggregation/Fetch": MethodLimit(_KIB, 8),
     "/moiety.v1.Aggregation/Answer": MethodLimit(MAX_CHUNK_BYTES, 8),
-    "/moiety.v1.Aggregation/Sum": MethodLimit(MAX_CHUNK_BYTES, 8),
-    "/moiety.v1.Survey/Fetch": MethodLimit(_KIB, 4),
-    "/moiety.v1.Survey/Answer": MethodLimit(64, 4),
-    "/moiety.v1.Survey/Ask": MethodLimit(16 * _KIB, 16),
-    "/moiety.v1.Batch/Fetch": MethodLimit(_KIB, 4),
-    "/moiety.v1.Batch/Answer": MethodLimit(MAX_CHUNK_BYTES, 4),
-    "/moiety.v1.Batch/Shares": MethodLimit(160 * _KIB, 8),
-    "/moiety.v1.Batch/Ask": MethodLimit(128 * _KIB, 16),
+    "/moiety.v1.Questions/Fetch": MethodLimit(_KIB, 8),
+    "/moiety.v1.Questions/Answer": MethodLimit(SHORT_ANSWER_BYTES, 8),
+    "/moiety.v1.Questions/AnswerInChunks": MethodLimit(MAX_CHUNK_BYTES, 4),
+    "/moiety.v1.Questions/Shares": MethodLimit(160 * _KIB, 8),
+    "/moiety.v1.Questions/Ask": MethodLimit(MAX_CHUNK_BYTES, 40),
+    "/moiety.v1.Questions/List": MethodLimit(64, 4),
+    "/moiety.v1.Questions/CallOff": MethodLimit(64, 4),
     "/moiety.v1.BatchParty/Open": MethodLimit(192 * _KIB, 16),
+    "/moiety.v1.BatchParty/Keep": MethodLimit(192 * _KIB, 16),
+    "/moiety.v1.BatchParty/CallOff": MethodLimit(192 * _KIB, 16),
     "/moiety.v1.BatchParty/Prepare": MethodLimit(192 * _KIB, 16),
     "/moiety.v1.BatchParty/Close": MethodLimit(192 * _KIB, 16),
 }
@@ -104,7 +108,7 @@ class CallCounts:
     """Counts the calls in flight of every identity.
 
     Args:
-        limits: by full method name; see `MethodLimit`.
+        limits: limits by full method name; see `MethodLimit`.
     """
 
     def __init__(self, limits: Mapping[str, MethodLimit] = LIMITS) -> None:

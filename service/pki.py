@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from service.certificate_rules import read_as
 from service.identity import SERVING_ROLES, Identity, Role, check_name
 
 CLOCK_SKEW = datetime.timedelta(hours=1)
@@ -58,7 +59,7 @@ def issue(authority: KeyPair, role: Role, name: str, *, days: int, now: datetime
     """Issue a fresh key and a certificate for one member of the authority's federation.
 
     Raises:
-        ValueError: as `certify`.
+        ValueError: see `certify`.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     return KeyPair(certify(authority, role, name, key.public_key(), days=days, now=now), private_pem(key))
@@ -126,12 +127,11 @@ def read_pair(authority: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePri
     Raises:
         ValueError: they cannot be read, or do not belong together.
     """
-    try:
+    with read_as("the authority's certificate is damaged: it is not a PEM certificate"):
         ca_certificate = x509.load_pem_x509_certificate(authority.certificate_pem)
-    except ValueError as error:
-        raise ValueError("the authority's certificate is damaged: it is not a PEM certificate") from error
+        own_key = ca_certificate.public_key()
     ca_key = _signing_key(authority.key_pem)
-    if ca_key.public_key() != ca_certificate.public_key():
+    if ca_key.public_key() != own_key:
         raise ValueError("the authority's key does not belong to its certificate")
     return ca_certificate, ca_key
 
@@ -142,7 +142,7 @@ def issue_all(
     """Issue one certificate for each (role, name), in this order.
 
     Raises:
-        ValueError: as `issue`, or a member appears twice.
+        ValueError: see `issue`; or a member appears twice.
     """
     issued: dict[tuple[Role, str], KeyPair] = {}
     pair = read_pair(authority)
@@ -161,7 +161,8 @@ def federation_of(ca_certificate: x509.Certificate) -> str:
     Raises:
         ValueError: the certificate does not name one: it was not made by `create_authority`.
     """
-    names = ca_certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    with read_as("the authority's certificate is damaged: its subject cannot be read"):
+        names = ca_certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     if len(names) != 1:
         raise ValueError("the authority's certificate names no federation; make one with `moiety pki init`")
     return str(names[0].value)
@@ -172,7 +173,7 @@ def _signing_key(key_pem: bytes) -> ec.EllipticCurvePrivateKey:
         key = serialization.load_pem_private_key(key_pem, password=None)
     except TypeError:
         raise ValueError("the authority's key is encrypted; keys with a password are not supported") from None
-    except ValueError as error:
+    except Exception as error:  # the library has a class of its own for each kind of damage
         raise ValueError("the authority's key is damaged: it is not a PEM private key") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("the authority's key is not an elliptic curve key; make one with `moiety pki init`")

@@ -1,6 +1,7 @@
 """A gRPC server of this federation: mutual TLS, permissions, error table, health, graceful end."""
 
 import asyncio
+import datetime
 import gc
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,8 +19,9 @@ from service.interceptor import BorderInterceptor
 from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
 from service.trust.changes import guarded
+from service.trust.protocol import PROTOCOL_SERVICE
 from service.trust.terms import Terms, service_of_term
-from service.watch.sightings import Sightings
+from service.watch.callers import Callers
 
 MAX_CALLS = 500
 """Calls in flight per connection. `service.limits` says how many an identity may have over all of its connections."""
@@ -61,16 +63,25 @@ class Server:
         credentials: ours; every caller must show a certificate of the same authority.
         permissions: who may call what.
         services: functions that register a service on the underlying server, for instance `MailboxService(...).add_to`.
+        terms: terms of the coordinators that have called; where absent they are forgotten when the process ends.
+        now: the clock by which callers' certificates are valid.
     """
 
     def __init__(
-        self, credentials: Credentials, permissions: Permissions, services: Sequence[Callable[[Any], None]]
+        self,
+        credentials: Credentials,
+        permissions: Permissions,
+        services: Sequence[Callable[[Any], None]],
+        *,
+        terms: Terms | None = None,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         self.credentials = credentials
         self.is_told_to_stop = False
         """Whether `serve_until_signal` has had its signal."""
+        self._stands_by = False
         self._renewed: Any = None  # what handshakes take up, once
-        self._border = BorderInterceptor(permissions, revoked=credentials.revoked)
+        self._border = BorderInterceptor(permissions, trust=credentials, terms=terms or Terms(), now=now)
         self._server = grpc.aio.server(interceptors=(self._border,), options=SERVER_OPTIONS)
         self._health = health.aio.HealthServicer()
         add_HealthServicer_to_server(self._health, self._server)
@@ -96,15 +107,22 @@ class Server:
             raise ListenError(
                 f"cannot listen at {address}: the port is in use, or the address does not belong to this machine"
             ) from error
+        if not self._stands_by:
+            await self._tell_health(HealthCheckResponse.SERVING)
         await self._server.start()
         return port
 
     async def stand_by(self) -> None:
         """Tell those who ask for our health that we do not serve."""
-        await self._health.set("", HealthCheckResponse.NOT_SERVING)
+        self._stands_by = True
+        await self._tell_health(HealthCheckResponse.NOT_SERVING)
+
+    async def _tell_health(self, status: Any) -> None:
+        for service in ("", PROTOCOL_SERVICE):
+            await self._health.set(service, status)
 
     def renew(self, credentials: Credentials) -> None:
-        """Show another certificate in new connections, and refuse what its list revokes; present connections stay.
+        """Show another certificate in new connections, and refuse what its list revokes; other calls go on.
 
         Raises:
             CredentialsError: it is somebody else's, or its list is older than the present one.
@@ -112,14 +130,14 @@ class Server:
         self.credentials.check_successor(credentials)
         self.credentials = credentials
         self._renewed = credentials.certificate_configuration
-        self._border.revoke(credentials.revoked)
+        self._border.trust(credentials)
 
     def _take_renewed(self) -> Any:
         renewed, self._renewed = self._renewed, None
         return renewed
 
     @property
-    def seen(self) -> Sightings:
+    def seen(self) -> Callers:
         """Who has called."""
         return self._border.seen
 
@@ -147,7 +165,7 @@ class Server:
         """Serve until SIGTERM or SIGINT, then stop; a second signal ends the grace.
 
         Args:
-            grace_s: for calls in flight.
+            grace_s: seconds for calls in flight.
             end_work: awaited after the signal and before the stop, while callers can still hear how their work ended.
             reload: called at each SIGHUP; it raises a `ServiceError` or a `SettingsError` where nothing has changed.
         """

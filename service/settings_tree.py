@@ -31,7 +31,7 @@ def read_tree(
 
     Args:
         path: the TOML file.
-        prefix: of the environment variables that override it, for instance `MOIETY_PARTY`.
+        prefix: prefix of the environment variables that override it, for instance `MOIETY_PARTY`.
         environ: the environment; the process's own where absent.
         flags: fields given on the command line, which override both, for instance `{"tls.key": "key.pem"}`; None means
             not given.
@@ -45,9 +45,9 @@ def read_tree(
     try:
         tree = tomllib.loads(read_text(path))
     except TextFileError as error:
-        raise SettingsError(str(error)) from error
+        raise SettingsError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from error
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
     from_environment: set[tuple[str, ...]] = set()
     for variable, text in (os.environ if environ is None else environ).items():
         if variable.startswith(prefix + "__"):
@@ -80,4 +80,4 @@ def _value(variable: str, text: str) -> object:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"environment variable {variable}: not valid TOML: {error}") from error
+        raise SettingsError(f"environment variable {variable}: not valid TOML: {error}") from None

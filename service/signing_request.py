@@ -7,17 +7,20 @@ proves only that somebody has the key.
 
 import datetime
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from service.certificate_rules import read_as
 from service.identity import Identity
-from service.pki import KeyPair, certify, federation_of, private_pem
+from service.pki import KeyPair, certify, federation_of, private_pem, read_pair
 
 FINGERPRINT_BYTES = 16
-"""Of SHA-256. Who wants another request to pass for a given one must find a second preimage of 128 bits."""
+"""Bytes of SHA-256 in a fingerprint. To pass another request for a given one, an attacker must find a second preimage
+of 128 bits."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class SigningRequest:
     """A request whose signature is right.
 
     Attributes:
-        identity: that the certificate shall state.
-        public_key: of the member.
+        identity: identity that the certificate shall state.
+        public_key: public key of the member.
     """
 
     identity: Identity
@@ -34,7 +37,7 @@ class SigningRequest:
 
     @property
     def fingerprint(self) -> str:
-        """Of the identity and the public key, to be read aloud: eight groups of four hexadecimal digits."""
+        """Digits of the identity and the public key, to read aloud: eight groups of four, hexadecimal."""
         key = self.public_key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         digits = hashlib.sha256(self.identity.uri.encode() + b"\0" + key).hexdigest()[: 2 * FINGERPRINT_BYTES]
         return " ".join(digits[i : i + 4] for i in range(0, len(digits), 4))
@@ -63,19 +66,18 @@ def read_request(pem: bytes) -> SigningRequest:
         ValueError: it cannot be read, its signature is wrong, its key is not on P-256, or it does not state exactly one
             identity; the text says which.
     """
-    try:
+    with read_as("the file is not a signing request, which `moiety pki request` makes, or is damaged"):
         request = x509.load_pem_x509_csr(pem)
         is_signed = request.is_signature_valid
         key = request.public_key()
-    except ValueError as error:
-        raise ValueError("the file is not a signing request, which `moiety pki request` makes") from error
+        extensions = list(request.extensions)
     if not is_signed:
         raise ValueError("the signature of the request is wrong: it was changed, or its maker does not have the key")
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError(
             "the key of the request is not an elliptic curve key on P-256; make one with `moiety pki request`"
         )
-    return SigningRequest(_identity_in(request), key)
+    return SigningRequest(_identity_in(extensions), key)
 
 
 def certify_request(authority: KeyPair, request: SigningRequest, *, days: int, now: datetime.datetime) -> bytes:
@@ -84,7 +86,7 @@ def certify_request(authority: KeyPair, request: SigningRequest, *, days: int, n
     Raises:
         ValueError: it is for another federation than the authority's; or as `service.pki.certify`.
     """
-    federation = federation_of(x509.load_pem_x509_certificate(authority.certificate_pem))
+    federation = federation_of(read_pair(authority)[0])
     identity = request.identity
     if identity.federation != federation:
         raise ValueError(
@@ -93,13 +95,9 @@ def certify_request(authority: KeyPair, request: SigningRequest, *, days: int, n
     return certify(authority, identity.role, identity.name, request.public_key, days=days, now=now)
 
 
-def _identity_in(request: x509.CertificateSigningRequest) -> Identity:
-    try:
-        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        uris: list[str] = []
-    else:
-        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+def _identity_in(extensions: Sequence[x509.Extension[x509.ExtensionType]]) -> Identity:
+    names = [one.value for one in extensions if isinstance(one.value, x509.SubjectAlternativeName)]
+    uris = [uri for one in names for uri in one.get_values_for_type(x509.UniformResourceIdentifier)]
     if len(uris) != 1:
         raise ValueError(f"a request must state exactly one identity URI; this one states {len(uris)}")
     return Identity.from_uri(uris[0])

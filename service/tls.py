@@ -4,17 +4,19 @@ import datetime
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import grpc
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from service.certificate_rules import check_authority, check_member
+from service.certificate_rules import check_authority, check_issued_by, check_member, check_valid_at, read_as
 from service.errors import ServiceError
 from service.identity import SERVING_ROLES, Identity, Role, identity_of
+from service.reach.proxy import Proxy, parse_proxy
+from service.reach.proxy_config import ProxyConfig
 from service.settings import TlsFiles
 from service.trust.revocation import LIST_WARNING_DAYS, RevocationList, read_list
 
@@ -30,15 +32,16 @@ class CredentialsError(ServiceError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """This process's identity in TLS. The key is never shown by repr.
+    """This process's identity in TLS, and in front of it that at its proxy. The key is never shown by repr.
 
     Attributes:
-        identity: as our certificate states.
+        identity: identity in our certificate.
         authority_pem: the certificate of the federation's authority: the only one we trust.
         certificate_pem: our certificate.
         not_valid_after: when it expires.
-        files: where our certificate and our key lie, for what can only be given files.
+        files: where our certificate and our key are stored, for what can only be given files.
         revoked: the certificates that we refuse although our authority has signed them; None where we have no list.
+        proxy: proxy through which we dial others; None for none.
     """
 
     identity: Identity
@@ -48,6 +51,12 @@ class Credentials:
     not_valid_after: datetime.datetime
     files: tuple[Path, Path] | None = field(default=None, repr=False)
     revoked: RevocationList | None = field(default=None, repr=False)
+    proxy: Proxy | None = None
+
+    @cached_property
+    def authority_not_valid_after(self) -> datetime.datetime:
+        """When the authority's certificate expires, and with it every certificate that it has signed."""
+        return x509.load_pem_x509_certificate(self.authority_pem).not_valid_after_utc
 
     def expiry_warnings(self, now: datetime.datetime | None = None) -> list[str]:
         """Return what to log where our certificate or our revocation list expires soon.
@@ -111,6 +120,7 @@ def load_credentials(
     certificate: Path,
     key: Path,
     revoked: Path | None = None,
+    proxy: Proxy | None = None,
     now: Callable[[], datetime.datetime] | None = None,
 ) -> Credentials:
     """Read and check a member's PEM files.
@@ -120,6 +130,7 @@ def load_credentials(
         certificate: ours.
         key: ours; must be readable by its owner only.
         revoked: the authority's list of revoked certificates, if we have one.
+        proxy: proxy through which we dial others; None for none.
         now: the clock; the system's where absent.
 
     Raises:
@@ -148,23 +159,61 @@ def load_credentials(
     if known is not None and own.serial_number in known.serials:
         raise CredentialsError(f"{certificate} is revoked, says {revoked}; ask the authority for a new one")
     end = own.not_valid_after_utc
-    return Credentials(identity, authority_pem, certificate_pem, key_pem, end, (certificate, key), known)
+    return Credentials(identity, authority_pem, certificate_pem, key_pem, end, (certificate, key), known, proxy)
 
 
-def credentials_of(files: TlsFiles) -> Credentials:
-    """Return `load_credentials` of the files that a configuration names."""
+def credentials_of(files: TlsFiles, proxy: ProxyConfig | None = None) -> Credentials:
+    """Return `load_credentials` of the files that a configuration names, and `open_proxy` of its proxy."""
     return load_credentials(
-        authority=files.authority, certificate=files.certificate, key=files.key, revoked=files.revoked
+        authority=files.authority,
+        certificate=files.certificate,
+        key=files.key,
+        revoked=files.revoked,
+        proxy=open_proxy(proxy),
     )
 
 
-def party_credentials(files: TlsFiles, federation: str, name: str) -> Credentials:
+@overload
+def open_proxy(config: ProxyConfig) -> Proxy: ...
+@overload
+def open_proxy(config: ProxyConfig | None) -> Proxy | None: ...
+def open_proxy(config: ProxyConfig | None) -> Proxy | None:
+    """Return the proxy that a configuration names, with the password from its file; None for none.
+
+    Raises:
+        CredentialsError: the file is missing or unreadable, is open to other users, or holds no password.
+    """
+    if config is None:
+        return None
+    user, address = parse_proxy(config.url)
+    password = "" if config.password_file is None else _read_password(config.password_file)
+    return Proxy(address, user, password, config.direct)
+
+
+def _read_password(path: Path) -> str:
+    try:
+        mode, text = stat.S_IMODE(path.stat().st_mode), path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CredentialsError(f"the file {path} of the proxy's password cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise CredentialsError(f"the file {path} of the proxy's password is not text in UTF-8") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CredentialsError(
+            f"the file {path} of the proxy's password is open to other users (mode {mode:04o}); run: chmod 600 {path}"
+        )
+    password = text.partition("\n")[0].removesuffix("\r")
+    if not password or not password.isprintable():
+        raise CredentialsError(f"the first line of {path}, the proxy's password, is empty or has control characters")
+    return password
+
+
+def party_credentials(files: TlsFiles, federation: str, name: str, proxy: ProxyConfig | None = None) -> Credentials:
     """Return `credentials_of` for a party.
 
     Raises:
         CredentialsError: they cannot be used, or belong to somebody else.
     """
-    credentials, own = credentials_of(files), Identity(federation, Role.PARTY, name)
+    credentials, own = credentials_of(files, proxy), Identity(federation, Role.PARTY, name)
     if credentials.identity != own:
         raise CredentialsError(f"{files.certificate} belongs to {credentials.identity}, not to {own}")
     return credentials
@@ -226,7 +275,8 @@ def parse_certificate(path: Path, pem: bytes) -> x509.Certificate:
         CredentialsError: there is none, or there are several.
     """
     try:
-        found = x509.load_pem_x509_certificates(pem)
+        with read_as("it is not a PEM certificate, or is damaged"):
+            found = x509.load_pem_x509_certificates(pem)
     except ValueError as error:
         raise CredentialsError(f"{path} is not a PEM certificate") from error
     if len(found) != 1:
@@ -242,15 +292,13 @@ def check_dates(path: Path, certificate: x509.Certificate, moment: datetime.date
     Raises:
         CredentialsError: it is expired or not yet valid.
     """
-    if moment > certificate.not_valid_after_utc:
+    try:
+        check_valid_at(certificate, moment)
+    except ValueError as error:
+        is_over = moment > certificate.not_valid_after_utc
         raise CredentialsError(
-            f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; issue a new one"
-        )
-    if moment < certificate.not_valid_before_utc:
-        raise CredentialsError(
-            f"{path} is valid only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on; is the clock of "
-            "this machine right?"
-        )
+            f"{path} {error}" + (". If it is, issue a new certificate" if is_over else "")
+        ) from error
 
 
 def check_issuer(path: Path, own: x509.Certificate, authority: Path, trusted: x509.Certificate) -> None:
@@ -260,8 +308,8 @@ def check_issuer(path: Path, own: x509.Certificate, authority: Path, trusted: x5
         CredentialsError: it is so.
     """
     try:
-        own.verify_directly_issued_by(trusted)
-    except (ValueError, TypeError, InvalidSignature) as error:
+        check_issued_by(own, trusted)
+    except ValueError as error:
         raise CredentialsError(f"{path} was not issued by the authority in {authority}") from error
 
 
@@ -287,7 +335,7 @@ def check_key(key_path: Path, key_pem: bytes, path: Path, own: x509.Certificate)
         key = serialization.load_pem_private_key(key_pem, password=None)
     except TypeError:
         raise CredentialsError(f"the key {key_path} is encrypted; keys with a password are not supported") from None
-    except ValueError as error:
+    except Exception as error:  # the library has a class of its own for each kind of damage
         raise CredentialsError(f"{key_path} is not a PEM private key") from error
     if key.public_key() != own.public_key():
         raise CredentialsError(f"the key {key_path} does not belong to the certificate {path}")

@@ -32,7 +32,10 @@ COLLECT_AFTER = 20_000
 REAL_SOCKETS = (TESTS / "services", TESTS / "compose")
 """Where asynchronous tests need the machine's clock. Elsewhere time stands still while anybody can go on."""
 
-LONG_FILES = ("services/", "unit/cli/test_audit.py", "protocols/", "accounting/", "security/")
+READERS_FORKED = (TESTS / "unit", TESTS / "security", TESTS / "services")
+"""Where readers of tables' files are forked (`forked_readers.py`)."""
+
+LONG_FILES = ("unit/cli/checks/test_audit.py", "protocols/", "accounting/", "security/")
 """What the files begin with that take longest. They are begun first, so that no process of `make test` ends long before
 the others."""
 
@@ -105,10 +108,22 @@ def no_process_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not left, f"{request.node.nodeid} has left processes, which were killed: {left}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True, scope="module")
+def readers_are_forked(request: pytest.FixtureRequest, no_process_is_left: None) -> Iterator[None]:
+    """Readers of tables' files that tests start in their own process; services start theirs as anywhere."""
+    if any(folder in request.path.parents for folder in READERS_FORKED):
+        from forked_readers import forked_readers
+
+        with forked_readers():
+            yield
+    else:
+        yield
+
+
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
-    """The URL of a PostgreSQL server of a file of tests."""
-    with throwaway_cluster() as url:
+    """The URL of a PostgreSQL server of all tests of this process; its users `keeper` and `reader` need a password."""
+    with throwaway_cluster("host all keeper,reader 127.0.0.1/32 scram-sha-256\n", kept=True) as url:
         yield url
 
 

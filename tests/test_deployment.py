@@ -41,6 +41,20 @@ def test_everybody_knows_the_same_members():
         assert own["name"] == party
 
 
+def test_the_image_has_one_name_wherever_it_is_named():
+    """What makes it without a registry, what starts it here and at members, and the page that says how."""
+    repository = COMPOSE.parent.parent
+    script = (repository / "deploy/without-registry/image").read_text()
+    assert "name=${1:-moiety}" in script
+    assert "\nbuild local\n" in script
+    page = (repository / "docs/how-to/containers-without-a-registry.md").read_text()
+    templates = (repository / "cli/federation/templates").glob("*.y*ml")
+    files = [repository / "docker-compose.yml", *COMPOSE.glob("*.yml"), *templates]
+    named = {name for file in files for name in re.findall(r"image: .*?\b(moiety:[a-z]+)", file.read_text())}
+    assert named == {"moiety:local", "moiety:postgres"}
+    assert sorted(name for name in named if f"`{name}`" in page) == sorted(named)
+
+
 def test_all_that_the_image_is_built_from_enters_its_build():
     repository = COMPOSE.parent.parent
     admitted = {line[1:] for line in (repository / ".dockerignore").read_text().splitlines() if line.startswith("!")}

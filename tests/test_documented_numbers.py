@@ -9,8 +9,8 @@ from analyses.job.matching import MAX_MATCHED_ROWS
 from analyses.logistic_regression.parameters import MAX_ITERATIONS
 from analyses.rows.slots import MAX_SLOTS
 from coordinator.config import CoordinatorConfig
+from coordinator.report_limits import MAX_REPORTS_BYTES
 from coordinator.runner import MAX_JOB_S
-from coordinator.said import MAX_SAID_BYTES
 from coordinator.scheduler import MAX_ASKING, MAX_JOB_BYTES, MAX_SLOW
 from party.config import PartyConfig
 from party.job_run import KEPT_S
@@ -19,8 +19,8 @@ from service.limits import ARRAY_CHUNK_BYTES, LIMITS, MAX_CHUNK_BYTES, MAX_MESSA
 from service.server import STREAM_WINDOW_BYTES
 from transport.calls import party_client
 from transport.messages.mailbox import DELIVER
+from transport.messages.memory_limits import ALL_BYTES, SENDER_BYTES
 from transport.messages.returning import MAX_KEPT_BYTES
-from transport.messages.room import ALL_BYTES, SENDER_BYTES
 from transport.messages.waits import MIN_BYTES_PER_S
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -33,7 +33,7 @@ def default_of(settings, name):
 
 
 def held_by_one():
-    """What one member can make a service hold: `transport.messages.room`."""
+    """What one member can make a service hold: `transport.messages.memory_limits`."""
     deliver = LIMITS[DELIVER]
     reads, windows = deliver.reads_each * MAX_MESSAGE_BYTES, deliver.calls_each * 2 * STREAM_WINDOW_BYTES
     return SENDER_BYTES + reads + windows
@@ -75,7 +75,7 @@ SENTENCES = {
         f"its bytes at {MIN_BYTES_PER_S // KIB} KiB/s",
         f"`max_job_s` of every owner and of the coordinator, {MAX_JOB_S / 3600:g} hours by default",
         f"{IN_WORDS[MAX_SLOW]} of them at most wait for one party",
-        f"{MAX_SAID_BYTES // KIB} KiB of notes per party and job",
+        f"{MAX_REPORTS_BYTES // KIB} KiB of notes per party and job",
     ],
 }
 

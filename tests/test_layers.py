@@ -14,22 +14,38 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 BELOW_ANALYSES = {"entropy", "mpc", "dp"}
-BELOW_SERVICES = {*BELOW_ANALYSES, "analyses", "service", "transport"}
+BELOW_SERVICES = {*BELOW_ANALYSES, "analyses", "questions", "service", "transport"}
 MAY_IMPORT = {
     "entropy": set(),
     "mpc": {"entropy"},
     "dp": {"entropy"},
     "analyses": BELOW_ANALYSES,
+    "questions": {*BELOW_ANALYSES, "analyses"},
     "audit": {*BELOW_ANALYSES, "analyses"},
+    "verify": {"service"},
+    "results": {*BELOW_ANALYSES, "analyses", "service", "verify"},
     "service": BELOW_ANALYSES,
     "transport": {*BELOW_ANALYSES, "service"},
-    "party": BELOW_SERVICES,
+    "ledger": {"dp", "entropy", "analyses", "service"},
+    "party": {*BELOW_SERVICES, "ledger"},
     "coordinator": BELOW_SERVICES,
-    "device": {*BELOW_SERVICES, "party"},
-    "analyst": BELOW_SERVICES,
-    "page": {*BELOW_SERVICES, "party", "coordinator"},
-    "cli": {*BELOW_SERVICES, "page", "analyst", "audit", "party", "coordinator", "device"},
-    "demo": {*BELOW_SERVICES, "analyst", "audit", "party", "coordinator", "device", "cli"},
+    "device": {*BELOW_SERVICES, "ledger"},
+    "analyst": {*BELOW_SERVICES, "results"},
+    "page": {*BELOW_SERVICES, "results", "ledger", "party", "coordinator"},
+    "cli": {
+        *BELOW_SERVICES,
+        "verify",
+        "results",
+        "page",
+        "analyst",
+        "audit",
+        "ledger",
+        "party",
+        "coordinator",
+        "device",
+    },
+    "demo": {*BELOW_SERVICES, "results", "analyst", "audit", "ledger", "party", "coordinator", "device", "cli"},
+    "moiety": {"results", "analyst", "demo"},
 }
 """Room to the other rooms that it may import."""
 
@@ -37,10 +53,11 @@ SUB_ROOMS = {
     "mpc": {
         "arithmetic": set(),
         "protocol": {"arithmetic"},
+        "proofs": {"arithmetic", "protocol"},
         "local": {"arithmetic", "protocol"},
         "secagg": {"arithmetic", "protocol"},
         "matching": {"arithmetic", "protocol"},
-        "traffic": {"arithmetic", "protocol", "secagg", "matching"},
+        "traffic": {"arithmetic", "protocol", "proofs", "secagg", "matching"},
     },
     "dp": {
         "draw": set(),
@@ -50,31 +67,39 @@ SUB_ROOMS = {
         "audit": {"draw", "cost", "mechanism", "local_mechanism"},
     },
     "analyses": {
-        "drawing": set(),
-        "pictures": {"drawing"},
-        "job": {"drawing"},
+        "job": set(),
         "rows": {"job"},
         "second_moments": {"job", "rows"},
-        "pca": {"job", "pictures", "rows", "second_moments"},
-        "low_rank": {"job", "pictures", "rows", "second_moments", "pca"},
-        "least_squares": {"job", "pictures", "rows", "second_moments", "pca"},
-        "logistic_regression": {"job", "pictures", "rows", "second_moments"},
-        "pattern_count": {"job", "pictures", "rows"},
-        "clustering": {"job", "pictures", "rows", "second_moments", "pattern_count"},
-        "power_moments": {"job", "pictures", "rows"},
-        "sums": {"job", "pictures", "rows"},
-        "distribution": {"job", "pictures", "rows", "sums"},
-        "matrix_factorization": {"job", "pictures", "rows", "sums"},
+        "pca": {"job", "rows", "second_moments"},
+        "low_rank": {"job", "rows", "second_moments", "pca"},
+        "least_squares": {"job", "rows", "second_moments"},
+        "kept_moments": {"job", "rows", "second_moments", "least_squares"},
+        "logistic_regression": {"job", "rows", "second_moments"},
+        "joint_sums": {"job", "rows"},
+        "circuit": {"job", "rows"},
+        "pattern_count": {"job", "rows"},
+        "clustering": {"job", "rows", "second_moments", "pattern_count"},
+        "power_moments": {"job", "rows"},
+        "sums": {"job", "rows"},
+        "distribution": {"job", "rows", "sums"},
+        "matrix_factorization": {"job", "rows", "sums"},
     },
-    "party": {"ledger": set(), "tables": {"ledger"}, "engine": {"tables"}, "batches": set()},
-    "coordinator": {"leading": set(), "sums": set(), "surveys": {"leading"}, "batches": {"surveys", "leading"}},
-    "transport": {"calls": set(), "messages": {"calls"}},
-    "analyst": {"results": set()},
+    "results": {"drawing": set(), "generic": {"drawing"}, "kinds": {"drawing", "generic"}},
+    "party": {"tables": set(), "engine": {"tables"}, "batches": set(), "outcome": {"tables"}},
+    "coordinator": {
+        "leading": set(),
+        "sums": set(),
+        "surveys": set(),
+        "batches": {"surveys"},
+        "questions": {"surveys", "batches", "sums"},
+    },
+    "transport": {"relay": set(), "calls": {"relay"}, "messages": {"calls"}},
     "cli": {
         "terminal": set(),
         "configuration": {"terminal"},
         "federation": {"configuration", "terminal"},
         "doctor": set(),
+        "checks": {"terminal"},
     },
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
@@ -88,7 +113,7 @@ INSIDE_SECAGG = {
 }
 """Sub-room of mpc/secagg to the other sub-rooms and modules of mpc/secagg that it may import."""
 
-GENERATED = "moiety"
+GENERATED = "wire"
 """The import package of the code that is generated from proto/."""
 
 SPEAKS_GENERATED = ("transport/", "party/server.py", "coordinator/server.py")
@@ -263,10 +288,10 @@ def test_a_circle_is_found():
     ("path", "line"),
     [
         ("mpc/arithmetic/field.py", "from mpc.protocol.session import Session"),
-        ("dp/draw/noise.py", "from dp.cost.events import SkellamDpEvent"),
+        ("dp/draw/noise.py", "from dp.cost.events.skellam import SkellamDpEvent"),
         ("analyses/rows/quantise.py", "from analyses.pca.protocol import party"),
         ("analyses/job/plan.py", "from analyses.registry import ANALYSES"),
-        ("party/ledger/ledger.py", "from party.jobs import PartyJobs"),
+        ("party/tables/table.py", "from party.engine.pool import Pool"),
         ("analyses/new_room/plan.py", "import numpy"),
     ],
 )
@@ -284,11 +309,19 @@ def test_a_forbidden_import_between_sub_rooms_is_found(path, line):
         ("analyses/pca/protocol.py", "from transport.messages.session import RemoteSession"),
         ("transport/messages/session.py", "from analyses.job.job import Job"),
         ("party/server.py", "from coordinator.config import CoordinatorConfig"),
-        ("coordinator/server.py", "from party.ledger.ledger import Ledger"),
+        ("coordinator/server.py", "from ledger.ledger import Ledger"),
+        ("device/device.py", "from party.outcome.report import write_report"),
+        ("ledger/ledger.py", "from party.jobs import PartyJobs"),
+        ("transport/messages/session.py", "from moiety import Client"),
+        ("party/jobs.py", "from results.registry import picture_of"),
+        ("coordinator/server.py", "from results.registry import result_of"),
+        ("device/report.py", "from results.generic.text import table_lines"),
+        ("analyses/pca/protocol.py", "from results.kinds.pca import PcaResult"),
+        ("results/generic/result.py", "from transport.calls.coordinator_client import JobView"),
         ("transport/messages/session.py", "from cli.main import main"),
-        ("party/runner.py", "from moiety.v1 import party_pb2"),
-        ("cli/job.py", "import moiety.v1.coordinator_pb2"),
-        ("tests/unit/test_frames.py", "from proto.moiety.v1 import party_pb2"),
+        ("party/runner.py", "from wire.v1 import party_pb2"),
+        ("cli/job.py", "import wire.v1.coordinator_pb2"),
+        ("tests/unit/test_frames.py", "from proto.wire.v1 import party_pb2"),
         ("mpc/arithmetic/shamir.py", "from . import errors"),
         ("mpc/arithmetic/shamir.py", "def now():\n    import time"),
         ("dp/ledger.py", "import logging"),
@@ -303,8 +336,8 @@ def test_a_forbidden_import_is_found(path, line):
     ("path", "line"),
     [
         ("cli/main.py", "import party.server, coordinator.server, mpc"),
-        ("party/server.py", "from moiety.v1 import party_pb2"),
-        ("transport/messages/frames.py", "from moiety.v1 import mailbox_pb2\nfrom mpc.errors import PeerLostError"),
+        ("party/server.py", "from wire.v1 import party_pb2"),
+        ("transport/messages/frames.py", "from wire.v1 import mailbox_pb2\nfrom mpc.errors import PeerLostError"),
         (
             "analyses/pca/protocol.py",
             "from mpc.arithmetic.shamir import split\nfrom dp.draw.skellam import sample\nimport numpy",
@@ -317,42 +350,42 @@ def test_an_allowed_import_passes(path, line):
     assert violations(path, line) == []
 
 
-BASELINES = ("baseline",)
-"""How the names of modules begin that hold what other systems do, with the noise that they use."""
+COMPARISONS = ("faulty", "less_noise")
+"""How the names of modules begin that hold mechanisms with known faults, and what takes noise away."""
 
-COMPARISONS = (*BASELINES, "faulty", "less_noise")
-"""And of those that hold mechanisms with known faults, and of what takes noise away."""
-
-CALIBRATED_IN_FLOATS = "dp.audit.gaussian"
-"""The noise of baselines: from a float that no proof here covers."""
-
-COMPARING_ROOMS = ("bench", "demo", "tests")
-"""Rooms that may import baselines; baselines may, too."""
-
-SERVICE_ROOMS = ("entropy", "mpc", "dp", "analyses", "service", "transport", "party", "device", "coordinator")
+SERVICE_ROOMS = (
+    "entropy",
+    "mpc",
+    "dp",
+    "analyses",
+    "questions",
+    "service",
+    "transport",
+    "party",
+    "device",
+    "coordinator",
+)
 """Rooms of what runs at owners and at the coordinator."""
 
 
-def is_for_comparison(name: str, kinds: tuple[str, ...] = COMPARISONS) -> bool:
+def is_for_comparison(name: str) -> bool:
     """Tell by its name whether a module is there for comparisons only."""
-    return name.rpartition(".")[2].startswith(kinds)
+    return name.rpartition(".")[2].startswith(COMPARISONS)
 
 
 def comparison_violations(path: str, source: str) -> list[str]:
-    """What a module imports that only comparisons may."""
+    """What a module of the product imports that only comparisons may: `bench`, and in services what is faulty."""
     room = path.split("/")[0]
-    if room in COMPARING_ROOMS or is_for_comparison(Path(path).stem, BASELINES):
+    if room not in MAY_IMPORT and room != "examples":
         return []
     names = set(modules_imported(source))
     for node in imports_in(source):
         if isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    kinds = COMPARISONS if room in SERVICE_ROOMS else BASELINES
-    modules = [name for name in sorted(names) if is_module(name)]
     return [
         f"{path} imports {name}, which is for comparisons only"
-        for name in modules
-        if is_for_comparison(name, kinds) or name == CALIBRATED_IN_FLOATS
+        for name in sorted(names)
+        if is_module(name) and (name.startswith("bench.") or (room in SERVICE_ROOMS and is_for_comparison(name)))
     ]
 
 
@@ -397,22 +430,20 @@ def test_only_comparisons_import_what_is_for_comparisons(room):
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("analyses/pca/protocol.py", "from analyses.pca.baseline import captured_variance"),
-        ("analyses/pca/protocol.py", "from analyses.pca import baseline"),
-        ("cli/job.py", "import analyses.clustering.baseline"),
-        ("party/runner.py", "from dp.audit.gaussian import analytic_gaussian_sigma"),
-        ("dp/cost/report.py", "from dp.audit import gaussian"),
+        ("analyses/pca/protocol.py", "from bench.baselines.components import central_components"),
+        ("analyses/pca/protocol.py", "from bench.baselines import components"),
+        ("cli/job.py", "import bench.baselines.clusters"),
+        ("demo/comparison.py", "from bench.baselines.clusters import central_clustering"),
+        ("party/runner.py", "from audit.less_noise import with_noise"),
     ],
 )
 def test_an_import_of_what_is_for_comparisons_is_found(path, line):
     assert len(comparison_violations(path, line)) == 1
 
 
-@pytest.mark.parametrize(
-    "path", ["bench/pca.py", "demo/analyses/pca.py", "tests/unit/test_x.py", "analyses/x/baseline.py"]
-)
+@pytest.mark.parametrize("path", ["bench/pca.py", "tests/unit/test_x.py"])
 def test_comparisons_import_baselines(path):
-    assert comparison_violations(path, "from analyses.pca.baseline import captured_variance") == []
+    assert comparison_violations(path, "from bench.baselines.components import central_components") == []
 
 
 MAX_LINES = 400

@@ -39,9 +39,13 @@ ALLOWED = {
     ("services/test_session.py", "deadline_s=0.3"): SILENT,
     ("services/test_slow_parties.py", "deadline_s=1.0"): "the peer is slow by the test's own doing",
     ("services/test_slow_parties.py", "for i in range(1000)"): "the bytes of an array, sent slowly",
+    ("services/test_strangers_networks.py", "deadline_s=1.0"): "tried again until it fails for the reason that is due",
     ("services/test_tls.py", "deadline_s=1.0"): "nothing listens there",
     ("support/fault_injection.py", "DEADLINE_S = 10.0"): "of virtual time",
     ("support/party_federation.py", "deadline_s=2.0"): "of virtual time",
+    ("support/proven.py", "deadline_s=5"): "of virtual time",
+    ("unit/service/reach/test_dial.py", "asyncio.run(run())"): "real sockets, without a deadline",
+    ("unit/party/tables/looks/test_at_start.py", "asyncio.run("): "a process that looks at tables, without a deadline",
     ("unit/cli/test_consent.py", "asyncio.run(box.ask"): "in a thread beside the command, without a deadline",
 }
 """File and piece of code that may be small: why nobody but a silent one reaches it."""

@@ -17,7 +17,7 @@ from child_processes import (
     tell_about_the_parent,
 )
 from deadlines import GENEROUS_S
-from own_processes import MARK, left_by_tests, marked
+from own_processes import MARK, kept, left_by_tests, marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 
@@ -59,9 +59,11 @@ def test_a_child_is_killed_and_gone_when_the_test_fails():
 SLEEP = "import time; time.sleep(10**6)"
 KILLED_RUN = f"""
 import os, subprocess, sys, time
-from own_processes import mark_this_run
+from own_processes import kept_until_the_run_ends, mark_this_run
 print(mark_this_run(), flush=True)
 print(subprocess.Popen([sys.executable, "-c", {SLEEP!r}], start_new_session=True).pid, flush=True)
+with kept_until_the_run_ends():
+    print(subprocess.Popen([sys.executable, "-c", {SLEEP!r}], start_new_session=True).pid, flush=True)
 time.sleep(10**6)
 """
 
@@ -79,15 +81,16 @@ def test_what_a_test_leaves_is_found():
 
 def test_a_run_that_is_killed_leaves_nothing():
     run = subprocess.Popen([sys.executable, "-c", KILLED_RUN], stdout=subprocess.PIPE, text=True, env=child_environ())
-    mark, pid = run.stdout.readline().strip(), int(run.stdout.readline())
+    mark, pid, kept_pid = run.stdout.readline().strip(), int(run.stdout.readline()), int(run.stdout.readline())
     try:
         time.sleep(0.5)  # a watcher that acts too early has done so by then
-        assert pid in marked(mark)
+        assert list(marked(mark)) == [pid]
+        assert list(marked(kept(mark))) == [kept_pid]  # no file of tests has to end it
     finally:
         run.send_signal(signal.SIGKILL)
         run.wait()
         run.stdout.close()
     latest_s = time.monotonic() + GENEROUS_S
-    while marked(mark):
+    while marked(mark) | marked(kept(mark)):
         assert time.monotonic() < latest_s
         time.sleep(0.05)

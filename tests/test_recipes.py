@@ -15,10 +15,9 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.job.row_ids import Persons, digest_of_ids
 from analyses.job.schema import Table
-from analyses.registry import ANALYSES, analysis_of, lines_of
+from analyses.registry import ANALYSES, analysis_of, survival_of
 from analyses.run_locally import local_network, run_locally, run_plan
 from bench.protocols.flights import count
-from cli.survival import survival_of
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import PERSON, RECORD, VIEWS
 from entropy import InsecureTestEntropy
@@ -26,6 +25,7 @@ from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
 from party.drawn import DrawnNoise
 from party.gate import GatedSession
+from results.registry import lines_of
 
 REPOSITORY = Path(__file__).parent.parent
 RECIPES = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
     assert 0 < abs(run.result["both"] - exact) <= run.plan.noise.noise_tail_bound(-40)
     assert run.failures == ()
     assert set(run.reports) == {"bank", "shop", "helper"}
-    assert lines_of("both-flagged")(run.result)[0] == f"both: {run.result['both']}"
+    assert lines_of("both-flagged", run.result)[0] == f"both: {run.result['both']}"
     assert survival_of(job).in_words == "opening a product needs 3, so 0 may drop out after input"
 
 
@@ -139,17 +139,20 @@ async def test_the_toy_analysis_passes_the_gate_and_each_owner_pays_before_a_sha
         return (message,)
 
     async def gated_party(session, plan, table):
-        gated = GatedSession.of_plan(session, plan, commit=lambda: happened.append("committed"))
+        word = "committed" if session.me in plan.owners else "had nothing to pay"
+        gated = GatedSession.of_plan(session, plan, commit=lambda: happened.append(word))
         report = await toy["party"](gated, plan, table)
         await gated.open()
         return report
 
     run = await run_plan(
-        plan, tables, local_network(plan, fault=note), analysis=replace(toy["ANALYSIS"], party=gated_party)
+        plan, tables, local_network(plan, fault=note), analysis=replace(toy["ANALYSIS"], own_party=gated_party)
     )
     assert run.failures == ()
     assert isinstance(run.result["both"], int)
-    assert happened.count("committed") == happened.index("sent") == plan.n_parties
+    paid = [place for place, word in enumerate(happened) if word == "committed"]
+    assert len(paid) == len(plan.owners) == 2
+    assert max(paid) < happened.index("sent")
 
 
 def test_the_toy_analysis_is_charged_what_it_promises(toy):
@@ -204,7 +207,7 @@ async def test_an_analysis_that_overlooks_persons_gets_no_plan_for_them(toy, mon
     def plan(job, schemas):
         return OfRecords(**dict(toy["plan"](job, schemas)))
 
-    monkeypatch.setitem(ANALYSES, "both-flagged", replace(toy["ANALYSIS"], plan=plan))
+    monkeypatch.setitem(ANALYSES, "both-flagged", replace(toy["ANALYSIS"], own_plan=plan))
     with pytest.raises(JobError, match=r"unit: both-flagged cannot protect persons; .* 'record of the joint table'"):
         await run_locally(job, tables)
 

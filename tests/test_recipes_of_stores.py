@@ -15,9 +15,11 @@ from entry_store_contract import EntryStoreContract
 from job_store_contract import JobStoreContract, a_job
 
 from analyses.job.job import JobInput
+from coordinator.sql_store import TABLES, SqlJobStore
 from coordinator.store import JobStore, StoreError, StoreWriteError
+from ledger.store import EntryStore
 from party.config import PartyConfig
-from party.ledger.store import EntryStore
+from party.tables.config import TableConfig
 from party.tables.sources.registry import SOURCES
 from party.tables.table import UnusableTableError, count_rows, describe_table, is_there, load_table
 
@@ -30,6 +32,7 @@ def example(name):
 
 
 LineJobStore = example("job_store")["LineJobStore"]
+NetworkDriveDatabase = example("database")["NetworkDriveDatabase"]
 LineEntryStore = example("entry_store")["LineEntryStore"]
 SqliteQuery = example("table_source")["SqliteQuery"]
 
@@ -39,6 +42,7 @@ SqliteQuery = example("table_source")["SqliteQuery"]
     [
         ("table_source", "columns age; 2 rows\n"),
         ("job_store", "FAILED this was an example\n"),
+        ("database", "FAILED this was an example\n"),
         ("entry_store", "set; 1 entry\nfound; 1 entry\n"),
     ],
 )
@@ -52,6 +56,11 @@ def test_the_example_runs_as_a_program(name, printed):
         env={"PYTHONPATH": str(REPOSITORY)},
     )
     assert done.stdout == printed
+
+
+class TestJobsOnAnotherEngine(JobStoreContract):
+    def open(self, folder, clock):
+        return SqlJobStore(NetworkDriveDatabase(folder / "jobs", TABLES), clock=clock)
 
 
 class TestLineJobStore(JobStoreContract):
@@ -131,6 +140,19 @@ def test_the_table_of_the_page_is_described_without_a_database_and_read_from_it_
     assert is_there(config.tables[0])
     assert count_rows(config, "visits") == 2
     assert load_table(config, WANTED).values.tolist() == [[31.0], [47.5]]
+
+
+def test_no_row_of_the_database_decides_how_the_values_of_others_are_read(config, tmp_path):
+    (visits,) = config.tables
+    kind = {"kind": "category", "values": ["1", "2"], "others": "other"}
+    table = {**visits.model_dump(exclude={"source", "bounds"}), "bounds": {}, "columns": {"town": kind}}
+    found = []
+    for name, more in (("a", []), ("b", [("p-9", 1.5)]), ("c", [("p-9", "x")])):
+        fill(tmp_path / name, ("p-1", 1), ("p-2", 2), *more, columns="patient TEXT, town")
+        source = SqliteQuery(path=tmp_path / name, query="SELECT patient, town FROM visits ORDER BY patient")
+        owner = config.model_copy(update={"tables": (TableConfig.model_validate({**table, "source": source}),)})
+        found.append(load_table(owner, WANTED).values[:2].tolist())
+    assert found[0] == found[1] == found[2] == [[1, 0, 0], [0, 1, 0]]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 from pydantic import BaseModel
 
 from analyses.job.job import Job
@@ -124,14 +126,78 @@ def test_what_a_page_loads_from_elsewhere_is_found(page):
     assert len(from_elsewhere(Loaded(page).addresses)) == 1
 
 
-@pytest.mark.slow
-def test_the_built_site_loads_nothing_from_elsewhere(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+def test_make_site_fails_where_a_link_leads_nowhere(tmp_path):
+    """With `--quiet` mkdocs counts no warning, and `--strict` does nothing."""
+    (options,) = re.findall(r"mkdocs build (.+)$", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("[a page](nowhere.md)\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: broken\n")
+    command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "nowhere.md" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site and return its folder."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     subprocess.run(command, cwd=REPOSITORY, check=True)
-    loaded = {page: Loaded(page.read_text()).addresses for page in tmp_path.rglob("*.html")}
-    loaded |= {style: named_in_style(style.read_text()) for style in tmp_path.rglob("*.css")}
-    named = {str(file.relative_to(tmp_path)): from_elsewhere(addresses) for file, addresses in loaded.items()}
+    return folder.resolve()
+
+
+@pytest.mark.slow
+def test_the_built_site_loads_nothing_from_elsewhere(site):
+    loaded = {page: Loaded(page.read_text()).addresses for page in site.rglob("*.html")}
+    loaded |= {style: named_in_style(style.read_text()) for style in site.rglob("*.css")}
+    named = {str(file.relative_to(site)): from_elsewhere(addresses) for file, addresses in loaded.items()}
     assert {name: addresses for name, addresses in named.items() if addresses} == {}
-    index = (tmp_path / "index.html").resolve()
+    index = site / "index.html"
     assert all((index.parent / one.partition("?")[0]).exists() for one in loaded[index] if not one.startswith("data:"))
     assert len(loaded) > 30
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.fail("Chromium is not installed: apt-get install chromium")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("missing values", "Bring a table"),
+        ("decimal comma", "Bring a table"),
+        ("which job", "Which job for which question"),
+        ("without a registry", "Containers without a registry"),
+    ],
+)
+def test_the_search_of_the_built_site_finds_the_page_that_is_meant(site, browser, words, page):
+    """In a folder, without a server, as a reader types it."""
+    shown = browser.new_page()
+    shown.goto(f"{site.as_uri()}/index.html")
+    shown.get_by_role("textbox", name="Search").press_sequentially(words)
+    found = shown.locator(".md-search-result__item > a h1")
+    expect(found.filter(has_text=page).first).to_be_visible()
+    assert page in found.all_inner_texts()[:3]
+    shown.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("name", ["index.html", "analyses/clustering.html"])
+def test_no_page_is_wider_than_the_window_and_its_pictures_are_there(site, browser, name, width, scheme):
+    shown = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    shown.goto(f"{site.as_uri()}/{name}")
+    assert shown.evaluate("() => document.documentElement.scrollWidth") == width
+    assert shown.evaluate("() => [...document.images].filter(one => !one.naturalWidth).length") == 0
+    assert shown.locator("body").get_attribute("data-md-color-scheme") == {"light": "default", "dark": "slate"}[scheme]
+    shown.close()

@@ -9,8 +9,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 ROOMS = (
-    "analyses", "analyst", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "page", "party", "service",
-    "transport",
+    "analyses", "analyst", "cli", "coordinator", "demo", "device", "dp", "entropy", "ledger", "mpc", "page", "party",
+    "questions", "results", "service", "transport",
 )  # fmt: skip
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 WALKS = re.findall(r"^## (The way of one .*?)$", PAGE, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What `pip install` puts at the top level of an environment: the rooms and `moiety`, and no name that others have."""
+"""What `pip install` puts at the top level of an environment: rooms, and no name that others have."""
 
 import subprocess
 import tomllib
@@ -16,13 +16,13 @@ NOT_INSTALLED = {"bench", "deploy", "docs", "examples", "proto", "requirements",
 """Folders of the repository that hold no room."""
 
 
-def test_the_wheel_holds_every_room_and_moiety_and_nothing_else():
+def test_the_wheel_holds_every_room_and_the_generated_code_and_nothing_else():
     listed = subprocess.run(["git", "ls-files", "*/*"], cwd=REPOSITORY, capture_output=True, text=True)
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
     folders = {line.partition("/")[0] for line in listed.stdout.splitlines()}
     rooms = {name for name in folders if not name.startswith(".")} - NOT_INSTALLED
-    assert rooms | {"moiety"} == NAMES
+    assert rooms | {"wire"} == NAMES
 
 
 def test_every_package_of_the_wheel_is_there():

@@ -1,4 +1,5 @@
-"""Words: module names that say nothing, second words for a party, traces of one machine, secrets in printed text."""
+"""Words: module names that say nothing, second words for a party, texts that do not begin with what they are about,
+traces of one machine, secrets in printed text."""
 
 import ast
 import re
@@ -9,8 +10,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 ROOMS = (
-    "analyses", "analyst", "audit", "cli", "coordinator", "demo", "device", "dp", "entropy", "mpc", "page", "party",
-    "service", "transport",
+    "analyses", "analyst", "audit", "cli", "coordinator", "demo", "device", "dp", "entropy", "ledger", "moiety", "mpc",
+    "page", "party", "questions", "results", "service", "transport", "verify",
 )  # fmt: skip
 
 EMPTY_MODULE_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "base"}
@@ -28,6 +29,15 @@ OF_WORKERS = {
     "transport/messages/session.py",
 }
 """Modules beside `party/engine/` that speak of the workers of a party: processes that do part of its work."""
+
+INVERTED = r"(?:[Oo]f|[Tt]hat of|[Tt]hose of|[Bb]y|[Ss]o (?:long|many|much|few|often|far)|[Aa]s|[Ll]ikewise)\b"
+"""Beginnings of a text that needs a second reading: it shall begin with the thing, then its unit."""
+
+INVERTED_TEXT = re.compile(INVERTED)
+INVERTED_ITEM = re.compile(rf"^ +[\w*, `]+(?: \([^)]*\))?: {INVERTED}", re.MULTILINE)
+
+STILL_INVERTED = ("analyses/matrix_factorization/", "analyses/pca/", "analyses/second_moments/")
+"""Places whose texts still begin so. What is mended leaves this list."""
 
 MACHINE_TRACES = re.compile(
     r"/(?:work|home|root|Users)/|pypi\.org|pythonhosted|--(?:extra-)?index-url|deb\.debian\.org"
@@ -61,6 +71,21 @@ def second_words(source: str) -> list[str]:
         elif isinstance(node, ast.arg):
             names.append(node.arg)
     return [name for name in names if SECOND_WORDS & set(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_"))]
+
+
+def inverted_texts(source: str) -> list[str]:
+    """Docstrings, texts below an assignment, and items of Args, Attributes and Raises that begin with `INVERTED`."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for statement in node.body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                text = str(statement.value.value)
+                found += INVERTED_ITEM.findall(text)
+                if INVERTED_TEXT.match(text):
+                    found.append(text.partition("\n")[0])
+    return found
 
 
 def shown_secrets(source: str) -> list[str]:
@@ -121,6 +146,36 @@ def test_the_modules_that_may_speak_of_workers_do():
 )
 def test_a_second_word_for_a_party_is_found(line):
     assert len(second_words(line)) == 1
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_text_begins_with_what_it_is_about(room):
+    paths = {path.relative_to(REPOSITORY).as_posix(): path for path in python_files(room)}
+    found = {name: inverted_texts(path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    assert {name: texts for name, texts in found.items() if texts and not name.startswith(STILL_INVERTED)} == {}
+
+
+@pytest.mark.parametrize("place", STILL_INVERTED)
+def test_a_place_leaves_the_list_once_its_texts_are_mended(place):
+    paths = python_files(place) if place.endswith("/") else [REPOSITORY / place]
+    assert any(inverted_texts(path.read_text(encoding="utf-8")) for path in paths if path.exists()), place
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'SEAL_BYTES = 16\n"""So much longer than its plaintext is a sealed message."""',
+        'def losses(self):\n    """Those of all steps."""',
+        'class Job:\n    """A job.\n\n    Attributes:\n        stage: of the job.\n    """',
+        'def f(t_s):\n    """Wait.\n\n    Args:\n        t_s: so long at most.\n    """',
+    ],
+)
+def test_a_text_that_begins_with_something_else_is_found(source):
+    assert len(inverted_texts(source)) == 1
+
+
+def test_a_text_that_begins_with_its_noun_passes():
+    assert inverted_texts('WAIT_S = 3.0\n"""Seconds to wait, as long as a party may take."""') == []
 
 
 @pytest.mark.parametrize("room", ROOMS)

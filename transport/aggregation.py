@@ -3,13 +3,13 @@
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from enum import IntEnum
 from typing import Any, Protocol
 
-from moiety.v1 import aggregation_pb2 as pb
-from moiety.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationServicer_to_server
+from wire.v1 import aggregation_pb2 as pb
+from wire.v1.aggregation_pb2_grpc import AggregationServicer, add_AggregationServicer_to_server
 
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
@@ -32,23 +32,20 @@ from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES, RoundId
 from service.errors import InvalidRequestError, TimedOutError, TooMuchError
 from service.identity import Identity, peer_identity
-from transport.calls.chunks import chunks_of, gather_chunks, gather_request
+from transport.calls.chunks import chunks_of, gather_chunks
 from transport.refusal import Declined
 from transport.sum_codec import (
     MAX_MESSAGE_BYTES,
     Ended,
     Invitation,
-    SumHappening,
     ToMembers,
     decode_from_member,
     decode_round_id,
-    encode_happening,
     encode_to_member,
 )
 
 FETCH = "/moiety.v1.Aggregation/Fetch"
 ANSWER = "/moiety.v1.Aggregation/Answer"
-SUM = "/moiety.v1.Aggregation/Sum"
 
 MAX_CALLS = 500
 """Largest number of calls of members that are worked on at a time, over all connections. Calls that wait do not count:
@@ -221,7 +218,7 @@ class ReadingRoom:
     """Limits the memory of answers that are being read. Who finds no room waits, in the order of coming.
 
     Args:
-        most_bytes: of all together. One that needs more is read when nothing else is.
+        most_bytes: bytes of all messages together. One that needs more is read when nothing else is.
     """
 
     def __init__(self, most_bytes: int = MAX_UNREAD_BYTES) -> None:
@@ -305,12 +302,10 @@ class AggregationService(AggregationServicer):
 
     Args:
         rounds: hosts them.
-        run_sum: runs the sum that an analyst (first argument) asks for (second, JSON), and says what happens.
     """
 
-    def __init__(self, rounds: Rounds, run_sum: Callable[[str, str], AsyncGenerator[SumHappening, None]]) -> None:
+    def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
-        self._run_sum = run_sum
         self.calls = CallCount()
         self._turns = AnswerTurns()
         self._room = ReadingRoom()
@@ -371,16 +366,6 @@ class AggregationService(AggregationServicer):
             if len(self._encoded) > MAX_ENCODED:
                 del self._encoded[next(iter(self._encoded))]
         return kept[1]
-
-    async def Sum(  # noqa: N802
-        self, request_iterator: AsyncIterator[pb.Chunk], context: Any
-    ) -> AsyncIterator[pb.SumEvent]:
-        """Run a sum for an analyst; it ends when the analyst goes away."""
-        request = await gather_request(request_iterator, pb.SumRequest)
-        async with aclosing(self._run_sum(peer_identity(context).name, request.sum_json)) as happenings:
-            async for happening in happenings:
-                for event in encode_happening(happening):
-                    yield event
 
 
 def patience_s() -> float:

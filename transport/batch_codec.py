@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from moiety.v1 import batch_pb2 as pb
-from moiety.v1.aggregation_pb2 import Chunk
+from wire.v1 import batch_pb2 as pb
+from wire.v1.aggregation_pb2 import Chunk
 
 from mpc.secagg.secret.party_shares import SealedVector
 from service.errors import UnreadableError
@@ -28,7 +28,7 @@ class PartyKey:
 
     Attributes:
         public: X25519.
-        signed: by the party.
+        signed: the party's signature.
     """
 
     public: bytes
@@ -36,18 +36,18 @@ class PartyKey:
 
 
 @dataclass(frozen=True)
-class OfferedBatch:
-    """A batch as a device is asked.
+class OfferedQuestion:
+    """A question as a device is asked.
 
     Attributes:
         number: at the coordinator, 1 and up.
-        text: of the question, as it came.
-        keys: of its parties.
+        text: text of the question, as it came.
+        keys: keys of its parties, for a batch.
     """
 
     number: int
     text: str
-    keys: tuple[PartyKey, ...]
+    keys: tuple[PartyKey, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class BatchAnswer:
 
     Attributes:
         vector: its shares, sealed.
-        signed: by the device, over all of it.
+        signed: the device's signature over all of it.
     """
 
     vector: SealedVector
@@ -69,10 +69,10 @@ class AnswerPart:
 
     Attributes:
         device: who answered, as the coordinator says.
-        ephemeral_public: of the device.
+        ephemeral_public: ephemeral public key of the device.
         seal_digests: SHA-256 of the sealed share of each party.
         sealed: this party's.
-        signed: by the device.
+        signed: the device's signature.
     """
 
     device: str
@@ -117,39 +117,33 @@ def key_of(message: pb.BatchKey) -> PartyKey:
 
 def encode_keys(keys: tuple[PartyKey, ...]) -> bytes:
     """Return the keys of a batch as a coordinator keeps them."""
-    data: bytes = pb.BatchFetchReply(keys=map(wire_key, keys)).SerializeToString()
+    data: bytes = pb.BatchKeys(keys=map(wire_key, keys)).SerializeToString()
     return data
 
 
 def decode_keys(data: bytes) -> tuple[PartyKey, ...]:
     """Return what `encode_keys` has written."""
-    return tuple(map(key_of, pb.BatchFetchReply.FromString(data).keys))
-
-
-def wire_answer(batch_id: bytes, answer: BatchAnswer) -> pb.BatchAnswer:
-    """Return an answer as it travels."""
-    return pb.BatchAnswer(
-        batch_id=batch_id,
-        ephemeral_public=answer.vector.ephemeral_public,
-        sealed=answer.vector.sealed,
-        signed_by=signed_by(answer.signed),
-    )
-
-
-def answer_from(message: pb.BatchAnswer) -> BatchAnswer:
-    """Return an answer as it came."""
-    return BatchAnswer(SealedVector(message.ephemeral_public, tuple(message.sealed)), signed_of(message.signed_by))
+    return tuple(map(key_of, pb.BatchKeys.FromString(data).keys))
 
 
 def encode_answer(answer: BatchAnswer) -> bytes:
     """Return an answer as devices and coordinators keep it."""
-    data: bytes = wire_answer(b"", answer).SerializeToString()
+    message = pb.BatchAnswer(
+        ephemeral_public=answer.vector.ephemeral_public,
+        sealed=answer.vector.sealed,
+        signed_by=signed_by(answer.signed),
+    )
+    data: bytes = message.SerializeToString()
     return data
 
 
 def decode_answer(data: bytes) -> BatchAnswer:
-    """Return what `encode_answer` has written."""
-    return answer_from(pb.BatchAnswer.FromString(data))
+    """Return what `encode_answer` has written; raises `UnreadableError` where it is none."""
+    try:
+        message = pb.BatchAnswer.FromString(data)
+    except DecodeError as error:
+        raise UnreadableError("the answer cannot be decoded") from error
+    return BatchAnswer(SealedVector(message.ephemeral_public, tuple(message.sealed)), signed_of(message.signed_by))
 
 
 def part_of(device: str, answer: BatchAnswer, position: int) -> AnswerPart:
@@ -187,8 +181,8 @@ async def parts_of_chunks(chunks: AsyncIterator[Chunk], most_bytes: int) -> Asyn
     """Yield the parts in chunks.
 
     Args:
-        chunks: as they come.
-        most_bytes: of one part.
+        chunks: chunks as they come.
+        most_bytes: largest size of one part.
 
     Raises:
         UnreadableError: a part is longer, is cut off, or cannot be decoded.

@@ -26,7 +26,7 @@ class Declined:
     """A member does not take part in a round, and says so before it has sent anything else.
 
     Attributes:
-        round_id: of the round.
+        round_id: identifier of the round.
         member: its number.
         why: the class of its reason.
     """

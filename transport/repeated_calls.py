@@ -11,6 +11,7 @@ from service.errors import TimedOutError, TooMuchError, UnreachableError, error_
 from transport.aggregation import RETRY_S
 from transport.calls.final_status import REPLACED_TEXT
 from transport.calls.leader import find_leader, is_in_doubt
+from transport.calls.way import check_protocol
 
 MAX_PAUSE_S = 5.0
 
@@ -21,7 +22,7 @@ class RepeatedCalls:
     """Repeats the calls of one member to one coordinator. Pauses double, and are spread so that members do not meet.
 
     Args:
-        name: of the coordinator, for error texts.
+        name: name of the coordinator, for error texts.
         channel: an aio channel with the member's certificate.
         patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy.
     """
@@ -48,6 +49,8 @@ class RepeatedCalls:
             try:
                 if not self._has_seen_certificate or is_in_doubt(self._channel):
                     self._has_seen_certificate = await find_leader(self._channel)
+                    if self._has_seen_certificate:
+                        await check_protocol(self._channel, self._name)
                 return await call()
             except grpc.aio.AioRpcError as failure:
                 error = error_from_call(failure, peer=self._name, doing=doing)

@@ -5,12 +5,12 @@ fields have the same names. Decoding checks what a type cannot say (that somethi
 hold is checked by the state that receives it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from moiety.v1 import aggregation_pb2 as pb
+from wire.v1 import aggregation_pb2 as pb
 
 from mpc.errors import ProtocolError
 from mpc.secagg.config import RosterEntry, RoundConfig, Topology
@@ -34,8 +34,7 @@ from mpc.transcript import RoundId
 from service.errors import InvalidRequestError, public
 from service.identity import check_name
 from service.job_id import check_job_id
-from service.limits import CHUNK_BYTES
-from transport.refusal import Declined, Refusals, refusals_of, why_of
+from transport.refusal import Declined, why_of
 
 MAX_MESSAGE_BYTES = 1 << 30
 
@@ -67,7 +66,7 @@ class RefusedInvitationError(InvalidRequestError):
     """An invitation to an invalid round, or to one that is too large for the member.
 
     Attributes:
-        round_id: of the round, by which the coordinator can be asked for what came after it.
+        round_id: identifier of the round, by which the coordinator can be asked for what came after it.
     """
 
     code = "invitation-refused"
@@ -78,80 +77,6 @@ class RefusedInvitationError(InvalidRequestError):
 
 
 ToMembers = Invitation | MemberList | ShareDelivery | SurvivorList | SignedSurvivors | Ended
-
-
-@dataclass(frozen=True)
-class StageReport:
-    """How a stage of a sum went; public.
-
-    Attributes:
-        stage: its name.
-        seconds: how long it took.
-        n_answers: members that answered in time.
-        missing: names of those that did not, and have not refused.
-        refused: how many have refused to take part, by the class of the reason.
-    """
-
-    stage: str
-    seconds: float
-    n_answers: int
-    missing: tuple[str, ...]
-    refused: Refusals = ()
-
-
-@dataclass(frozen=True)
-class SumResult:
-    """The result of a sum, as JSON."""
-
-    result_json: str
-
-
-@dataclass(frozen=True)
-class SumFailure:
-    """Why a sum could not be opened; public text."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class SumRetry:
-    """Why a round is tried again with fresh keys; public text."""
-
-    reason: str
-
-
-SumHappening = StageReport | SumResult | SumFailure | SumRetry
-
-
-def encode_happening(happening: SumHappening) -> Iterator[pb.SumEvent]:
-    """Yield for the wire what an analyst hears of a sum; a result comes in pieces."""
-    match happening:
-        case StageReport(stage, seconds, n_answers, missing, refused):
-            ended = pb.StageEnded(
-                stage=stage, seconds=seconds, n_answers=n_answers, missing=missing, refused=dict(refused)
-            )
-            yield pb.SumEvent(stage_ended=ended)
-        case SumResult(result_json):
-            for start in range(0, len(result_json), CHUNK_BYTES):
-                yield pb.SumEvent(result_json=result_json[start : start + CHUNK_BYTES])
-        case SumFailure(reason):
-            yield pb.SumEvent(failure=reason)
-        case SumRetry(reason):
-            yield pb.SumEvent(retried=reason)
-
-
-def decode_happening(wire: pb.SumEvent) -> SumHappening:
-    """Return what an analyst hears of a sum from the wire; of a result one piece."""
-    match wire.WhichOneof("event"):
-        case "stage_ended":
-            ended = wire.stage_ended
-            missing, refused = tuple(map(public, ended.missing)), refusals_of(ended.refused)
-            return StageReport(public(ended.stage), ended.seconds, ended.n_answers, missing, refused)
-        case "result_json":
-            return SumResult(wire.result_json)
-        case "retried":
-            return SumRetry(public(wire.retried))
-    return SumFailure(public(wire.failure) or "no reason was given")
 
 
 def encode_round_id(round_id: RoundId) -> pb.RoundId:
@@ -268,7 +193,7 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
 
     Args:
         wire: the message.
-        policy: of the member that it came to, which bounds the work on an invitation; None for no bound.
+        policy: policy of the member that it came to, which bounds the work on an invitation; None for no bound.
 
     Raises:
         RefusedInvitationError: an invitation to an invalid round, or to one that is too large for the policy.

@@ -37,8 +37,8 @@ class Certainty:
     """What can be said of released clusters by the law of the noise.
 
     Attributes:
-        standard_errors: of the weights, in rows, shape (k,).
-        explained: by this share at least, in 19 of 20 cases, the centres lower the mean distance^p of one best centre,
+        standard_errors: standard errors of the weights, in rows, shape (k,).
+        explained: least share, in 19 of 20 cases, by which the centres lower the mean distance^p of one best centre,
             for rows at the local centres of their cells; None for k = 1, and where there is nothing to explain.
         note: why the clusters are not distinguishable from noise; empty where they are.
     """
@@ -61,10 +61,10 @@ def certainty_of(
     found is rather too little than too much.
 
     Args:
-        local_centres: of each owner, shape (k', its columns), on the lattice.
-        weights: of the grid, valid.
+        local_centres: local centres of each owner, shape (k', its columns), on the lattice.
+        weights: weights of the grid, valid.
         found: its clusters, columns scaled to [-1, 1].
-        plan: of the job.
+        plan: plan of the job.
     """
     p, k, total = plan.params.p, plan.params.k, float(weights.sum())
     simulated, choices = SimulatedNoise(), Choices.of_key(_KEY)

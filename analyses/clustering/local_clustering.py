@@ -37,7 +37,7 @@ class LocalClustering(PublicModel):
     Attributes:
         block: its columns and their public bounds, at least one.
         k: k', how many clusters.
-        p: as in `weighted_clustering.cluster`; 2 where the method is `lloyd`.
+        p: power of distances, see `weighted_clustering.cluster`; 2 where the method is `lloyd`.
         method: `tree`: `PartitionTree`, then clustering of its leaves; `lloyd`: `NoisyLloyd`.
         noise: FINEST divided by the total cost (sum of squares) of all releases, for add_or_remove_one.
     """
@@ -85,6 +85,10 @@ class LocalClustering(PublicModel):
             means, weights = mechanism.leaves(rows, noise, choices)
             centres = cluster(means, weights, self.k, self.p, choices).centres
         return np.clip(np.rint(centres), 0, WIDTH).astype(np.int64)
+
+    def no_centres(self) -> Integers:
+        """Return what stands for centres where releasing them raised an error: zeros, of the same shape."""
+        return np.zeros((self.k, len(self.block.columns)), dtype=np.int64)
 
     def centre_deviation(self, sizes: Floats) -> Floats:
         """Return about how far noise moves a column of centres, as a standard deviation on the lattice, shape (k,).

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 ITERATIONS = 5
 
-SUM_SHARE = Fraction(1, 2)
+SUM_FRACTION = Fraction(1, 2)
 """Share of an iteration's cost (the sum of squares) that is spent on the sums; the counts get the rest. With more than
 half, replacing a row would cost more than twice what adding one costs."""
 
@@ -65,7 +65,7 @@ class NoisyLloyd(StepwiseRelease):
     def of_cost(cls, n_columns: int, width: int, squares: Fraction) -> "NoisyLloyd":
         """Return the iterations whose squares for add_or_remove_one are together `squares`."""
         each = squares / ITERATIONS
-        return cls(n_columns, width, 1 / ((1 - SUM_SHARE) * each), n_columns * width**2 / (SUM_SHARE * each))
+        return cls(n_columns, width, 1 / ((1 - SUM_FRACTION) * each), n_columns * width**2 / (SUM_FRACTION * each))
 
     @property
     def sum_deviation(self) -> float:
@@ -87,7 +87,7 @@ class NoisyLloyd(StepwiseRelease):
             rows: shape (n, m), values 0..width. Private.
             k: how many.
             noise: fresh, of `draw`.
-            choices: of the first centres, which protect nothing.
+            choices: choices of the first centres, which protect nothing.
 
         Returns:
             shape (k, m), integers within 0..width, a function of noisy integers only.

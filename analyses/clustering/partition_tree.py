@@ -27,7 +27,7 @@ MAX_DEPTH = 20
 CUTS_PER_COLUMN = 3
 """Levels of the tree: this many per column, at most MAX_DEPTH. One more cut halves a box once more."""
 
-SUM_SHARE = Fraction(1, 2)
+SUM_FRACTION = Fraction(1, 2)
 """Share of the tree's cost (the sum of squares) that is spent on the sums of the leaves; the counts of all levels share
 the rest. With more than half, replacing a row would cost more than twice what adding one costs."""
 
@@ -50,7 +50,7 @@ class PartitionTree(StepwiseRelease):
         add or remove:  L / c + v
         replace:        max(2 L / c + 2 v, 4 v)
 
-    The second: as long as both rows are in one box its count stays. Either they part at some level: two counts on each
+    The second: the count of a box stays while both rows are in it. Either they part at some level: two counts on each
     of at most L levels move by 1, and two leaves' sums by at most sqrt B each. Or they share the leaf: no count moves,
     and the sum by the difference of two vectors of norm sqrt B. The boxes depend on the noisy counts only, so each
     level is a release that depends on earlier ones; the divergence of all is at most that of the largest sum of squares
@@ -72,7 +72,7 @@ class PartitionTree(StepwiseRelease):
     def of_cost(cls, n_columns: int, width: int, squares: Fraction) -> "PartitionTree":
         """Return the tree whose squares for add_or_remove_one are `squares`."""
         levels = cls.levels_of(n_columns)
-        return cls(n_columns, width, levels / ((1 - SUM_SHARE) * squares), SUM_SHARE * squares)
+        return cls(n_columns, width, levels / ((1 - SUM_FRACTION) * squares), SUM_FRACTION * squares)
 
     @staticmethod
     def levels_of(n_columns: int) -> int:
@@ -102,7 +102,7 @@ class PartitionTree(StepwiseRelease):
         Args:
             rows: shape (n, m), values 0..width. Private.
             noise: fresh, of `draw`.
-            choices: of the places of the cuts, which protect nothing.
+            choices: choices of the places of the cuts, which protect nothing.
 
         Returns:
             Means, shape (leaves, m), each within its leaf's box; weights, shape (leaves,), not negative, not all 0.

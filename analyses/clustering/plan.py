@@ -19,6 +19,7 @@ from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.local_clustering import LocalClustering, Method
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
+from analyses.job.norm_bounds import Bounds
 from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
@@ -29,7 +30,6 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
 from dp.mechanism.skellam_parameters import SKELLAM_LADDER
-from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.traffic.shares import WORD_BYTES
 from mpc.traffic.walk import Traffic
@@ -45,6 +45,8 @@ ESTIMATORS: dict[str, type[MembershipEstimator]] = {
 
 MAX_CELLS_BY_RULE = 4096
 MAX_LOCAL_BY_RULE = 16
+ENOUGH_OF_MANY = 4
+"""Local clusters up to which the rule fills the whole grid (`MAX_CELLS`): owners with 2 each lose a fifth more."""
 
 
 class ClusteringParams(JointRowsParams):
@@ -123,6 +125,16 @@ class ClusteringPlan(Plan):
         self.counting.walk_through(joint)
         return joint.ended()
 
+    @property
+    def norm_bounds(self) -> Bounds:
+        """See `Plan`: what the estimator's owners prove of memberships."""
+        return self.counting.norm_bounds
+
+    @property
+    def proves_products(self) -> bool:
+        """See `Plan`."""
+        return bool(self.counting.norm_bounds)
+
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """The release of each owner's centres and those of the counting.
@@ -186,7 +198,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
     try:
         counting = _estimator(job, params)
         local = _local(job, params, blocks, counting)
-        field = ResidueField.for_bound(counting.opened_bound)
+        n_primes = counting.n_primes
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:
@@ -194,7 +206,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> ClusteringPlan:
     return ClusteringPlan(
         job=job,
         schemas=tuple(schemas),
-        n_primes=len(field.primes),
+        n_primes=n_primes,
         params=params,
         local=local,
         counting=counting,
@@ -214,6 +226,7 @@ def _estimator(job: Job, params: ClusteringParams) -> MembershipEstimator:
             colluding=job.t,
             k_local=k_local,
             max_rows=params.max_rows,
+            is_proven=job.is_malicious,
         )
         return ESTIMATORS[params.counting].calibrate(grid, target, params.counting_options)
 
@@ -267,7 +280,12 @@ def local_clusters(
         return tried.count_deviation(n_rows) <= n_rows / k_local**2
 
     finer = range(least + 1, MAX_LOCAL_BY_RULE + 1)
-    finest = max((k_local for k_local in finer if k_local**n_owners <= MAX_CELLS_BY_RULE), default=least)
+
+    def fits(k_local: int) -> bool:
+        n_cells: int = k_local**n_owners
+        return n_cells <= (MAX_CELLS if k_local <= ENOUGH_OF_MANY else MAX_CELLS_BY_RULE)
+
+    finest = max(filter(fits, finer), default=least)
     chosen = last_enough(is_coarse_enough, lacking=finest + 1, enough=least)
     return found[chosen] if chosen in found else calibrated(chosen)
 

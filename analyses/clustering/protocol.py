@@ -19,6 +19,7 @@ estimator; the cost of centres and counts is composed once, tightly, in both vie
 asks for the number of rows.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,15 @@ from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import CENTRES_STAGE
 from analyses.clustering.forecast import forecast, signal
 from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
-from analyses.clustering.local_clustering import WIDTH, Integers
+from analyses.clustering.local_clustering import WIDTH, Integers, LocalClustering
 from analyses.clustering.plan import ESTIMATORS, ClusteringParams, ClusteringPlan, plan
 from analyses.clustering.reference import reference, scaled_rows
-from analyses.clustering.text import clustering_lines
 from analyses.clustering.weighted_clustering import Choices
 from analyses.job.analysis import Analysis
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
-from analyses.pictures import clustering
 from analyses.rows.meeting import meet
+from analyses.rows.own_values import zeros_if_raised, zeros_instead
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange
@@ -79,19 +79,32 @@ async def party(session: Session, plan: ClusteringPlan, table: Table | None) -> 
     if table is not None:
         session.progress("local clusters", 0, 1)
         local = plan.local_of(session.me)
-        rows, outside = await session.compute(local.quantise, table.values)
+        rows, outside = await session.compute(_quantised, local, table)
         # The duration of the release depends on its noisy counts, so the cost is committed before it begins.
         await session.commit()
         choices = Choices(session.entropy)
-        centres = await session.compute(local.release, rows, await session.draw(local.mechanism), choices)
-        membership = await session.compute(local.memberships, rows, centres)
+        release = partial(local.release, noise=await session.draw(local.mechanism), choices=choices)
+        centres = await session.compute(zeros_if_raised, table, partial(release, rows), local.no_centres)
+        nowhere = np.zeros_like(rows)
+        memberships = partial(local.memberships, centres=centres)
+        membership = await session.compute(zeros_instead, table, memberships, rows, nowhere)
         await session.send(COORDINATOR, CENTRES_STAGE, centres.astype(np.uint64))
         names = (c.name for c in table.schema.columns)
         report = LocalReport(n_rows, dict(zip(names, outside.tolist(), strict=True)), 0)
     session.progress("memberships", 0, 1)
-    await plan.counting.party(exchange, membership, n_rows)
+    await plan.counting.party(exchange, membership, n_rows, table)
     session.progress("memberships", 1, 1)
     return report
+
+
+def _quantised(local: LocalClustering, table: Table) -> tuple[Integers, Integers]:
+    """Return my rows on the lattice, and per column how many values lay outside the bounds; see `quantise`."""
+    rows, columns = table.n_rows, len(table.schema.columns)
+    return zeros_if_raised(
+        table,
+        lambda: local.quantise(table.values),
+        lambda: (np.zeros((rows, columns), dtype=np.int64), np.zeros(columns, dtype=np.int64)),
+    )
 
 
 async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
@@ -119,6 +132,7 @@ async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
         "k_local": plan.k_local,
         "centres": in_column_units(found.centres, plan).tolist(),
         "weights": found.weights.tolist(),
+        "n_rows": float(found.weights.sum()),
         "standard_errors": sure.standard_errors.tolist(),
         "explained_at_least": sure.explained,
         "distinguishable": not sure.note,
@@ -144,16 +158,15 @@ async def _centres_of(session: Session, plan: ClusteringPlan, owner: int) -> Int
 ANALYSIS = Analysis(
     names=("clustering",),
     parameters=ClusteringParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=by_parameter("counting"),
     page="analyses/clustering.md",
     demo="clustering",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=clustering_lines,
-    picture=clustering.picture,
+    synonyms={"n_clusters": "k", "clusters": "k"},
     matching=("revealed",),
 )

@@ -10,6 +10,7 @@ from analyses.clustering.local_clustering import Floats
 from analyses.clustering.plan import ClusteringPlan
 from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
 from analyses.job.schema import Table
+from entropy import SystemEntropy
 
 
 def scaled_rows(tables: Sequence[Table], plan: ClusteringPlan) -> Floats:
@@ -20,14 +21,15 @@ def scaled_rows(tables: Sequence[Table], plan: ClusteringPlan) -> Floats:
     return in_scaled_units(np.hstack([table.values for table in tables]), plan)
 
 
-def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices) -> Clusters:
+def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices | None = None) -> Clusters:
     """Return the clustering of the exact grid of exact local centres: the same method without privacy [Ding16].
 
     Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
-        choices: of starting centres.
+        tables: tables of the owners, in the order of the joint table.
+        plan: plan of the job.
+        choices: choices of starting centres; fresh ones where absent.
     """
+    choices = choices or Choices(SystemEntropy())
     centres, memberships = [], []
     for local, table in zip(plan.local, tables, strict=True):
         rows, _ = local.quantise(table.values)

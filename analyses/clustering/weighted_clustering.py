@@ -66,7 +66,7 @@ def cluster(points: Floats, weights: Floats, k: int, p: Power, choices: Choices,
         weights: shape (n,), not negative, not all 0.
         k: at least 1.
         p: 1 minimises the weighted sum of distances (k-median), 2 of their squares (k-means).
-        choices: of the starting centres.
+        choices: choices of the starting centres.
         restarts: how many runs.
 
     Raises:

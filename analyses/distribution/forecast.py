@@ -3,9 +3,10 @@
 from math import inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from analyses.distribution.estimates.estimate import statistics
-from analyses.distribution.estimates.intervals import half_widths_of_counts
+from analyses.distribution.estimates.estimate import queried
+from analyses.distribution.estimates.intervals import intervals_of_counts
 from analyses.distribution.estimates.wave_moments import moments
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.inquiry import DistributionParams, Inquiry, Mechanism
@@ -15,10 +16,22 @@ from analyses.sums.tree_counts import TreeCounts
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.wave import Wave
 
-_REPETITIONS = 60
-"""Repetitions of an estimate: a standard deviation of so many is itself off by a tenth."""
+Floats = NDArray[np.float64]
 
-_EVEN = "All parties have the most rows that they declare, and values are spread evenly over the range."
+THINNEST = 10.0
+"""Factor by which values that are spread evenly are denser than those about a quantile in the bad case."""
+
+_OF_MEAN = (
+    "In the best case nearly all values are in the middle of the range. In the bad case nearly half of them are at "
+    "either end."
+)
+_OF_COUNTS = (
+    "In the best case nearly all values are in the middle of the range, so dense about a quantile that it has no "
+    "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound, and about a quantile a "
+    "tenth as dense as if they were spread evenly."
+)
+
+_MOST = "All parties have the most rows that they declare."
 
 
 def rows_of(plan: DistributionPlan) -> int:
@@ -47,9 +60,9 @@ def forecast(plan: DistributionPlan) -> Forecast:
     if mechanism is None:
         variance = float(plan.tree.variance(plan.n_parties))
         return forecast_of_counts(
-            plan.inquiry, plan.tree.counts, variance, rows, unit, (_EVEN, "All parties stay in the sum.")
+            plan.inquiry, plan.tree.counts, variance, rows, unit, (_MOST, "All parties stay in the sum.")
         )
-    return forecast_of_responses(plan.params, mechanism, rows, unit, (_EVEN,))
+    return forecast_of_responses(plan.params, mechanism, rows, unit, (_MOST,))
 
 
 def forecast_of_responses(
@@ -58,21 +71,23 @@ def forecast_of_responses(
     """Return the errors of an estimate from randomized responses.
 
     Args:
-        params: of the question, with the range.
+        params: parameters of the question, with the range.
         mechanism: how each response is made.
         n_responses: how many there are.
-        unit: of the number, in words.
+        unit: unit of the number, in words.
         assumptions: under which values are spread evenly over the range.
     """
     lower, upper = params.known_range
     if isinstance(mechanism, Wave):
-        error = (upper - lower) * _error_of_mean(params, mechanism, n_responses)
-        mean = Quantity("closed_mean", unit, error, least=lower, largest=upper)
+        best, error, bad = (
+            (upper - lower) * _error_of_mean(params, mechanism, n_responses, at) for at in ("middle", "even", "ends")
+        )
+        mean = Quantity("closed_mean", unit, error, None, None, lower, upper, min(best, error), max(bad, error))
         why = (
             "Errors of `mean`, quantiles, queries and probabilities depend on the smoothing, which follows from the "
-            "responses; `half_widths` of the result tells them."
+            "responses, and on the values; `closed_mean` is not smoothed."
         )
-        return Forecast((mean,), assumptions, (why,))
+        return Forecast((mean,), (*assumptions, _OF_MEAN), (why,))
     if isinstance(mechanism, DirectResponse | HashedResponse):
         error = sqrt(float(mechanism.variance) / n_responses)
         share = Quantity(
@@ -84,9 +99,20 @@ def forecast_of_responses(
     return Forecast(not_forecast=(why,))
 
 
-def _error_of_mean(params: DistributionParams, wave: Wave, n_responses: int) -> float:
-    """Return the standard error of the mean in closed form, in ranges, for values that are spread evenly."""
-    entries = np.full(params.buckets, 1 / params.buckets)
+def _shares(n_buckets: int, where: str) -> Floats:
+    """Return values spread evenly, or most of them alike: in the middle, at the lower bound, in halves at both bounds.
+
+    One in five is spread evenly: intervals about a share of exactly 0 or 1 are cut off there, and seem shorter.
+    """
+    places = {"even": range(n_buckets), "middle": [n_buckets // 2], "lower": [0], "ends": [0, n_buckets - 1]}[where]
+    shares = np.full(n_buckets, 0.2 / n_buckets)
+    shares[np.array(places)] += 0.8 / len(places)
+    return shares
+
+
+def _error_of_mean(params: DistributionParams, wave: Wave, n_responses: int, where: str = "even") -> float:
+    """Return the standard error of the mean in closed form, in ranges; see `_shares`."""
+    entries = _shares(params.buckets, where)
     operator = WaveOperator(wave, params.buckets)
     expected = n_responses * operator.densities(np.append(entries, np.zeros(operator.n_entries - len(entries))))
     try:
@@ -98,35 +124,57 @@ def _error_of_mean(params: DistributionParams, wave: Wave, n_responses: int) -> 
 def forecast_of_counts(
     inquiry: Inquiry, counts: TreeCounts, variance: float, rows: int, unit: str, assumptions: tuple[str, ...]
 ) -> Forecast:
-    """Return the errors of an estimate from noisy counts, by repeating it on values that are spread evenly.
+    """Return the errors of an estimate from noisy counts, for values that are spread evenly.
 
     Args:
         inquiry: what was asked.
         counts: the tree that is counted.
-        variance: of the noise on each count.
+        variance: variance of the noise on each count.
         rows: how many are counted.
-        unit: of the number, in words.
+        unit: unit of the number, in words.
         assumptions: under which values are spread evenly over the range.
     """
     params = inquiry.params
-    even = np.full(params.buckets, 1 / params.buckets)
-    half = half_widths_of_counts(
-        counts, even, rows, variance, lambda p: statistics(inquiry, p), n_repetitions=_REPETITIONS
-    )
+    found = [
+        _errors_of_counts(inquiry, counts, variance, rows * _shares(params.buckets, where))
+        for where in ("even", "middle", "lower")
+    ]
+    known = [one for one in found if one is not None]
+    if found[0] is None or not known:
+        return Forecast(not_forecast=("The number of rows is hardly seen in the noise of this epsilon.",))
     lower, upper = params.known_range
-    of_mean, at, queries, shares = np.split(
-        half / NORMAL_95, np.cumsum([1, len(params.quantiles), len(params.queries)])
+    n_quantiles, even = len(params.quantiles), found[0]
+    best, bad = np.min(known, axis=0), np.max(known, axis=0)
+    thin = slice(1, 1 + n_quantiles)
+    bad[thin] = np.minimum(even[thin] * THINNEST, 1.0)
+    best[thin] = best[-1] = 0.0
+    scales = np.ones(len(even))
+    scales[: 1 + n_quantiles] = upper - lower
+    names = ["mean", *(f"quantile {level:g}" for level in params.quantiles)]
+    names += [f"share from {ends[0]:g} to {ends[1]:g}" for ends in params.queries] + ["share of a bucket"]
+    quantities = tuple(
+        Quantity(
+            name,
+            unit if at <= n_quantiles else "of all rows",
+            *(float(scales[at] * even[at]), None, None),
+            least=lower if at <= n_quantiles else 0.0,
+            largest=upper if at <= n_quantiles else 1.0,
+            best_case=float(scales[at] * best[at]),
+            bad_case=float(scales[at] * bad[at]),
+        )
+        for at, name in enumerate(names)
     )
-    width = upper - lower
-    found = [Quantity("mean", unit, width * float(of_mean[0]), least=lower, largest=upper)]
-    found += [
-        Quantity(f"quantile {level:g}", unit, width * float(error), least=lower, largest=upper)
-        for level, error in zip(params.quantiles, at, strict=True)
-    ]
-    found += [
-        Quantity(f"share from {ends[0]:g} to {ends[1]:g}", "of all rows", float(error), least=0.0, largest=1.0)
-        for ends, error in zip(params.queries, queries, strict=True)
-    ]
-    share = float(np.sqrt(np.mean(shares**2)))
-    bucket = Quantity("share of a bucket", "of all rows", share, least=0.0, largest=1.0)
-    return Forecast((*found, bucket), assumptions)
+    return Forecast(quantities, (*assumptions, _OF_COUNTS))
+
+
+def _errors_of_counts(inquiry: Inquiry, counts: TreeCounts, variance: float, buckets: Floats) -> Floats | None:
+    """Return the standard errors of mean, quantiles, queries and a bucket, in ranges; None where too few rows are."""
+    exact = np.concatenate(counts.levels_above(buckets))
+    known = intervals_of_counts(counts, exact, variance, inquiry.params.quantiles, queried(inquiry))
+    if known is None:
+        return None
+    of_mean, at, queries, shares = (
+        np.diff(np.array(ends, dtype=np.float64).reshape(-1, 2)).ravel() / (2 * NORMAL_95)
+        for ends in (known.mean, known.quantiles, known.queries, known.probabilities)
+    )
+    return np.concatenate([of_mean, at, queries, [np.sqrt(np.mean(shares**2))]])

@@ -24,7 +24,7 @@ Range = tuple[Finite, Finite]
 MAX_RANGES = 64
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Of the quantiles in a result, where nothing else is asked."""
+"""Levels of the quantiles in a result, where nothing else is asked."""
 
 MASKED = "masked"
 """The method in which no row answers."""
@@ -42,14 +42,14 @@ class DistributionParams(PublicModel):
     """Parameters of the analysis.
 
     Attributes:
-        range: of the number; values outside it count as its nearer end. By default the bounds of the columns, which
-            then have to agree.
+        range: range of the number; values outside it count as its nearer end. By default the bounds of the columns,
+            which then have to agree.
         buckets: into how many parts of equal length the range is divided.
         method: how a row answers: by a wave; about a bin by randomized response among all bins (`direct`), by its hash
             (`hashed`), or by whichever of the two has the smaller variance (`bins`); about a level of a tree; about a
             Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added up under masks.
-        bins: of the methods about bins; it divides the buckets.
-        fine: of waves: rows are randomized on a grid of so many inputs, a multiple of `buckets`, which are estimated.
+        bins: number of bins, for the methods about bins; it divides the buckets.
+        fine: inputs of the grid on which waves randomize rows, a multiple of `buckets`, which are estimated.
             By default the grid is that of the buckets.
         smoothing: passes per map of the estimate from a wave; `auto` chooses by prediction.
         queries: ranges (lower end, upper end) whose probability the result states.
@@ -138,7 +138,7 @@ class Inquiry:
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """Of the buckets, shape (buckets + 1,)."""
+        """Edges of the buckets, shape (buckets + 1,)."""
         return self.grid.edges
 
     @property

@@ -34,7 +34,7 @@ from mpc.transcript import RoundId
 Integers = NDArray[np.int64]
 
 VECTOR_NAME = "distribution"
-"""Of what is summed, in the configuration of a round."""
+"""Name of what is summed, in the configuration of a round."""
 
 
 @dataclass(frozen=True)
@@ -42,35 +42,38 @@ class MaskedTree:
     """The masked sum of all parties' counts. Public.
 
     Attributes:
-        counts: of a party.
+        counts: counts of a party.
         topology: who shares with whom: all parties with all others.
+        n_corrupt: t, parties whose noise may be known.
         mu: Skellam parameter of the noise that stays in the sum.
         ring_bits: size of the ring that holds the sum.
     """
 
     counts: TreeCounts
     topology: Topology
+    n_corrupt: int
     mu: int
     ring_bits: int
 
     @classmethod
-    def calibrate(cls, counts: TreeCounts, topology: Topology, target: PrivacyTarget) -> "MaskedTree":
+    def calibrate(cls, counts: TreeCounts, topology: Topology, n_corrupt: int, target: PrivacyTarget) -> "MaskedTree":
         """Return the sum with the least noise that meets a target, whoever drops out.
 
         Raises:
             JobError: no noise on offer meets it.
             EncodingOverflowError: no ring holds the sum.
         """
-        noise = calibrated(counts.sensitivities(ROW_UNIT), target, counts.n_entries, topology, of_any_kind=False)
+        moved = counts.sensitivities(ROW_UNIT)
+        noise = calibrated(moved, target, counts.n_entries, topology, of_any_kind=False, n_corrupt=n_corrupt)
         ring = ring_for(topology.n_members, counts.encoding, noise)
-        return cls(counts, topology, noise.mu, ring.bits)
+        return cls(counts, topology, n_corrupt, noise.mu, ring.bits)
 
     @cached_property
     def noise(self) -> SumNoise:
         """The one release."""
         counts, topology = self.counts, self.topology
         moved = counts.sensitivities(ROW_UNIT)
-        return SumNoise(self.mu, counts.n_entries, levels_of(topology), topology.n_corrupt, moved)
+        return SumNoise(self.mu, counts.n_entries, levels_of(topology), self.n_corrupt, moved)
 
     def config_of(self, session: Session, attempt: int, identities: Mapping[int, bytes]) -> RoundConfig:
         """Return the configuration of an attempt, the same for all participants."""
@@ -89,24 +92,33 @@ class MaskedTree:
         return self.noise.variance(n_survivors)
 
 
-def estimate_tree(counts: TreeCounts, noisy: NDArray[np.generic], variance: float) -> tuple[Floats, float]:
+def leaves_of(counts: TreeCounts, noisy: NDArray[np.generic]) -> Floats:
+    """Return the number of rows of each bucket by least squares over the tree: without bias, linear in the counts.
+
+    Args:
+        counts: counts of a party.
+        noisy: shape (n_entries,), the sum with its noise.
+    """
+    levels = [Level(np.asarray(level, dtype=np.float64), 1.0) for level in counts.split(noisy)]
+    return least_squares(levels, BRANCHING, total_of(levels, BRANCHING))[-1]
+
+
+def estimate_tree(counts: TreeCounts, noisy: NDArray[np.generic]) -> tuple[Floats, float]:
     """Return the distribution over the buckets, and the number of rows, from the noisy counts of all nodes.
 
     Least squares over the tree makes all levels agree. The number of rows is that of the root then; shares of it are
     made a distribution by the isotonic regression of their cumulative sums.
 
     Args:
-        counts: of a party.
+        counts: counts of a party.
         noisy: shape (n_entries,), the sum with its noise.
-        variance: of the noise of each number.
 
     Returns:
         Probabilities, shape (buckets,), uniform where the sum does not show a single row; and the estimated number of
         rows, not negative.
     """
-    levels = [Level(np.asarray(level, dtype=np.float64), variance) for level in counts.split(noisy)]
-    total = total_of(levels, BRANCHING)
+    leaves = leaves_of(counts, noisy)
+    total = float(leaves.sum())
     if total < 1:
         return np.full(counts.n_buckets, 1 / counts.n_buckets), max(0.0, total)
-    shares = [Level(level.frequencies / total, variance / total**2) for level in levels]
-    return isotonic(least_squares(shares, BRANCHING)[-1]), total
+    return isotonic(leaves / total), total

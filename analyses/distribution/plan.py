@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from analyses.distribution.inquiry import MASKED, DistributionParams, Inquiry, Mechanism, mechanism_of
 from analyses.distribution.masked import MaskedTree
 from analyses.distribution.shuffled import analyst_view
-from analyses.job.job import Job, JobError, PrivacyTarget, explain
+from analyses.job.job import Job, JobError, PrivacyTarget, parameters_error
 from analyses.job.plan import Plan, check_roster
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.traffic import traffic_of
-from analyses.sums import session_sum
+from analyses.sums.round import topology_of_parties
+from analyses.sums.sessions import session_sum
 from analyses.sums.tree_counts import TreeCounts
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
@@ -33,8 +34,11 @@ Integers = NDArray[np.int64]
 
 SLOTS_PER_MESSAGE = 1 << 16
 
+FEWEST_PARTIES = 2
+"""Nothing is multiplied: rows answer for themselves, or counts are added under masks."""
+
 MAX_SLOTS = 1 << 25
-"""Of one party: placing rows takes 16 bytes each."""
+"""Largest number of slots of one party: placing rows takes 16 bytes each."""
 
 
 class DistributionPlan(Plan):
@@ -44,7 +48,7 @@ class DistributionPlan(Plan):
         params: validated, with the range.
         favoured: A, the larger weight of a response; B is `dp.local_mechanism.odds.UNIT_WEIGHT`. None where no
             row answers.
-        mu, ring_bits: of the masked sum (`analyses.distribution.masked.MaskedTree`); None where rows answer.
+        mu, ring_bits: fields of the masked sum (`analyses.distribution.masked.MaskedTree`); None where rows answer.
     """
 
     params: DistributionParams
@@ -67,7 +71,7 @@ class DistributionPlan(Plan):
         """The masked sum of a job in which no row answers."""
         assert self.mu is not None
         assert self.ring_bits is not None
-        return MaskedTree(_counts(self.params, self.schemas), _topology(self.job), self.mu, self.ring_bits)
+        return MaskedTree(_counts(self.params, self.schemas), _topology(self.job), self.job.t, self.mu, self.ring_bits)
 
     def n_slots(self, member: int) -> int:
         """Return how many responses a member sends: the most rows that its owner declares."""
@@ -100,7 +104,7 @@ class DistributionPlan(Plan):
         orders costs no more than its worst component.
 
         A party draws once, for all messages with its responses. For a masked sum it draws for each attempt, before its
-        masked vector; at most one attempt is ever opened (`analyses.sums.session_sum`).
+        masked vector; at most one attempt is ever opened (`analyses.sums.sessions.session_sum`).
         """
         if self.mechanism is None:
             return (
@@ -160,7 +164,7 @@ def _counts(params: DistributionParams, schemas: Sequence[BlockSchema]) -> TreeC
 
 
 def _topology(job: Job) -> Topology:
-    return Topology.complete(len(job.compute_parties), job.t)
+    return topology_of_parties(len(job.compute_parties), job.t)
 
 
 def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
@@ -169,12 +173,12 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
     Raises:
         JobError: names the field of the job that cannot be met.
     """
-    check_roster(job)
+    check_roster(job, FEWEST_PARTIES)
     _check_schemas(job, tuple(schemas))
     try:
         params = DistributionParams.model_validate(job.parameters)
     except ValidationError as error:
-        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+        raise parameters_error(error, DistributionParams) from None
     columns = [schema.columns[0] for schema in schemas]
     if params.range is None:
         bounds = {(column.lower, column.upper) for column in columns}
@@ -188,7 +192,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
     fixed: dict[str, int] = {}
     if params.method == MASKED:
         try:
-            tree = MaskedTree.calibrate(_counts(params, schemas), _topology(job), job.privacy)
+            tree = MaskedTree.calibrate(_counts(params, schemas), _topology(job), job.t, job.privacy)
         except ProtocolError as error:
             raise JobError(f"parameters.buckets, inputs: {error}") from error
         fixed = {"mu": tree.mu, "ring_bits": tree.ring_bits}

@@ -15,14 +15,14 @@ party each came from; what a response hides is the row's value, whoever looks.
     the half-width b of the wave [SW20, section 5.3]        `best_half_width`
     counts of the outputs, expectation maximisation with    `estimate_ems`, `choose_passes`
     smoothing [SW20, section 5.5]
-    mean and variance in closed form, intervals             `moments`, `half_widths`
+    mean and variance in closed form, intervals             `moments`, `intervals_of_counts`
     masked: counts of all nodes of a tree, noise, sum       `TreeCounts.counted`, `SumNoise.draw`, `contribute`
     masked: least squares over the tree, then isotonic      `estimate_tree`, `isotonic`
     the answer                                              `described`
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,19 +33,18 @@ from analyses.distribution.estimates.estimate import counted, estimated
 from analyses.distribution.estimates.tally import Tally, tally_of
 from analyses.distribution.forecast import forecast, signal
 from analyses.distribution.inquiry import MASKED, DistributionParams, takes_choices
-from analyses.distribution.plan import SLOTS_PER_MESSAGE, DistributionPlan, plan
+from analyses.distribution.plan import FEWEST_PARTIES, SLOTS_PER_MESSAGE, DistributionPlan, plan
 from analyses.distribution.reference import reference
-from analyses.distribution.text import lines_of_distribution
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed
-from analyses.pictures import distribution
+from analyses.rows.own_values import zeros_if_raised, zeros_instead
 from analyses.rows.slots import EMPTY, placement
-from analyses.sums import session_sum
 from analyses.sums.protocol import STAGES_PER_DEADLINE
 from analyses.sums.protocol import survival as survival_of_a_sum
 from analyses.sums.round import participation
+from analyses.sums.sessions import session_sum
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
 from entropy import KeyStream
@@ -72,7 +71,7 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
 
     Raises:
         PeerError: a member is silent, lost or violates the protocol, before anything of the table was sent.
-        LeftBehindError: of a masked sum, which the others went on with without us.
+        LeftBehindError: the others went on with a masked sum without us.
 
     Privacy: everybody may see the responses; of a masked sum at most t colluding parties and the coordinator learn
     nothing but the survivors' counts, noise included. See `DistributionPlan.releases`.
@@ -85,10 +84,10 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
     session.progress("keys", 0, 1)
     secrets = await agree_pairwise_secrets(session, range(1, plan.n_parties + 1), plan.n_parties)
     await confirm_pairwise_secrets(session, secrets)
-    inputs, n_clipped = await session.compute(plan.inquiry.inputs_of, table.values[:, 0])
+    inputs, n_clipped = await session.compute(inputs_of, plan, table)
     slots = await session.compute(placed, plan, inputs, session)
     await session.commit()  # a response is paid for before it is drawn
-    responses = await responses_of(plan, slots, session)
+    responses = await responses_of(plan, table, slots, session)
     for start in range(0, len(responses), SLOTS_PER_MESSAGE):
         session.progress(RESPONSES_STAGE, start, len(responses))
         await session.send(COORDINATOR, RESPONSES_STAGE, _packed(plan, responses[start : start + SLOTS_PER_MESSAGE]))
@@ -98,8 +97,9 @@ async def party(session: Session, plan: DistributionPlan, table: Table | None) -
 async def _add_counts(session: Session, plan: DistributionPlan, table: Table) -> LocalReport:
     tree = plan.tree
     session.progress("rows", 0, 1)
-    inputs, n_clipped = await session.compute(plan.inquiry.inputs_of, table.values[:, 0])
-    counts = await session.compute(tree.counts.counted, inputs)
+    inputs, n_clipped = await session.compute(inputs_of, plan, table)
+    counted = partial(tree.counts.counted, inputs[inputs != plan.inquiry.empty])
+    counts = await session.compute(zeros_if_raised, table, counted, lambda: np.zeros(tree.counts.n_entries, np.int64))
 
     async def noise_of(seeds: Sequence[bytes]) -> Integers:
         return await session.draw(tree.noise, seeds)
@@ -113,12 +113,21 @@ def _report(table: Table, n_clipped: int) -> LocalReport:
     return LocalReport(table.n_rows, {table.schema.columns[0].name: n_clipped}, 0)
 
 
+def inputs_of(plan: DistributionPlan, table: Table) -> tuple[Integers, int]:
+    """Return the input of each of my rows, and how many values lay outside the range. Private."""
+    return zeros_if_raised(
+        table,
+        lambda: plan.inquiry.inputs_of(table.values[:, 0]),
+        lambda: (np.full(table.n_rows, plan.inquiry.empty), 0),
+    )
+
+
 def placed(plan: DistributionPlan, inputs: Integers, session: Session) -> Integers:
     """Return the input of each slot, shape (slots,): those of my rows at uniformly random places, else the empty one.
 
     Args:
-        plan: of the job.
-        inputs: of my rows.
+        plan: plan of the job.
+        inputs: inputs of my rows.
         session: my end; its entropy draws the places.
     """
     n_slots = plan.n_slots(session.me)
@@ -127,30 +136,34 @@ def placed(plan: DistributionPlan, inputs: Integers, session: Session) -> Intege
     return found
 
 
-async def responses_of(plan: DistributionPlan, slots: Integers, session: Session) -> Integers:
+async def responses_of(plan: DistributionPlan, table: Table, slots: Integers, session: Session) -> Integers:
     """Draw one response per slot.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
+        table: mine.
         slots: inputs, of `placed`.
         session: my end, which draws.
     """
     mechanism = plan.mechanism
     assert mechanism is not None
+    outputs_of: Callable[[Integers], Integers]
     if isinstance(mechanism, Wave):
-        return await session.compute(mechanism.outputs_of, slots, await session.draw(mechanism, len(slots)))
-    choices = await session.compute(choices_of, plan, session, session.me)
-    return await session.compute(mechanism.outputs_of, slots, choices, await session.draw(mechanism, choices))
+        outputs_of = partial(mechanism.outputs_of, draws=await session.draw(mechanism, len(slots)))
+    else:
+        choices = await session.compute(choices_of, plan, session, session.me)
+        outputs_of = partial(mechanism.outputs_of, choices=choices, draws=await session.draw(mechanism, choices))
+    return await session.compute(zeros_instead, table, outputs_of, slots, np.full_like(slots, plan.inquiry.empty))
 
 
 def choices_of(plan: DistributionPlan, session: Session, member: int, part: slice = _ALL) -> PublicChoices:
     """Return the public choices of a member's slots: they follow from the job, as all its members know it.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         session: any member's end.
         member: whose slots.
-        part: of these slots.
+        part: range of the slots.
     """
     question = hashlib.sha256(session.binding).digest()
     return PublicChoices(question, (f"{member}/{slot}" for slot in range(plan.n_slots(member))[part]))
@@ -226,15 +239,15 @@ def survival(job: Job) -> Survival:
 ANALYSIS = Analysis(
     names=("distribution",),
     parameters=DistributionParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=survival,
     page="analyses/distribution.md",
     demo="distribution",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=lines_of_distribution,
-    picture=distribution.picture,
+    fewest_parties=FEWEST_PARTIES,
+    joins=False,
 )

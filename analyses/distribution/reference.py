@@ -13,8 +13,8 @@ def reference(tables: Sequence[Table], plan: DistributionPlan) -> NDArray[np.flo
     """Return the exact share of each bucket, shape (buckets,): no privacy.
 
     Args:
-        tables: of all parties.
-        plan: as for the job.
+        tables: tables of all parties.
+        plan: plan of the job.
     """
     values = np.clip(np.concatenate([table.values[:, 0] for table in tables]), *plan.params.known_range)
     found: NDArray[np.float64] = np.histogram(values, plan.inquiry.edges)[0] / max(1, len(values))

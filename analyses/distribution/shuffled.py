@@ -23,7 +23,7 @@ def analyst_view(mechanism: Mechanism | None, n_others: int, delta: float) -> di
     record is replaced, there or not there.
 
     Args:
-        mechanism: by which each respondent answers.
+        mechanism: mechanism by which each respondent answers.
         n_others: responses beside the one that the view is about, without those of respondents who may tell the
             onlooker theirs.
         delta: at which the view is stated.

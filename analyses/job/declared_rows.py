@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from analyses.job.job import Job, JobError, JobInput, PublicModel, explain
+from analyses.job.job import Job, JobError, JobInput, PublicModel, parameters_error
 from analyses.job.schema import BlockSchema
 
 MAX_ROWS = 1 << 100
@@ -55,7 +55,7 @@ def declared_rows(job: Job, schemas: Sequence[BlockSchema]) -> DeclaredRows:
 
     Args:
         job: what is asked for.
-        schemas: of all members, `analyses.job.plan.check_schemas` has passed.
+        schemas: schemas of all members, `analyses.job.plan.check_schemas` has passed.
 
     Raises:
         JobError: a table declares no number of rows, or two tables cannot have the same number; names them.
@@ -85,7 +85,7 @@ def largest_declared(schemas: Sequence[BlockSchema]) -> dict[str, int]:
     """Return the default `max_rows` of each party's own rows: the most that one declares. None where one says nothing.
 
     Args:
-        schemas: of all parties, which bring a table each.
+        schemas: schemas of all parties, which bring a table each.
     """
     declared = [schema.rows[1] for schema in schemas if schema.rows is not None]
     return {"max_rows": max(declared)} if declared and len(declared) == len(schemas) else {}
@@ -101,7 +101,7 @@ def parameters_of(job: Job, schemas: Sequence[BlockSchema], model: type[ParamsT]
     try:
         params = model.model_validate({"max_rows": rows.most, **job.parameters})
     except ValidationError as error:
-        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+        raise parameters_error(error, model) from None
     if params.max_rows < rows.most:
         raise JobError(
             f"parameters.max_rows: {params.max_rows} is smaller than {rows.most}, the largest number of rows that "

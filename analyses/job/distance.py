@@ -26,7 +26,7 @@ COORDINATOR_FLIGHTS = 8
 """Columns, the plan, the start and the end of a job: each is a call of the coordinator and its answer."""
 
 BYTES_PER_ROUND_TRIP = 448 << 10
-"""So much of one stream passes in a round trip, whatever the bandwidth: a chunk of an array
+"""Bytes of one stream that pass in a round trip, whatever the bandwidth: a chunk of an array
 (docs/decisions/049-one-chunk-in-a-round-trip.md)."""
 
 
@@ -36,7 +36,7 @@ class Distance:
 
     Attributes:
         flights: messages of members that wait for one another, one-way.
-        coordinator_flights: those of the calls with which the coordinator begins and ends the job, besides.
+        coordinator_flights: messages of the calls with which the coordinator begins and ends the job, besides.
         rows: with which bytes are counted, the most that are declared; None where they do not depend on rows.
         party_bytes: what the party sends that sends the most, to all others together.
         party_bytes_at_fewest_rows: the same with the fewest rows that are declared; None where that is the same.

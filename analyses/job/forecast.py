@@ -2,7 +2,7 @@
 
 A plan fixes the noise, and owners declare bounds and numbers of rows. So the standard errors of a result are known, or
 nearly so, before a job runs (`Forecast`), and so is whether its noise exceeds every answer that there could be
-(`Signal`): such a job is refused when it is planned (`analyses.job.hopeless`), unless it says `anyway`.
+(`Signal`): such a job is refused when it is planned (`analyses.job.infeasible`), unless it says `anyway`.
 """
 
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ class Signal:
     """The noise of a plan beside the largest answer that is publicly possible, in one unit.
 
     The rule is conservative: `largest` is what bounds and declared rows admit, whatever the tables hold, and `noise` is
-    no more than what will be there. A job of which this says that it is hopeless shows nothing; one of which it does
+    no more than what will be there. A job of which this says that it is infeasible shows nothing; one of which it does
     not may still show nothing.
 
     Attributes:
@@ -28,7 +28,7 @@ class Signal:
         noise: its standard deviation or, for a matrix, about its spectral norm.
         whole: the largest answer, in words.
         largest: its size.
-        unit: of both, in words.
+        unit: unit of both, in words.
         rows_power: the power of the number of rows by which largest / noise grows: 1 where the noise does not depend
             on it, 1/2 where each row adds noise of its own.
         instead: what else would help, as "method 'mpc'"; empty where nothing is known.
@@ -43,7 +43,7 @@ class Signal:
     instead: str = ""
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_infeasible(self) -> bool:
         """Whether the noise is at least as large as every answer that there can be."""
         return not self.noise < self.largest
 
@@ -63,8 +63,11 @@ class Quantity:
     Attributes:
         name: in words.
         unit: in words.
-        standard_error: expected, of the noise; with as many rows as are declared at most, where that matters.
+        standard_error: expected under the assumptions, of the noise; with as many rows as are declared at most, where
+            that matters.
         at_fewest_rows: the same with as few rows as are declared, where that differs.
+        best_case, bad_case: the standard error in the best and in the bad case that the assumptions state; None where
+            `standard_error` is all that there is.
         seen_from: values below this cannot be told from noise; None where the standard error says all.
         least, largest: between which the number lies by bounds and declared rows; None where nothing bounds it.
     """
@@ -76,18 +79,33 @@ class Quantity:
     seen_from: float | None = None
     least: float | None = None
     largest: float | None = None
+    best_case: float | None = None
+    bad_case: float | None = None
+
+    @property
+    def best_half_width(self) -> float:
+        """Half of the width of an interval that holds in 19 of 20 cases, in the best case."""
+        return NORMAL_95 * (self.standard_error if self.best_case is None else self.best_case)
 
     @property
     def half_width(self) -> float:
-        """Half of the width of an interval that holds in 19 of 20 cases."""
-        return NORMAL_95 * self.standard_error
+        """The same in the bad case: what an owner approves a job on."""
+        return NORMAL_95 * (self.standard_error if self.bad_case is None else self.bad_case)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON data, with both half-widths of 95 %."""
+        return asdict(self) | {"half_width": self.half_width, "best_half_width": self.best_half_width}
 
     @property
     def in_words(self) -> str:
         """All of it in one line."""
-        found = (
-            f"{self.name}: standard error {self.standard_error:.3g}, 95 % within {self.half_width:.3g} ({self.unit})"
-        )
+        if self.bad_case is None:
+            known = f"standard error {self.standard_error:.3g}, 95 % within {self.half_width:.3g} ({self.unit})"
+        else:
+            known = (
+                f"95 % within {self.half_width:.3g} in a bad case, {self.best_half_width:.3g} in the best ({self.unit})"
+            )
+        found = f"{self.name}: {known}"
         if self.at_fewest_rows is not None:
             found += f"; standard error {self.at_fewest_rows:.3g} with the fewest rows"
         if self.seen_from is not None:
@@ -114,9 +132,9 @@ class Forecast:
     hopeless: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON data; `half_width` of each quantity is the 95 % one."""
+        """Return it as JSON data; see `Quantity.as_dict`."""
         return {
-            "quantities": [asdict(one) | {"half_width": one.half_width} for one in self.quantities],
+            "quantities": [one.as_dict() for one in self.quantities],
             "assumptions": list(self.assumptions),
             "not_forecast": list(self.not_forecast),
             "hopeless": self.hopeless,
@@ -131,7 +149,7 @@ def lines_of_forecast(forecast: dict[str, Any]) -> list[str]:
     """Return the JSON data of a forecast as lines of text: `MAX_SHOWN` quantities at most."""
     quantities = forecast["quantities"]
     lines = [
-        Quantity(**{key: value for key, value in one.items() if key != "half_width"}).in_words
+        Quantity(**{key: value for key, value in one.items() if not key.endswith("half_width")}).in_words
         for one in quantities[:MAX_SHOWN]
     ]
     if len(quantities) > MAX_SHOWN:
@@ -139,5 +157,5 @@ def lines_of_forecast(forecast: dict[str, Any]) -> list[str]:
     lines += [f"assumed: {sentence}" for sentence in forecast["assumptions"]]
     lines += [f"not forecast: {sentence}" for sentence in forecast["not_forecast"]]
     if forecast["hopeless"]:
-        lines.append(f"HOPELESS: {forecast['hopeless']}")
+        lines.append(f"INFEASIBLE: {forecast['hopeless']}")
     return lines

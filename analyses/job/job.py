@@ -4,11 +4,13 @@ import json
 import math
 import sys
 import tomllib
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from analyses.job.column_names import expanded_names
+from mpc.field_faults import fault_in_words, fields_beside, place_in_words
 from mpc.public_text import check_public, made_public
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -42,6 +44,9 @@ def _normal(value: float) -> float:
 
 Epsilon = Annotated[float, Field(strict=True), AfterValidator(_normal)]
 """A positive normal float. Text and booleans are refused; subnormal numbers are, too, because they have lost digits."""
+
+LEAST_EPSILON = 1e-3
+"""Smallest epsilon of one job or question that is answered where an owner's policy states none."""
 
 Delta = Annotated[Epsilon, Field(lt=1)]
 """A positive normal float below 1."""
@@ -91,7 +96,7 @@ class PublicModel(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise JobError(explain(error)) from error
+            raise JobError(explain(error, cls)) from None
 
 
 class PrivacyTarget(PublicModel):
@@ -127,6 +132,14 @@ class JobInput(PublicModel):
     columns: Annotated[tuple[str, ...], AfterValidator(expanded_names)] = ()
     where: Annotated[Name | None, Field(exclude_if=lambda where: where is None)] = None
 
+
+Security = Literal["semi-honest", "malicious"]
+"""Members against which a job holds (docs/protocols/malicious.md)."""
+
+SECURITY_IN_WORDS: dict[str, str] = {
+    "semi-honest": "semi-honest: its privacy holds against members that follow the protocol",
+    "malicious": "malicious: its privacy holds against members that deviate from the protocol, too",
+}
 
 MatchingKind = Literal["revealed", "secret"]
 
@@ -175,6 +188,10 @@ class Matching(PublicModel):
         return "nobody learns which rows matched, nor how many"
 
 
+UNCHECKED_ORDER = "nobody checked that a row is the same person everywhere"
+"""Warning of a job that joins rows in the order of the tables."""
+
+
 class Job(PublicModel):
     """What an analyst submits.
 
@@ -188,11 +205,18 @@ class Job(PublicModel):
         deadline_s: a stage in which nothing arrives from a member for this long fails the job.
         target: the job's `privacy`; absent for an exact answer, which protects nobody: few analyses give one, and
             parties refuse it unless their owner allows it.
-        parameters: of the analysis.
+        parameters: parameters of the analysis.
         matching: how the rows of the owners' tables are matched; absent where all hold the same rows in the same order.
             The JSON of such jobs does not show the field.
-        anyway: whether the job is wanted although no answer could be seen in its noise (`analyses.job.hopeless`); the
+        order: `trusted`: the tables have no ids, and rows are joined in the order in which each owner holds them,
+            which nobody can check; absent where ids are compared or rows are matched. The JSON of such jobs does not
+            show the field.
+        anyway: whether the job is wanted although no answer could be seen in its noise (`analyses.job.infeasible`); the
             JSON of other jobs does not show the field.
+        security: against which members the promise of privacy holds. `semi-honest`: against those that follow the
+            protocol. `malicious`: against those that deviate, too; owners prove that their rows keep their bounds
+            before anything is opened, and analyses that cannot do so refuse the job. The JSON of semi-honest jobs does
+            not show the field.
     """
 
     analysis: str
@@ -204,7 +228,9 @@ class Job(PublicModel):
     target: Annotated[PrivacyTarget | None, Field(alias="privacy")] = None
     parameters: dict[str, Any] = Field(default_factory=dict)
     matching: Annotated[Matching | None, Field(exclude_if=lambda matching: matching is None)] = None
+    order: Annotated[Literal["trusted"] | None, Field(exclude_if=lambda order: order is None)] = None
     anyway: Annotated[bool, Field(strict=True, exclude_if=lambda anyway: not anyway)] = False
+    security: Annotated[Security, Field(exclude_if=lambda security: security == "semi-honest")] = "semi-honest"
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:
@@ -226,9 +252,19 @@ class Job(PublicModel):
         return self.target
 
     @property
+    def is_malicious(self) -> bool:
+        """Whether the job is to hold against members that deviate."""
+        return self.security == "malicious"
+
+    @property
     def compute_parties(self) -> tuple[str, ...]:
         """Names of the compute parties: party number i is element i - 1."""
         return self.compute or tuple(i.party for i in self.inputs)
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Names of the compute parties that bring no table."""
+        return tuple(name for name in self.compute if name not in {i.party for i in self.inputs})
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -236,10 +272,19 @@ class Job(PublicModel):
         compute = self.compute_parties
         return compute + tuple(i.party for i in self.inputs if i.party not in compute)
 
+    def peers_of(self, name: str) -> frozenset[str]:
+        """Return the members that a member sends to: all, for a compute party; for another one the compute parties.
+
+        Two members of whom neither computes send each other nothing, unless owners match their rows.
+        """
+        others = self.members if name in self.compute_parties else self.compute_parties
+        owners = () if self.matching is None else tuple(brought.party for brought in self.inputs)
+        return frozenset({*others, *owners}) - {name}
+
     @property
     def t(self) -> int:
-        """Colluding compute parties tolerated."""
-        return (len(self.compute_parties) - 1) // 2 if self.colluding is None else self.colluding
+        """Colluding compute parties tolerated: each other one, where there are two."""
+        return max(1, (len(self.compute_parties) - 1) // 2) if self.colluding is None else self.colluding
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -251,13 +296,9 @@ class Job(PublicModel):
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the job is not valid TOML: {error}") from error
+            raise JobError(f"the job is not valid TOML: {error}") from None
         except ValidationError as error:
-            raise JobError(explain(error)) from error
-
-
-PLAIN_WORDS = {"missing": "missing", "extra_forbidden": "there is no such field"}
-"""Texts for the most frequent mistakes, by pydantic's error type."""
+            raise JobError(explain(error, cls)) from None
 
 
 MAX_PROBLEMS_SHOWN = 20
@@ -265,14 +306,34 @@ MAX_LINE_CHARACTERS = 500
 """Limits of an explanation, which is stored and sent to all participants of the job."""
 
 
-def explain(error: ValidationError) -> str:
-    """Say in one line per problem which field is wrong and why; the last line counts the problems that are left out."""
+def explain(error: ValidationError, model: type[BaseModel] | None = None, also: Sequence[str] = ()) -> str:
+    """Say in one line per problem which field is wrong and why; the last line counts the problems that are left out.
+
+    Args:
+        error: error of the library.
+        model: that was to be read; None where it is not known.
+        also: further names that an unknown field may have been meant for.
+    """
     lines = []
-    for problem in error.errors(include_url=False, include_context=False)[:MAX_PROBLEMS_SHOWN]:
-        where = ".".join(str(part) for part in problem["loc"]) or "job"
+    for problem in error.errors(include_url=False)[:MAX_PROBLEMS_SHOWN]:
+        where = place_in_words(problem["loc"]) or "job"
         shown = "" if isinstance(problem["input"], (dict, list, tuple)) else f", got {problem['input']!r}"
-        message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        fields = () if model is None else fields_beside(model, problem["loc"])
+        message = fault_in_words(problem, (*fields, *also))
         lines.append(made_public(f"{where}: {message}{shown}", MAX_LINE_CHARACTERS))
     if (n_more := error.error_count() - MAX_PROBLEMS_SHOWN) > 0:
         lines[-1] += f" (and {n_more} more problems)"
     return "\n".join(lines)
+
+
+def parameters_error(error: ValidationError, model: type[BaseModel], where: str = "parameters") -> JobError:
+    """Return the error of a job whose parameters are wrong; a field of the job itself may have been meant.
+
+    Args:
+        error: error of the library.
+        model: model of the parameters.
+        where: they stand in the job.
+    """
+    fields = [found.alias or name for name, found in Job.model_fields.items()]
+    lines = explain(error, model, (*fields, *PrivacyTarget.model_fields)).splitlines()
+    return JobError("\n".join(f"{where}.{line}" for line in lines))

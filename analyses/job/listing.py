@@ -34,7 +34,7 @@ class ListedTable(PublicModel):
     """One table, as far as an analyst may use it.
 
     Attributes:
-        name: as jobs call it.
+        name: name that jobs use.
         block: its public columns with their bounds, the rows that it may have, and whether it names rows and persons.
         usual: names of the columns of a job that names none.
         admitted: analysis that the owner's policy does not refuse, to how a job would be admitted. Further limits of
@@ -58,7 +58,8 @@ class ListedTable(PublicModel):
         Raises:
             KeyError: the table has no such column for this analyst, or no such filter.
         """
-        columns = tuple(column for column in self.block.columns if column.name in self.usual)
+        usual = set(self.usual)
+        columns = tuple(column for column in self.block.columns if column.name in usual)
         if brought.columns:
             columns = columns_called(self.block.columns, brought.columns)
         where = None if brought.where is None else self.filters[brought.where]

@@ -31,7 +31,7 @@ class MatchingSchema(PublicModel):
     """How an owner identifies its rows. Public; names of columns are no part of it, and the rows are not asked.
 
     Attributes:
-        recipe: of each field of an id, in the order of the fields.
+        recipe: rule of each field of an id, in the order of the fields.
         duplicates: what becomes of rows with the same id: such a table serves no job, one of them stands for all, or
             they become one row; `by column`: that depends on the column.
         missing: what becomes of a row whose id lacks a field: such a table serves no job, or the row is left out.

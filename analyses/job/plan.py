@@ -1,21 +1,25 @@
 """What every analysis fixes publicly before it runs. All participants compute the same plan from the same job."""
 
 import hashlib
-from collections.abc import Sequence
+import json
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyses.job.job import Job, JobError, PublicModel
-from analyses.job.matching import MAX_MATCHED_ROWS, recipe_in_words
 from analyses.job.releases import PlannedRelease
-from analyses.job.schema import BlockSchema
-from dp.cost.events import PrivacyEvent
+from analyses.job.schema import BlockSchema, check_matching
+from dp.cost.composition import composed_epsilon
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
-from dp.cost.views import PERSON, RECORD, Protected, View
+from dp.cost.views import PERSON, RECORD, VIEWS, Protected, View
+from dp.mechanism.norm_proof import MaskedProjections
 from mpc.protocol.session import COORDINATOR
 from mpc.traffic.walk import Traffic
 from mpc.transcript import encode_fields
+
+if TYPE_CHECKING:
+    from analyses.job.norm_bounds import Bounds  # with kernels, which nobody loads who only asks
 
 OPENING_STAGE = "opening"
 """The stage of every analysis in which shares of the noisy result leave the parties.
@@ -63,10 +67,11 @@ class Plan(PublicModel):
         """How many parts of the joint table workers of all parties work on at once; 0 where the parties do it alone.
 
         Every party must have workers, as each of a party's talks to one of every other party. Rows that are matched lie
-        in an order that only the party itself knows, which no source has.
+        in an order that only the party itself knows, which no source has. Workers prove nothing of rows.
         """
         workers = [schema.workers or 0 for schema in self.schemas]
-        return 0 if self.job.matching is not None else min(workers, default=0)
+        alone = self.job.matching is not None or self.job.is_malicious
+        return 0 if alone else min(workers, default=0)
 
     @property
     def protected(self) -> Protected:
@@ -77,9 +82,24 @@ class Plan(PublicModel):
         """Return what the job costs, and what else it reveals, as JSON data; it is known before anything runs."""
         matching = self.job.matching
         report = self.report_of_releases()
+        if self.norm_bounds:
+            report |= self._with_proofs(report)
         return (
             report if matching is None else report | {"matching": {"kind": matching.kind, "reveals": matching.reveals}}
         )
+
+    def _with_proofs(self, report: dict[str, Any]) -> dict[str, Any]:
+        """Return what changes in a report as proofs of rows are released besides."""
+        views = {}
+        for view in VIEWS:
+            bound = composed_epsilon(self.privacy_events(view), self.job.privacy.delta)
+            views[view] = report["views"][view] | {
+                "epsilon": bound.epsilon,
+                "accounting": "privacy loss distribution" if bound.order is None else "renyi",
+                "order": bound.order,
+                "order_at_edge": bound.order_at_edge,
+            }
+        return {"security": self.job.security, "views": views}
 
     def report_of_releases(self) -> dict[str, Any]:
         """Return the privacy cost of all that the job releases, as JSON data (`dp.cost.report`)."""
@@ -92,6 +112,30 @@ class Plan(PublicModel):
         Made once for a plan, and no part of its JSON or digest: it follows from the fields. Empty where `is_exact`.
         """
         raise NotImplementedError
+
+    @property
+    def norm_bounds(self) -> "Bounds":
+        """Owner to what it proves of each row that it deals, in the order of `owners`; empty where nothing is proven.
+
+        A job with `security = "malicious"` is planned only where all owners prove their rows.
+        """
+        return {}
+
+    @property
+    def proves_products(self) -> bool:
+        """Whether a job with `security = "malicious"` multiplies by `mpc.proofs.products.ProvenProducts` alone."""
+        return False
+
+    def masks_of(self, owner: int) -> MaskedProjections:
+        """Return the release of the projections by which an owner proves its rows; the owner draws their masks."""
+        from analyses.job.norm_bounds import projections_of
+
+        return projections_of(self.norm_bounds[owner], self.protected)
+
+    @property
+    def proof_releases(self) -> tuple[PlannedRelease, ...]:
+        """What the proofs of rows release: a part of `releases`."""
+        return tuple(PlannedRelease(self.masks_of(owner), (owner,)) for owner in self.norm_bounds)
 
     def privacy_events(self, view: View) -> tuple[PrivacyEvent, ...]:
         """Return the events of all releases, for the neighbours of a view.
@@ -122,9 +166,19 @@ class Plan(PublicModel):
         """Return what the members send, walked through without running it; None where an analysis does not say.
 
         Args:
-            n_rows: of the joint table, at least 1; what else the data decide is at its largest.
+            n_rows: rows of the joint table, at least 1; what else the data decide is at its largest.
         """
         return None
+
+    @property
+    def has_intermediate_products(self) -> bool:
+        """Whether products under shares are computed with further before anything is opened.
+
+        A compute party that deviates can read others' rows through one (docs/threat-model.md). It follows from what the
+        members send; an analysis that does not say what it sends counts as one with such products.
+        """
+        walked = self.traffic(1)
+        return walked is None or walked.has_intermediate_products
 
     @property
     def withstands(self) -> int:
@@ -167,16 +221,28 @@ class Plan(PublicModel):
         return tuple(m for m in members if m != me and (m <= self.n_parties or me <= self.n_parties))
 
 
-def check_roster(job: Job) -> None:
-    """Refuse a roster that cannot compute a product in secret.
+def check_roster(job: Job, fewest: int = 3) -> None:
+    """Refuse a roster that cannot compute a product in secret, or, with `fewest` 2, cannot add under masks.
+
+    Of two parties each is counted as colluding against the other: it knows all noise but the other's.
+
+    Args:
+        job: what is asked for.
+        fewest: compute parties of the analysis: 3, or 2 where nothing is multiplied.
 
     Raises:
-        JobError: fewer than three compute parties, or fewer than 2t + 1.
+        JobError: fewer compute parties than that, or, of three and more, fewer than 2t + 1.
     """
     n, t = len(job.compute_parties), job.t
-    if n < 3:
+    if n == fewest == 2 and t == 1:
+        return
+    if n < fewest == 2:
+        raise JobError("inputs: at least 2 parties must bring tables; one alone asks itself")
+    if n < 3 and fewest == 3:
         raise JobError(
-            f"compute: {n} compute parties cannot multiply secret values without revealing them; at least 3 are needed"
+            f"compute: {n} compute parties cannot multiply secret values without revealing them; at least 3 are needed."
+            " A party without a table may compute, too: name all, owners and helpers, in compute = "
+            f"{json.dumps([*job.compute_parties, *(['HELPER'] * (3 - n))])}"
         )
     if t < 1:
         raise JobError("colluding: must be at least 1; with 0 a single party could read all shared data")
@@ -209,49 +275,28 @@ def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
         raise JobError(
             f"inputs: the table of {with_ids[0]} has an id column and the table of {without_ids[0]} has none"
         )
+    check_order(job, is_checked=job.matching is not None or len(owners) < 2 or not without_ids)
     protected_of(job, schemas)
 
 
-def check_matching(job: Job, kind: str, owners: Sequence[BlockSchema]) -> None:
-    """Refuse to match tables that do not identify their rows, or not alike, or not in this way.
+def check_order(job: Job, *, is_checked: bool) -> None:
+    """Refuse to join rows whose order nobody can check, unless the job says that it trusts the order.
 
     Args:
-        job: that asks for it.
-        kind: of its matching.
-        owners: the schemas of the inputs, in their order.
+        job: what is asked for.
+        is_checked: whether rows are matched, or their ids compared, or there is one table only.
 
     Raises:
-        JobError: there is one table only; a table does not say how it identifies its rows, or says it otherwise than
-            the first one; it declares no number of rows, or too large a one; or rows are to be revealed and its owner
-            does not allow it.
-            Names the tables.
+        JobError: says what to do.
     """
-    called = [f"table {brought.table!r} of party {brought.party!r}" for brought in job.inputs]
-    if len(owners) < 2:
-        raise JobError(f"matching: {called[0]} is the only one, so there is nothing to match its rows with")
-    recipes = []
-    for name, owner in zip(called, owners, strict=True):
-        if owner.matching is None:
-            raise JobError(f"matching: {name} does not say what identifies its rows ([tables.matching])")
-        if owner.rows is None:
-            raise JobError(f"matching: {name} does not declare its smallest and largest number of rows (`rows`)")
-        if owner.rows[1] > MAX_MATCHED_ROWS:
-            raise JobError(
-                f"matching: {name} declares up to {owner.rows[1]} rows, and at most {MAX_MATCHED_ROWS} can be matched, "
-                "as work and memory follow what is declared"
-            )
-        if kind == "revealed" and not owner.matching.reveal:
-            raise JobError(
-                f"matching.kind: the owner of {name} does not allow that owners learn which of their rows matched "
-                "(`reveal` of [tables.matching])"
-            )
-        recipes.append(owner.matching.recipe)
-        if recipes[-1] != recipes[0]:
-            raise JobError(
-                f"matching: {called[0]} and {name} identify rows differently: {recipe_in_words(recipes[0])}, and "
-                f"{recipe_in_words(recipes[-1])}; [tables.matching] must name fields in the same order and normalise "
-                "them alike"
-            )
+    if is_checked and job.order is not None:
+        raise JobError("order: the rows of this job are matched or compared by their ids; leave `order` away")
+    if not is_checked and job.order is None:
+        raise JobError(
+            "inputs: no table has ids, so nobody can check that row i is the same person in each of them, and other "
+            "orders would give a wrong answer; owners name an `id_column`, or the job matches rows ([matching]), or it "
+            'trusts the order of all tables: order = "trusted" (in Python: row_order="trusted")'
+        )
 
 
 def check_secret_matching(job: Job) -> None:

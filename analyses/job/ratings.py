@@ -6,6 +6,7 @@ is counted in the data.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Self
@@ -50,7 +51,14 @@ class RatingsSchema(PublicModel):
     def _bounds_are_ordered(self) -> Self:
         if not self.lower < self.upper:
             raise ValueError(f"the lower bound of a rating, {self.lower}, is not below its upper bound, {self.upper}")
+        if not math.isfinite(self.upper - self.lower):
+            raise ValueError(f"the range of a rating, from {self.lower} to {self.upper}, is too wide")
         return self
+
+    @property
+    def middle(self) -> float:
+        """The middle of the bounds."""
+        return self.lower + (self.upper - self.lower) / 2
 
 
 def digest_of_items(items: int | Sequence[str]) -> str:

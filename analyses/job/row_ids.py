@@ -26,7 +26,7 @@ def digests_of_ids(fields: Sequence[Sequence[str]]) -> RowIds:
     A digest hides nothing: whoever has one tries likely ids. It only makes all ids equally long.
 
     Args:
-        fields: of each field of an id its texts, row by row; at least one field.
+        fields: texts of each field of an id, row by row; at least one field.
 
     Returns:
         shape (rows, 32). Rows whose fields are equal have equal digests, and others do not.
@@ -38,8 +38,8 @@ def digests_of_encoded(rows: Iterable[bytes], n_fields: int) -> RowIds:
     """Return `digests_of_ids` of rows of which the fields have been put together.
 
     Args:
-        rows: of each row `mpc.transcript.encode_fields` of its normalised fields.
-        n_fields: of a row.
+        rows: `mpc.transcript.encode_fields` of each row's normalised fields.
+        n_fields: number of fields of a row.
     """
     label = hashlib.sha256(encode_fields("moiety row id", n_fields))
     digests = bytearray()
@@ -101,7 +101,7 @@ class Persons:
     """The person to whom each row of a table belongs. Private; never shown by repr.
 
     Attributes:
-        ids: of the persons, each once.
+        ids: identifiers of the persons, each once.
         of_rows: shape (rows,), the place in `ids` of the person of each row.
     """
 
@@ -134,7 +134,8 @@ class Persons:
         person is added or removed with all rows, the same rows of all others count. Nor does it depend on any value.
 
         Args:
-            keyed_hash: of a key that was drawn without looking at data, such as `mpc.protocol.hashkey.HashKey.digest`.
+            keyed_hash: hash by a key that was drawn without looking at data, such as
+            `mpc.protocol.hashkey.HashKey.digest`.
             most: at least 1.
 
         Returns:

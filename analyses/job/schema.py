@@ -3,6 +3,7 @@
 import hashlib
 import math
 import mmap
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from analyses.job.job import Finite, Name, PublicModel
-from analyses.job.matching import MatchingSchema
+from analyses.job.job import Finite, Job, JobError, Name, PublicModel
+from analyses.job.matching import MAX_MATCHED_ROWS, MatchingSchema, recipe_in_words
 from analyses.job.ratings import RatingRows, RatingsSchema
 from analyses.job.row_ids import ID_BYTES, Persons, RowIds
 from analyses.job.row_ids import digest_of_ids as digest_of_ids
@@ -22,7 +23,7 @@ class ColumnSchema(PublicModel):
     """One numeric column and its public bounds, fixed by the owner without looking at the data.
 
     Attributes:
-        name: of the column, as analyses see it.
+        name: name of the column that analyses see.
         lower, upper: values outside of them are clipped.
         group: the column of the owner's table from which this one and others were encoded, such as the indicators of
             one category. In each row, clipped to the bounds, at most one column of a group is away from its lower
@@ -59,12 +60,17 @@ def columns_called(columns: Sequence[ColumnSchema], names: Sequence[str]) -> tup
     Raises:
         KeyError: there is no such column; its argument is the name.
     """
+    of_source, of_name = defaultdict[str, list[ColumnSchema]](list), defaultdict[str, list[ColumnSchema]](list)
     found: dict[str, ColumnSchema] = {}
+    for column in columns:
+        of_source[column.source].append(column)
+        of_name[column.name].append(column)
     for name in names:
-        called = [c for c in columns if c.source == name] or [c for c in columns if c.name == name]
+        called = of_source.get(name) or of_name.get(name)
         if not called:
             raise KeyError(name)
-        found |= {column.name: column for column in called}
+        for column in called:
+            found[column.name] = column
     return tuple(found.values())
 
 
@@ -91,9 +97,9 @@ class BlockSchema(PublicModel):
         columns: in the order of the job.
         has_ids: whether the table names its rows, so that parties can check that their rows match.
         rows: how many the table may have; None where its owner does not say.
-        most_rows_per_person: of one person's rows so many count where a job protects persons; None where the table does
+        most_rows_per_person: rows of one person that count where a job protects persons; None where the table does
             not say whose its rows are.
-        ratings: of a table of ratings, which has no columns: analyses of columns refuse it for that. None for any other
+        ratings: schema of a table of ratings, which has no columns: analyses of columns refuse it. None for any other
             table, whose JSON does not show the field.
         matching: how the table identifies its rows, for jobs that match them; None where its owner does not say, whose
             JSON does not show the field.
@@ -188,6 +194,7 @@ class Table:
     left_out: int = field(default=0, repr=False)
     merged: int = field(default=0, repr=False)
     match: OwnMatch | None = field(default=None, repr=False)
+    failures: Counter[str] = field(default_factory=Counter, repr=False)
 
     def __post_init__(self) -> None:
         if (self.ratings is None) != (self.schema.ratings is None):
@@ -231,7 +238,7 @@ class Table:
 
         Args:
             rows: numbers of some of its rows, each once. The table must have ids.
-            origin: of the kept match that they are from, which is compared, too; empty where they were matched now.
+            origin: origin of the kept match that they are from, compared too; empty where they were matched now.
         """
         assert self.ids is not None, "a table without ids serves no job that matches rows"
         values, ids = self.values[rows], self.ids[rows]
@@ -258,12 +265,14 @@ class LocalReport:
             rule: no category, no label, no whole number, in no bin. Columns without such a rule are left out.
         surplus_rows: how many rows did not count because their persons had more than count.
         gaps: per column of the owner's table, how many values were missing, and became what its owner declares.
-        others: likewise, how many values were not of the column's kind.
+        others: per column of the owner's table, how many values were not of the column's kind.
         filtered: how many rows of the owner's table did not pass the job's filter.
         left_out: how many rows of the owner's table have no id, and were left out.
         merged: how many rows went into an earlier one of the same id.
         n_matched: how many rows of the table all owners have, where rows were matched and each owner learns its own;
             None in any other job.
+        failures: class of error to how often computing own values raised one that nobody foresaw. Zeros stood for
+            the values there, and everybody else went on (`analyses.rows.own_values`).
         kept: what the analysis leaves at the party for later commands, as JSON data; it may depend on the party's own
             rows without noise.
     """
@@ -279,4 +288,47 @@ class LocalReport:
     left_out: int = 0
     merged: int = 0
     n_matched: int | None = None
+    failures: dict[str, int] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+def check_matching(job: Job, kind: str, owners: Sequence[BlockSchema]) -> None:
+    """Refuse to match tables that do not identify their rows, or not alike, or not in this way.
+
+    Args:
+        job: that asks for it.
+        kind: kind of its matching.
+        owners: the schemas of the inputs, in their order.
+
+    Raises:
+        JobError: there is one table only; a table does not say how it identifies its rows, or says it otherwise than
+            the first one; it declares no number of rows, or too large a one; or rows are to be revealed and its owner
+            does not allow it.
+            Names the tables.
+    """
+    called = [f"table {brought.table!r} of party {brought.party!r}" for brought in job.inputs]
+    if len(owners) < 2:
+        raise JobError(f"matching: {called[0]} is the only one, so there is nothing to match its rows with")
+    recipes = []
+    for name, owner in zip(called, owners, strict=True):
+        if owner.matching is None:
+            raise JobError(f"matching: {name} does not say what identifies its rows ([tables.matching])")
+        if owner.rows is None:
+            raise JobError(f"matching: {name} does not declare its smallest and largest number of rows (`rows`)")
+        if owner.rows[1] > MAX_MATCHED_ROWS:
+            raise JobError(
+                f"matching: {name} declares up to {owner.rows[1]} rows, and at most {MAX_MATCHED_ROWS} can be matched, "
+                "as work and memory follow what is declared"
+            )
+        if kind == "revealed" and not owner.matching.reveal:
+            raise JobError(
+                f"matching.kind: the owner of {name} does not allow that owners learn which of their rows matched "
+                "(`reveal` of [tables.matching])"
+            )
+        recipes.append(owner.matching.recipe)
+        if recipes[-1] != recipes[0]:
+            raise JobError(
+                f"matching: {called[0]} and {name} identify rows differently: {recipe_in_words(recipes[0])}, and "
+                f"{recipe_in_words(recipes[-1])}; [tables.matching] must name fields in the same order and normalise "
+                "them alike"
+            )

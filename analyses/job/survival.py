@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analyses.job.job import Job
-from mpc.arithmetic.opening import survivable
+from mpc.arithmetic.surplus import survivable
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class OpeningSurvival:
     Attributes:
         what: is opened.
         n_required: shares that suffice.
-        may_vanish: number of parties that may drop out, or
+        may_drop_out: number of parties that may drop out, or
         may_lie: number of parties whose shares may be corrupted instead; they are corrected, and the parties are named
             in the result. The input of a party to a masked sum cannot be checked.
     """
 
     what: str
     n_required: int
-    may_vanish: int
+    may_drop_out: int
     may_lie: int
 
 
@@ -59,10 +59,10 @@ class Survival:
         """The number of parties that may drop out, in one clause."""
         if self.why_all:
             return self.why_all
-        needed, may_vanish = self.openings[0].n_required, self.openings[0].may_vanish
+        needed, may_drop_out = self.openings[0].n_required, self.openings[0].may_drop_out
         if self.is_masked_sum:
-            return f"a sum of {needed} can be opened, so {may_vanish} may drop out once all have committed the cost"
-        return f"opening a product needs {needed}, so {may_vanish} may drop out after input"
+            return f"a sum of {needed} can be opened, so {may_drop_out} may drop out once all have committed the cost"
+        return f"opening a product needs {needed}, so {may_drop_out} may drop out after input"
 
     def as_text(self) -> str:
         """Return the table for people."""
@@ -72,7 +72,7 @@ class Survival:
             "",
             f"{'opened':28}{'needs':>7}{'may drop out':>13}{'or may lie':>12}",
         ]
-        lines += [f"{o.what:28}{o.n_required:7}{o.may_vanish:13}{o.may_lie:12}" for o in self.openings]
+        lines += [f"{o.what:28}{o.n_required:7}{o.may_drop_out:13}{o.may_lie:12}" for o in self.openings]
         lines += [
             "",
             self.why_all.capitalize() + "."
@@ -89,10 +89,15 @@ class Survival:
 
 
 def products_opened_once(job: Job) -> Survival:
-    """Return the survival of an analysis whose noisy products are opened in one go: 2t + 1 shares suffice."""
+    """Return the survival of an analysis whose noisy products are opened in one go: 2t + 1 shares suffice.
+
+    Where owners prove their rows, all are needed: shares that contradict each other, or are missing, end the job.
+    """
+    if job.is_malicious:
+        return every_party_needed(job, "every party verifies every proof, so none may drop out")
     n, t = len(job.compute_parties), job.t
-    may_vanish, may_lie = survivable(n, 2 * t)
-    return _survival(job, OpeningSurvival("a noisy product (degree 2t)", 2 * t + 1, may_vanish, may_lie))
+    may_drop_out, may_lie = survivable(n, 2 * t)
+    return _survival(job, OpeningSurvival("a noisy product (degree 2t)", 2 * t + 1, may_drop_out, may_lie))
 
 
 def every_party_needed(job: Job, why: str, *, may_lie: int = 0) -> Survival:

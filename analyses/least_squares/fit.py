@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
-from analyses.least_squares.line import in_units_of_columns, moments_in_order
+from analyses.least_squares.line import feature_names, line_of_units
 from analyses.least_squares.plan import LeastSquaresGramPlan
 from analyses.second_moments.centred import CentredMoments, centred
+from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.ridge import RidgeSolution, solve
 from analyses.second_moments.spectrum import SimulatedNoise, leading_components, noise_edge, without_noise
 
@@ -24,9 +25,9 @@ class Fit:
     Attributes:
         r_squared: about that of the released line on the rows; below 0 where it is worse than the mean.
         interval: in which it lies in 19 of 20 cases.
-        standard_errors: of the coefficients by the noise, in the units of the columns, shape (features,): about the
+        standard_errors: errors of the coefficients by the noise, in the columns' units, shape (features,): about the
             line that the same rows give without noise, and with as much of a ridge as there is.
-        intercept_error: of the intercept, likewise.
+        intercept_error: error of the intercept by the noise.
     """
 
     r_squared: float
@@ -41,6 +42,19 @@ class Fit:
 
 
 def fit_of(matrix: Floats, plan: LeastSquaresGramPlan, solution: RidgeSolution, noise_level: float) -> Fit | None:
+    """Return how well the line of a job fits, as `fit`.
+
+    Args:
+        matrix: the opened matrix, in units of scaled rows.
+        plan: plan of the job.
+        solution: what was made of it.
+        noise_level: about the spectral norm of the noise, as the solution's ridge was chosen by it.
+    """
+    order = (*feature_names(plan), plan.params.label)
+    return fit(ReleasedMoments.of(matrix, plan).part(order), solution, noise_level, plan.params.ridge)
+
+
+def fit(moments: ReleasedMoments, solution: RidgeSolution, noise_level: float, ridge: float | None) -> Fit | None:
     """Return how well the line fits whose coefficients come from the same noisy moments; None where there is none.
 
     Coefficients follow the noise as well as the rows, so the noisy moments flatter them. A parametric bootstrap says by
@@ -48,16 +62,15 @@ def fit_of(matrix: Floats, plan: LeastSquaresGramPlan, solution: RidgeSolution, 
     public; each gives a line, and what it seems to explain is compared with what it does.
 
     Args:
-        matrix: the opened matrix, in units of scaled rows.
-        plan: of the job.
-        solution: what was made of it.
+        moments: moments of features, then label.
+        solution: what was made of them.
         noise_level: about the spectral norm of the noise, as the solution's ridge was chosen by it.
+        ridge: that was asked for; None where it was chosen.
     """
     if solution.coefficients is None:
         return None
-    moments, constant = moments_in_order(matrix, plan), plan.constant * plan.unit
-    deviation = float(np.sqrt(plan.n_parties * float(plan.party_mu))) * plan.unit**2
-    centre = _centred(moments, constant)
+    constant, deviation = moments.constant, moments.deviation
+    centre = _centred(moments.matrix, constant)
     eigenvalues, vectors = leading_components(centre.matrix, len(centre.matrix))
     whole = without_noise(eigenvalues, noise_edge(len(eigenvalues), deviation, centre.lift), deviation)
     scatter = (vectors.T * whole) @ vectors
@@ -69,15 +82,15 @@ def fit_of(matrix: Floats, plan: LeastSquaresGramPlan, solution: RidgeSolution, 
     simulated, off, lines = SimulatedNoise(), [], []
     for _ in range(_DRAWS):
         again = exact + deviation * simulated.symmetric(len(exact))
-        found = solve(again, constant, noise_level, plan.params.ridge)
+        found = solve(again, constant, noise_level, ridge)
         seen = _centred(again, constant).matrix
-        line = in_units_of_columns(found, plan)
-        if found.coefficients is not None and line is not None and seen[-1, -1] > 0:
+        if found.coefficients is not None and found.intercept is not None and seen[-1, -1] > 0:
+            line = line_of_units(found.coefficients, found.intercept, moments.zeros, moments.widths)
             lines.append(np.append(line.coefficients, line.intercept))
-            off.append(_explained(seen, found) - _explained(scatter, found))
+            off.append(explained(seen, found) - explained(scatter, found))
     if len(off) < _DRAWS // 2 or not centre.matrix[-1, -1] > 0:
         return None
-    r_squared = min(1.0, _explained(centre.matrix, solution) - float(np.mean(off)))
+    r_squared = min(1.0, explained(centre.matrix, solution) - float(np.mean(off)))
     half = NORMAL_95 * float(np.std(off, ddof=1))
     largest = np.abs(lines).max(axis=0)
     largest[largest == 0] = 1.0  # squares of coefficients per unit of a wide column may leave the range of float64
@@ -89,7 +102,7 @@ def _centred(moments: Floats, constant: float) -> CentredMoments:
     return centred(moments, constant, (-1.0, 1.0), (1, 1 << 60))
 
 
-def _explained(scatter: Floats, solution: RidgeSolution) -> float:
-    """Return the share of the label's variance that a line explains, by a scatter of features and label."""
+def explained(scatter: Floats, solution: RidgeSolution) -> float:
+    """Return the share of the label's variance that a line explains, by the scatter of features and label."""
     errors = np.append(-np.asarray(solution.coefficients), 1.0)
     return 1 - float(errors @ scatter @ errors) / float(scatter[-1, -1])

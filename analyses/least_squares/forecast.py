@@ -8,14 +8,28 @@ from analyses.job.forecast import Forecast, Quantity
 from analyses.least_squares.line import feature_names, line_of_scaled
 from analyses.least_squares.plan import LeastSquaresPlan
 from analyses.rows.reach import group_sizes
-from analyses.second_moments.forecast import EVEN, EVEN_VARIANCE, OF_GROUPS, deviation_of, noise_level, rows_of
+from analyses.second_moments.forecast import (
+    EVEN,
+    EVEN_VARIANCE,
+    LEAST_VARIANCE,
+    MOST_VARIANCE,
+    OF_GROUPS,
+    OF_RANGE,
+    deviation_of,
+    noise_level,
+    rows_of,
+)
 from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.ridge import RIDGE_FRACTION
 
 _SPREAD = (
     "Each feature is spread evenly over its bounds, and depends neither on the others nor on the label. Errors are in "
     "inverse proportion to a feature's variance: a third of this where half of the rows lie at either bound, far more "
     "where values are close to each other or features depend on each other."
 )
+HIDDEN = 2.0
+"""Factor by which coefficients may err more than the noise of the moments with the label alone makes them."""
+
 _NOT_R_SQUARED = "Errors of `r_squared` depend on the label's own variance, which is not known before."
 
 
@@ -30,6 +44,9 @@ def forecast(plan: LeastSquaresPlan) -> Forecast:
         why = "Errors of coefficients from sketches depend on how far the columns determine the label."
         return Forecast(not_forecast=(why, _NOT_R_SQUARED))
     fewest, most = rows_of(plan)
+    if plan.params.ridge is not None and plan.params.ridge < RIDGE_FRACTION * noise_level(plan):
+        why = "With a ridge of less than half of the noise level nothing bounds the errors of coefficients."
+        return Forecast(not_forecast=(why, _NOT_R_SQUARED))
     if noise_level(plan) >= EVEN_VARIANCE * most:
         why = (
             "Even features that are spread evenly over their bounds do not rise above the noise of this epsilon, so a "
@@ -38,6 +55,9 @@ def forecast(plan: LeastSquaresPlan) -> Forecast:
         return Forecast(not_forecast=(why, _NOT_R_SQUARED))
     lifted = (0.5 / (plan.constant * plan.unit)) ** 2 if plan.params.origin == "lower" else 0.0
     error = deviation_of(plan) * sqrt((1 + lifted) ** 2 + lifted**2) / EVEN_VARIANCE
+    # A ridge leaves no direction of S below `least`; there b errs by r's noise and by that of S times b, over `least`.
+    least = RIDGE_FRACTION * noise_level(plan)
+    bad = max(error / most, min(HIDDEN * EVEN_VARIANCE * error / least, EVEN_VARIANCE / LEAST_VARIANCE * error / most))
     names = feature_names(plan)
     is_seen = 0 < fewest < most and noise_level(plan) < EVEN_VARIANCE * fewest
     units = line_of_scaled(np.ones(len(names)), 0.0, plan).coefficients
@@ -48,10 +68,12 @@ def forecast(plan: LeastSquaresPlan) -> Forecast:
             f"coefficient of {name}",
             "label per unit of the column",
             error / most * float(unit),
+            best_case=error * EVEN_VARIANCE / MOST_VARIANCE / most * abs(float(unit)),
+            bad_case=bad * abs(float(unit)),
             at_fewest_rows=error / fewest * float(unit) if is_seen else None,
         )
         for name, unit in zip(names, units, strict=True)
         if name in alone
     )
     not_forecast = (_NOT_R_SQUARED,) if alone.issuperset(names) else (OF_GROUPS, _NOT_R_SQUARED)
-    return Forecast(coefficients, (EVEN, _SPREAD), not_forecast)
+    return Forecast(coefficients, (EVEN, _SPREAD, OF_RANGE), not_forecast)

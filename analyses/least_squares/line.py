@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.least_squares.plan import LeastSquaresPlan
-from analyses.rows.reach import zeros_of
-from analyses.rows.row_plan import RowPlan
 from analyses.second_moments.ridge import RidgeSolution, solve
 
 Floats = NDArray[np.float64]
@@ -16,6 +14,12 @@ Floats = NDArray[np.float64]
 def feature_names(plan: LeastSquaresPlan) -> tuple[str, ...]:
     """Return the names of all columns but the label, in the order of the joint table."""
     return tuple(name for name in plan.column_names if name != plan.params.label)
+
+
+def feature_bounds(plan: LeastSquaresPlan) -> list[list[float]]:
+    """Return the public bounds of all columns but the label, in the order of `feature_names`."""
+    columns = {f"{schema.party}.{column.name}": column for schema in plan.schemas for column in schema.columns}
+    return [[columns[name].lower, columns[name].upper] for name in feature_names(plan)]
 
 
 def solve_moments(matrix: Floats, noise_level: float, plan: LeastSquaresPlan) -> RidgeSolution:
@@ -55,14 +59,22 @@ def in_units_of_columns(solution: RidgeSolution, plan: LeastSquaresPlan) -> Line
 
 def line_of_scaled(scaled_coefficients: Floats, scaled_intercept: float, plan: LeastSquaresPlan) -> Line:
     """Return the line in the units of the columns, of coefficients and an intercept in scaled units."""
-    origins, widths = _scales(plan)
+    columns = [column for owner in plan.owners for column in plan.schema_of(owner).columns]
+    widths = np.array([column.upper - column.lower for column in columns])
     is_label = np.array(plan.column_names) == plan.params.label
-    coefficients = scaled_coefficients * widths[is_label] / widths[~is_label]
-    intercept = scaled_intercept * widths[is_label][0] + origins[is_label][0]
-    return Line(coefficients, float(intercept - coefficients @ origins[~is_label]))
+    order = np.append(np.flatnonzero(~is_label), np.flatnonzero(is_label))
+    return line_of_units(scaled_coefficients, scaled_intercept, plan.zeros[order], widths[order])
 
 
-def _scales(plan: RowPlan) -> tuple[Floats, Floats]:
-    blocks = [plan.schema_of(owner).columns for owner in plan.owners]
-    widths = np.array([c.upper - c.lower for columns in blocks for c in columns])
-    return np.concatenate([zeros_of(columns, plan.params.origin) for columns in blocks]), widths
+def line_of_units(scaled_coefficients: Floats, scaled_intercept: float, zeros: Floats, widths: Floats) -> Line:
+    """Return the line in the units of the columns.
+
+    Args:
+        scaled_coefficients: in scaled units, shape (features,).
+        scaled_intercept: intercept in scaled units.
+        zeros: values that are scaled to 0, of features, then label.
+        widths: values per scaled unit, likewise.
+    """
+    coefficients = scaled_coefficients * widths[-1] / widths[:-1]
+    intercept = scaled_intercept * widths[-1] + zeros[-1]
+    return Line(coefficients, float(intercept - coefficients @ zeros[:-1]))

@@ -28,7 +28,7 @@ class LeastSquaresParams(MomentParams):
         ridge: penalty on the squared coefficients, in units of scaled rows; 0 for none. Default: the least that lifts
             the smallest eigenvalue to half of the noise's level (`analyses.second_moments.ridge.solve`).
         origin: here `middle` by default: rows are shortest for columns that vary around their middle.
-        row_norm, norm_bounds: of features and label; with method `sketch` the constant column is included.
+        row_norm, norm_bounds: bounds of features and label; with method `sketch` the constant column is included.
     """
 
     label: str

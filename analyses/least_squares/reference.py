@@ -5,16 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.job.schema import Table
-from analyses.least_squares.line import Floats, Line, line_of_scaled
+from analyses.least_squares.line import Line, line_of_scaled
 from analyses.least_squares.plan import LeastSquaresPlan
 from analyses.rows.row_plan import clipped_rows
-
-
-def scaled_moments(tables: Sequence[Table], plan: LeastSquaresPlan) -> Floats:
-    """Return the exact second moments of the clipped table and the constant, in scaled units."""
-    rows = clipped_rows(tables, plan)
-    rows = np.hstack([rows, np.full((len(rows), 1), plan.constant * plan.unit)])
-    return np.asarray(rows.T @ rows, dtype=np.float64)
 
 
 def reference(tables: Sequence[Table], plan: LeastSquaresPlan) -> Line:
@@ -24,7 +17,7 @@ def reference(tables: Sequence[Table], plan: LeastSquaresPlan) -> Line:
 
     Args:
         tables: all parties' tables, in the order of the joint table.
-        plan: as for the job.
+        plan: plan of the job.
     """
     rows = clipped_rows(tables, plan)
     is_label = np.array(plan.column_names) == plan.params.label

@@ -1,12 +1,13 @@
 """The public part of a logistic regression by gradients: bounds, sampling, noise, field."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from analyses.job.job import Job, JobError
+from analyses.job.norm_bounds import Bounds, by_owner, fitted, with_proofs
 from analyses.job.plan import matches_in_secret, protected_of, protects_persons
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
@@ -27,8 +28,9 @@ from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.sampled import SampledSkellam
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam
-from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.proofs.norm_bound import NormBound
+from mpc.proofs.norm_proof import PROJECTIONS_STAGE
 from mpc.protocol.echo import ECHO_BYTES
 from mpc.protocol.session import COORDINATOR
 from mpc.traffic.shares import WORD_BYTES
@@ -39,7 +41,7 @@ class GradientPlan(LabelledRowPlan):
     """What all participants agree on before noisy gradients are opened one after the other.
 
     Attributes:
-        row_norm: as in the parameters, default filled in. The squared constant and all B_q sum up to gamma^2 at most.
+        row_norm: norm in the parameters, default filled in. The squared constant and all B_q sum up to gamma^2 at most.
         most_participations: default filled in.
         party_mu: Skellam parameter of each party's noise in every entry.
     """
@@ -72,8 +74,29 @@ class GradientPlan(LabelledRowPlan):
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The releases of all steps: every compute party draws once for each, before it opens the step."""
-        return (PlannedRelease(self.mechanism, self.compute_members, times=self.sampling.n_steps),)
+        """The releases of all steps: every compute party draws once for each, before it opens the step.
+
+        What owners' proofs show comes before all of them.
+        """
+        steps = PlannedRelease(
+            self.mechanism, self.compute_members, times=self.sampling.n_steps, earlier=frozenset({PROJECTIONS_STAGE})
+        )
+        return (steps, *self.proof_releases)
+
+    @cached_property
+    def norm_bounds(self) -> Bounds:
+        """See `Plan`: features keep their norm, and a label is 0 or 1, where its owner brings nothing else."""
+        n_features = {
+            i.party: len(self.features_of(o).columns) for i, o in zip(self.job.inputs, self.owners, strict=True)
+        }
+        constant = self.constant if self.shares_constant else 0
+        proven = _proven_bounds(self.job, self.params, n_features, self.squared_norm_bounds, constant)
+        return fitted(proven, self.n_primes)
+
+    @property
+    def proves_products(self) -> bool:
+        """See `Plan`."""
+        return bool(self.norm_bounds)
 
     @property
     def expected_batch(self) -> float:
@@ -117,7 +140,7 @@ class GradientPlan(LabelledRowPlan):
         joint.noise(n_opened)
         opened()
         if self.params.iterations > 1:
-            joint.repeat(self.params.iterations - 1, step)
+            joint.traffic.repeat(self.params.iterations - 1, step)
         if gradient.order == 3 and self.sampling.rate < 1:
             walk.not_known.append("the rows of a batch, which are drawn: as many are counted as there may be")
         return joint.ended()
@@ -135,7 +158,7 @@ class GradientPlan(LabelledRowPlan):
         zero in these rows, and only the owners may know which rows these are; or nobody, where rows are matched under
         shares.
         """
-        return self.params.intercept and (protects_persons(self.job) or matches_in_secret(self.job))
+        return _shares_constant(self.job, self.params)
 
     @property
     def label_values(self) -> tuple[int, int]:
@@ -173,31 +196,37 @@ def plan_gradients(job: Job, schemas: Sequence[BlockSchema], params: LogisticReg
     gradient = _gradient(params, n_features, sum(bounds) + constant**2)
     if gradient.squared_weight_bound < 1:
         raise JobError("parameters.weight_gamma: it is so small that every weight would be rounded to zero")
-    try:
-        mechanism = SampledSkellam.calibrate(
+    protected = protected_of(job, tuple(schemas))
+    proven = _proven_bounds(job, params, widths, bounds, constant if _shares_constant(job, params) else 0)
+    largest_entry = math.isqrt(max(*bounds, constant**2)) * gradient.largest_factor
+
+    def calibrated(epsilon: float) -> SampledSkellam:
+        return SampledSkellam.calibrate(
             length=gradient.n_columns * gradient.n_sums,
             sensitivities=gradient.sensitivities(),
             sampling=sampling,
             n_parties=len(job.compute_parties),
             colluding=job.t,
-            epsilon=job.privacy.epsilon,
+            epsilon=epsilon,
             delta=job.privacy.delta,
             view=job.privacy.view,
-            protected=protected_of(job, tuple(schemas)),
+            protected=protected,
         )
+
+    def bound_of(mechanism: SampledSkellam) -> int:
+        most_sampled = sampling.most_sampled(params.max_rows, LOG2_WRAP_PROBABILITY)
+        return most_sampled * largest_entry + mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+    try:
+        mechanism, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
-    largest_entry = math.isqrt(max(*bounds, constant**2)) * gradient.largest_factor
-    try:
-        most_sampled = sampling.most_sampled(params.max_rows, LOG2_WRAP_PROBABILITY)
-        bound = most_sampled * largest_entry + mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
-        field = ResidueField.for_bound(bound)
     except (FieldTooSmallError, TooFewPartiesError) as error:
         raise JobError(f"parameters.max_rows, parameters.gamma, parameters.weight_gamma: {error}") from error
     return GradientPlan(
         job=job,
         schemas=tuple(schemas),
-        n_primes=len(field.primes),
+        n_primes=n_primes,
         params=params,
         row_norm=row_norm,
         squared_norm_bounds=bounds,
@@ -205,6 +234,36 @@ def plan_gradients(job: Job, schemas: Sequence[BlockSchema], params: LogisticReg
         most_participations=sampling.most_participations,
         party_mu=mechanism.step.party_mu,
     )
+
+
+def _shares_constant(job: Job, params: LogisticRegressionParams) -> bool:
+    return params.intercept and (protects_persons(job) or matches_in_secret(job))
+
+
+def _proven_bounds(
+    job: Job, params: LogisticRegressionParams, n_features: Mapping[str, int], norms: Sequence[int], constant: int
+) -> Bounds:
+    """Return what owners prove, with the smallest masks; nothing where the label shares its owner's rows.
+
+    One norm of features and label together would let the label be as long as the features may be.
+
+    Args:
+        job: with the owners in order.
+        params: parameters of the job.
+        n_features: owner to the number of its features, in that order.
+        norms: squared norm of the features of each.
+        constant: integer of the constant column that the last owner shares; 0 if nobody does.
+    """
+    *_, last = n_features
+    if n_features[params.label_party] or (constant and last == params.label_party):
+        return {}
+    bounds = [
+        NormBound(width + (party == last and constant > 0), norm + constant**2 * (party == last), params.max_rows)
+        if width
+        else NormBound(1, 1, params.max_rows, is_one_hot=True)
+        for (party, width), norm in zip(n_features.items(), norms, strict=True)
+    ]
+    return by_owner(job, bounds)
 
 
 def _gradient(params: LogisticRegressionParams, n_features: int, squared_row_bound: int) -> TaylorGradient:

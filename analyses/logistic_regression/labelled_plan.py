@@ -117,7 +117,7 @@ def squared_norm_bounds_of(
     """Return B_q of all owners.
 
     Args:
-        params: of the job.
+        params: parameters of the job.
         row_norm: default filled in.
         reaches: `reaches_of_features`.
         constant: the integer of a constant column that takes its share of the row norm; 0 where there is none.

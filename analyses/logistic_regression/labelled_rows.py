@@ -24,6 +24,12 @@ class LabelledRows(OwnRows):
         self._quantiser = plan.quantiser_of(me)
         self._label_values = np.array(plan.label_values)
         self._mapped = dict.fromkeys(self._labels, 0)
+        self._width = plan.width_of(me)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """See `OwnRows`."""
+        return (self._width,)
 
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Scale and clip the features, and map the label to 0 or 1 and to the integer that stands for it."""

@@ -80,9 +80,9 @@ class LogisticFit:
         weights: shape (n,); zeros where there is only noise.
         intercept: log odds of a row of zeros.
         ridge: penalty on the squared line, chosen by `ridge_of`.
-        smallest_eigenvalue: of the features' centred second moments.
-        mean_label, log_odds_mean, log_odds_deviation: of the rows.
-        residual_variance: of the labels about the line of least squares.
+        smallest_eigenvalue: smallest eigenvalue of the features' centred second moments.
+        mean_label, log_odds_mean, log_odds_deviation: moments of the rows.
+        residual_variance: variance of the labels about the line of least squares.
         note: what is to be said about the answer; empty if nothing.
     """
 
@@ -108,7 +108,7 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
     4. `calibrated`.
 
     Args:
-        moments: of the table.
+        moments: moments of the table.
         ridge: the penalty; None to choose it.
     """
     n = moments.n_features
@@ -182,8 +182,8 @@ def calibrated(variance: float, covariance: float, mean_label: float) -> tuple[f
     are the gradient of a convex function, whose minimum Newton's method with halved steps finds.
 
     Args:
-        variance: of l, positive.
-        covariance: of l and the label, positive; at most what a threshold would have is used.
+        variance: variance of l, positive.
+        covariance: covariance of l and the label, positive; at most what a threshold would have is used.
         mean_label: strictly between 0 and 1.
     """
     spread = float(np.sqrt(variance))

@@ -45,7 +45,7 @@ class LabelledMomentsPlan(LabelledRowPlan, GramPlan):
     at most in Frobenius norm, replacing one by sqrt(2) (B + 2 c^2).
 
     Attributes:
-        row_norm: as in the parameters, default filled in. All B_q sum up to gamma^2 at most.
+        row_norm: norm in the parameters, default filled in. All B_q sum up to gamma^2 at most.
         constant: c, floor(sqrt(B / SQUARED_SHARE)).
     """
 
@@ -58,6 +58,13 @@ class LabelledMomentsPlan(LabelledRowPlan, GramPlan):
     def total_squared_norm(self) -> int:
         """The largest squared norm of an integer row of the joint table."""
         return sum(self.squared_norm_bounds) + 2 * self.constant**2
+
+    @property
+    def squared_norms(self) -> tuple[int, ...]:
+        """See `RowPlan`: the label is as long as the constant."""
+        label = self.job.members.index(self.params.label_party) + 1
+        norms = zip(self.owners, super().squared_norms, strict=True)
+        return tuple(norm + self.constant**2 * (owner == label) for owner, norm in norms)
 
     @property
     def shares_constant(self) -> bool:

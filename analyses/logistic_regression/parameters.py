@@ -44,7 +44,7 @@ class LogisticRegressionParams(RowParams):
         order: 1 or 3, of the sigmoid's Taylor polynomial. Order 3 needs two more rounds per step and weight_norm below
             sqrt(12).
         release: `gradient`, or the paper's `three-sums` (order 1 only).
-        optimiser, learning_rate: of the coordinator; `adam` or `sgd`.
+        optimiser, learning_rate: how the coordinator steps; `adam` or `sgd`.
         weight_norm: c_w, radius of the ball that the weights stay in, in units in which rows have norm 1. The noise
             grows with it. Default 8; 3 for order 3.
         weight_gamma: units per 1 of the weights sent to the parties. Default 1024; 32 for order 3.

@@ -36,14 +36,11 @@ from analyses.logistic_regression.moments_plan import LabelledMomentsPlan, round
 from analyses.logistic_regression.parameters import LogisticRegressionParams
 from analyses.logistic_regression.plan import LogisticRegressionPlan, plan
 from analyses.logistic_regression.reference import reference, scaled_rows
-from analyses.logistic_regression.text import weight_lines
 from analyses.logistic_regression.uncertainty import forecast, signal, standard_errors
 from analyses.logistic_regression.weights import in_own_units, labelled_moments, weights_of
-from analyses.pictures import logistic_regression
-from analyses.rows.joint_computation import joined
-from analyses.rows.own_rows import report_of
-from analyses.second_moments.noisy_gram import open_noisy_gram, triangle_shape
-from mpc.arithmetic.opening import survivable
+from analyses.second_moments.noisy_gram import open_noisy_gram, rows_told
+from analyses.second_moments.party import party as party_of_second_moments
+from mpc.arithmetic.surplus import survivable
 from mpc.protocol.session import Session
 
 __all__ = [
@@ -83,12 +80,7 @@ async def party(session: Session, plan: LogisticRegressionPlan, table: Table | N
     """
     if isinstance(plan, GradientPlan):
         return await take_part_in_steps(session, plan, table)
-    async with joined(session, plan, table) as (c, n_rows, counting, table):
-        mine = None if table is None else plan.own_rows(session.me, table, counting)
-        total = await c.noise_of(plan.mechanism, triangle_shape(plan))
-        total += await c.gram_of_rows(plan, n_rows, mine)
-        await c.release(total)
-    return report_of(mine, n_rows)
+    return await party_of_second_moments(session, plan, table)
 
 
 async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[str, Any]:
@@ -122,8 +114,9 @@ async def open_and_fit(session: Session, plan: LabelledMomentsPlan) -> dict[str,
 
     Returns:
         What the result says of this method: `weights` and `intercept`, in the units of the columns, with their
-        `standard_errors` and `intercept_standard_error`, None where there are no weights; `mean_label`, the noisy
-        share of label 1; `log_odds`, their `mean` and `deviation` over the rows; `ridge`, `smallest_eigenvalue`,
+        `standard_errors` and `intercept_standard_error`, None where there are no weights; `n_rows`, about the number of
+        rows, and `n_rows_standard_error`; `mean_label`, the noisy share of label 1;
+        `log_odds`, their `mean` and `deviation` over the rows; `ridge`, `smallest_eigenvalue`,
         `noise_level` and `worst_rounding` of second moments, in units of rows of norm 1; `note`, what is to be said
         about the answer; `wrong_shares_from`.
     """
@@ -137,6 +130,7 @@ async def open_and_fit(session: Session, plan: LabelledMomentsPlan) -> dict[str,
         "intercept": intercept,
         "standard_errors": errors and errors[0],
         "intercept_standard_error": errors and errors[1],
+        **rows_told(opened.matrix, plan),
         "mean_label": found.mean_label,
         "log_odds": {"mean": found.log_odds_mean, "deviation": found.log_odds_deviation},
         "ridge": found.ridge,
@@ -163,16 +157,15 @@ def survival(job: Job) -> Survival:
 ANALYSIS = Analysis(
     names=("logistic-regression",),
     parameters=LogisticRegressionParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=survival,
     page="analyses/logistic-regression.md",
     demo="logistic-regression",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=weight_lines,
-    picture=logistic_regression.picture,
+    synonyms={"target": "label", "y": "label"},
     matching=("revealed", "secret"),
 )

@@ -43,8 +43,8 @@ def reference(tables: Sequence[Table], plan: LogisticRegressionPlan) -> tuple[ND
     without a ridge. `gradient`: every record in every step; the same Taylor polynomial, optimiser, ball and divisor.
 
     Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
+        tables: tables of the owners, in the order of the joint table.
+        plan: plan of the job.
     """
     x, y = scaled_rows(tables, plan)
     if isinstance(plan, LabelledMomentsPlan):

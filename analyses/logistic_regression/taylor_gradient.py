@@ -61,7 +61,7 @@ class TaylorGradient:
         gamma, weight_gamma: units per 1 of a record's entries and of the weights.
         squared_row_bound: B.
         squared_weight_bound: W.
-        order: of the Taylor polynomial.
+        order: order of the Taylor polynomial.
         release: what is opened; `three-sums` exists for order 1.
     """
 

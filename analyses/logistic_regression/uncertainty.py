@@ -12,7 +12,17 @@ from analyses.logistic_regression.link import RIDGE_PART, LabelledMoments, Logis
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.weights import in_own_units, weights_of
 from analyses.rows.reach import group_sizes
-from analyses.second_moments.forecast import EVEN, EVEN_VARIANCE, OF_GROUPS, deviation_of, noise_level, rows_of
+from analyses.second_moments.forecast import (
+    EVEN,
+    EVEN_VARIANCE,
+    LEAST_VARIANCE,
+    MOST_VARIANCE,
+    OF_GROUPS,
+    OF_RANGE,
+    deviation_of,
+    noise_level,
+    rows_of,
+)
 from analyses.second_moments.forecast import signal_of_regression as signal_of_moments
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
@@ -34,9 +44,9 @@ def standard_errors(
     A weight is off by less than 1.96 of them in about 95 of 100 jobs.
 
     Returns:
-        None where there are no weights.
+        None where there are no weights, and where a ridge shrinks them: the moments do not tell how much.
     """
-    if not found.weights.any():
+    if not found.weights.any() or found.ridge > 0:
         return None
     own = [weights_of(plan, draw) for draw in redrawn(moments, found)]
     spread = np.std([[*weights, intercept] for weights, intercept in own], axis=0)
@@ -57,7 +67,7 @@ def redrawn(moments: LabelledMoments, found: LogisticFit) -> list[LogisticFit]:
     was released, with public random numbers: the same release always has the same standard errors.
 
     Args:
-        moments: as released.
+        moments: released moments.
         found: their fit.
     """
     n, c, stream = moments.n_features, moments.constant, KeyStream(_PUBLIC_KEY)
@@ -86,6 +96,11 @@ def _normal(stream: KeyStream, shape: tuple[int, ...]) -> Floats:
 
 
 # -- before the release --------------------------------------------------------------------------------------------
+
+_STEEPEST = 60.0
+"""Slope of the log odds in the predictor of least squares in the bad case: 15 times that of a label hard to tell."""
+
+_TOLD = "In the bad case the features tell the label of nearly all rows besides: log odds are 15 times as steep."
 
 _SPREAD = (
     "Each feature is spread evenly over its bounds, and depends little on the others and on the label, which is 1 in "
@@ -140,8 +155,12 @@ def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
     mean = 0.5 / plan.row_norm if plan.params.origin == "lower" else 0.0
     noise = deviation**2 * (1 + mean**2 / c**2) / (4 * c**2)
 
-    def error(n_rows: int) -> float:
-        return 4 * math.sqrt(noise + n_rows * variance / 4) / (n_rows * variance)
+    def error(n_rows: int, spread: float = variance) -> float:
+        return 4 * math.sqrt(noise + n_rows * spread / 4) / (n_rows * spread)
+
+    least = RIDGE_PART * level  # a ridge leaves no direction of S below it
+    hidden = _STEEPEST * math.sqrt(noise + least / 4) / least
+    bad = max(error(most), min(hidden, _STEEPEST / 4 * error(most, LEAST_VARIANCE / EVEN_VARIANCE * variance)))
 
     is_seen = 0 < fewest < most and RIDGE_PART * level < fewest * variance
     names = plan.feature_names
@@ -152,9 +171,11 @@ def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
             f"weight of {name}",
             "log odds per unit of the column",
             error(most) * float(unit),
+            best_case=error(most, MOST_VARIANCE / EVEN_VARIANCE * variance) * float(unit),
+            bad_case=bad * float(unit),
             at_fewest_rows=error(fewest) * float(unit) if is_seen else None,
         )
         for name, unit, size in zip(names, units, sizes, strict=True)
         if size == 1
     )
-    return Forecast(weights, (EVEN, _SPREAD), (OF_GROUPS,) if len(weights) < len(names) else ())
+    return Forecast(weights, (EVEN, _SPREAD, OF_RANGE, _TOLD), (OF_GROUPS,) if len(weights) < len(names) else ())

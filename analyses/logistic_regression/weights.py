@@ -17,8 +17,8 @@ def in_own_units(plan: LabelledRowPlan, weights: NDArray[np.float64]) -> tuple[N
     (`analyses.rows.reach.zeros_of`), the constant as its integer over gamma.
 
     Args:
-        plan: of the job.
-        weights: of the features, in the order of the joint table, then of the constant where the plan has one.
+        plan: plan of the job.
+        weights: weights of the features, in the order of the joint table, then of the constant where the plan has one.
     """
     blocks = [plan.features_of(owner).columns for owner in plan.owners]
     widths = np.array([c.upper - c.lower for columns in blocks for c in columns])

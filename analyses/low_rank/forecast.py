@@ -7,6 +7,15 @@ from analyses.low_rank.plan import LowRankPlan
 from analyses.second_moments.forecast import deviation_of, noise_level, rows_of
 from analyses.second_moments.noisy_gram import GramPlan
 
+_RANGE = (
+    "In the best case the leading eigenvalue is well above the noise and well apart from the others. In the bad case "
+    "others are as large, or it is close to the noise: then noise moves it by as much as `seen_from`."
+)
+_SKETCHED = (
+    "In the best case the eigenvalue is small beside the noise of the sketch. In the bad case all rows are as long as "
+    "they may be: a sketch errs in proportion to the eigenvalues."
+)
+
 _UNIT = "squared scaled units"
 
 
@@ -15,16 +24,17 @@ def forecast(plan: LowRankPlan) -> Forecast:
     seen, most = noise_level(plan), rows_of(plan)[1] * plan.row_norm**2
     if isinstance(plan, GramPlan):
         error = sqrt(2) * deviation_of(plan)
-        separate = "The eigenvalues are well above the noise and well apart from each other."
-        one = Quantity("leading eigenvalue", _UNIT, error, seen_from=seen, least=0.0, largest=most)
-        return Forecast((one,), (separate,))
+        one = Quantity(
+            "leading eigenvalue", _UNIT, error, seen_from=seen, least=0.0, largest=most, bad_case=max(error, seen)
+        )
+        return Forecast((one,), (_RANGE,))
     # v' (N' N / s - mean) v has the variance 2 noise^2 / s, for a Gaussian matrix of s rows and this variance.
     ratio = plan.n_row_columns / plan.sketch_rows
     noise = seen / (2 * sqrt(ratio) + ratio)
     error = noise * sqrt(2 / plan.sketch_rows)
-    one = Quantity("leading eigenvalue, at least", _UNIT, error, seen_from=seen, least=0.0, largest=most)
-    relative = (
-        "A sketch errs besides in proportion to the eigenvalues, which are not known before: by sqrt(2 / sketch_rows) "
-        "of them and of their products with the noise."
-    )
-    return Forecast((one,), ("The eigenvalue is small beside the noise of the sketch.",), (relative,))
+    # The largest eigenvalue x of the rows becomes about x (1 + sqrt(r / s))^2, r the trace over x, and varies by its
+    # fraction sqrt(2 / s).
+    s = plan.sketch_rows
+    bad = seen + most * ((2 + sqrt(2)) / sqrt(s) + 1 / s)
+    one = Quantity("leading eigenvalue", _UNIT, error, seen_from=seen, least=0.0, largest=most, bad_case=bad)
+    return Forecast((one,), (_SKETCHED,))

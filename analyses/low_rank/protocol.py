@@ -7,7 +7,7 @@ has, takes the top eigenvectors of X^T X, counted under shares and noised once.
     algorithm 4, each party's noisy sketch G X + N      `release_sketch`
     algorithm 4, the server puts them side by side      `gather_sketches`
     algorithm 4, the top right singular vectors         `open_moments`, `leading_components`
-    no paper: X^T X under shares, noised once           `party` of `analyses/pca/protocol.py`, `open_noisy_gram`
+    no paper: X^T X under shares, noised once           `analyses/second_moments/party.py`, `open_noisy_gram`
 """
 
 from typing import Any
@@ -20,14 +20,11 @@ from analyses.job.survival import by_parameter
 from analyses.low_rank.forecast import forecast
 from analyses.low_rank.plan import LowRankGramPlan, LowRankParams, LowRankPlan, LowRankSketchPlan, plan
 from analyses.low_rank.reference import reference, residual
-from analyses.pca.protocol import party as count_second_moments
-from analyses.pca.text import component_lines
-from analyses.pictures import low_rank
-from analyses.rows.reach import zeros_of
 from analyses.second_moments.forecast import signal
 from analyses.second_moments.noisy_gram import GramPlan
 from analyses.second_moments.noisy_moments import open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
+from analyses.second_moments.party import party as party_of_second_moments
 from analyses.second_moments.rounding import stated_rounding
 from analyses.second_moments.spectrum import leading_components
 from mpc.protocol.session import Session
@@ -47,9 +44,9 @@ __all__ = [
 
 
 async def party(session: Session, plan: LowRankPlan, table: Table | None) -> LocalReport:
-    """Run a party's part; see `analyses.pca.protocol.party` for method `mpc`, and `release_sketch` for `sketch`."""
+    """Run a party's part; see `analyses.second_moments.party` for method `mpc`, and `release_sketch` for `sketch`."""
     if isinstance(plan, GramPlan):
-        return await count_second_moments(session, plan, table)
+        return await party_of_second_moments(session, plan, table)
     return await release_sketch(session, plan, table)
 
 
@@ -80,9 +77,7 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
         "method": plan.params.method,
         "columns": list(plan.column_names),
         "components": components.tolist(),
-        "origin": np.concatenate(
-            [zeros_of(plan.schema_of(owner).columns, plan.params.origin) for owner in plan.owners]
-        ).tolist(),
+        "origin": plan.zeros.tolist(),
         "eigenvalues": eigenvalues.tolist(),
         "kept": float(positive[:k].sum() / positive.sum()) if n_seen else None,
         "noise_level": moments.noise_level,
@@ -96,17 +91,16 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
 ANALYSIS = Analysis(
     names=("low-rank",),
     parameters=LowRankParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=by_parameter("method"),
     page="analyses/low-rank.md",
     demo="low-rank",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=component_lines,
-    picture=low_rank.picture,
+    synonyms={"n_components": "rank", "components": "rank", "k": "rank"},
     matching=("revealed", "secret"),
     open_methods=("sketch",),
 )

@@ -22,7 +22,7 @@ def reference(tables: Sequence[Table], plan: LowRankPlan) -> NDArray[np.float64]
 
     Args:
         tables: all parties' tables, in the order of the joint table.
-        plan: as for the job.
+        plan: plan of the job.
     """
     rows = clipped_rows(tables, plan)
     return leading_components(rows.T @ rows, plan.params.rank)[1]

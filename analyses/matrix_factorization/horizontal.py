@@ -9,7 +9,7 @@
 | coordinator: M from the pooled q q', v_j = posterior mean                     | `posterior.factor_posterior` |
 | V returns on a lattice                                                        | `model.FactorModel`          |
 | all rounds                                                                    | `run`                        |
-| stage 3: posterior of the released values given own exact sums, never sent    | `own_offsets`                |
+| stage 3: own exact ratings on top of the others' noisy sums, never sent       | `own_choice`                 |
 
 The sum over the members, with its noise, is an argument: whoever runs the rounds (one process, services, devices)
 brings it. A user's vectors, means and counts never leave its owner; V and b are all that members receive.
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.own_factors import SHAPES, Choice, RowPrior, RowPriors, Shape, chosen, of_nothing
 from analyses.matrix_factorization.plan import FactorPlan
 from analyses.matrix_factorization.posterior import (
     OffsetPosterior,
@@ -42,7 +43,8 @@ NoisySum = Callable[[int, FactorModel | None], Integers]
 """Round t and what is broadcast before it (None for round 0) to the opened sum: all survivors' `member_vector`, plus
 noise Sk(mu) of the plan's release t. It raises where no attempt of the round had enough survivors."""
 
-_OWN_SWEEPS = 4
+_TIGHTNESS = (1.0, 30.0)
+"""Ridges of own vectors about released ones, over that of the prior about 0."""
 
 
 class TooFewSurvivorsError(Exception):
@@ -236,17 +238,18 @@ def improved(
 # -- stage 3: at a party, never sent -------------------------------------------------------------------------------
 
 
-def own_offsets(
+def others_priors(
     plan: FactorPlan, result: FactorResult, ratings: Ratings, prior: Prior, *, is_included: bool = True
-) -> Floats:
-    """Return a party's own offsets, shape (items,): the posterior given its exact ratings and the others' noisy sums.
+) -> RowPriors:
+    """Return what the others say of each item's offset, for a party's own fit (`own_factors`).
 
     The opened sums less the party's own exact part are the others', with all of the noise. So with the others' count
-    c, sum s and variance sigma^2 + c r^2 / sqrt k, and the party's own residuals of variance r^2,
+    c, sum s and variance sigma^2 + c r^2 / sqrt k, an offset has
 
-        b_j = (g_j / tau^2 + c s / var + sum (d - a_i) / r^2) / (1 / tau^2 + c^2 / var + n_j / r^2),
+        precision 1 / tau^2 + c^2 / var,     mean (g_j / tau^2 + c s / var) / precision,
 
-    a few times in turn with the means a_i of the party's users. Private to the party, and never sent.
+    and the ridge of a regression whose residuals have variance r^2 is r^2 times the precision. Private to the party,
+    and never sent.
 
     Args:
         plan: public.
@@ -260,14 +263,46 @@ def own_offsets(
     counts = np.maximum(result.released.opened_counts - own[0] / float(rule.count_weight), 0.0)
     sums = result.released.opened_sums - own[1]
     variance = result.released.deviation**2 + counts * prior.residual_variance / k**0.5
-    n_own = np.bincount(ratings.columns, minlength=ratings.n_columns)
-    precision = 1 / prior.offset_variance + counts**2 / variance + n_own / prior.residual_variance
-    known = result.released.expected / prior.offset_variance + counts * sums / variance
-    offsets, ones = result.released.offsets, np.ones((ratings.n_columns, 1))
-    for _ in range(_OWN_SWEEPS):
-        means = solve(ratings, offsets, ones, np.array([prior.mean_ridge]))[:, 0]
-        residuals = np.bincount(
-            ratings.columns, weights=ratings.deviations - means[ratings.rows], minlength=ratings.n_columns
-        )
-        offsets = (known + residuals / prior.residual_variance) / precision
-    return np.asarray(offsets)
+    precision = 1 / prior.offset_variance + counts**2 / variance
+    means = (result.released.expected / prior.offset_variance + counts * sums / variance) / precision
+    items = RowPrior.of_offsets(means, prior.residual_variance * precision)
+    return RowPriors(RowPrior.of_nothing(ratings.n_rows, prior.mean_ridge), items)
+
+
+def own_choice(
+    plan: FactorPlan,
+    result: FactorResult,
+    ratings: Ratings,
+    prior: Prior,
+    bounds: tuple[float, float],
+    *,
+    is_included: bool = True,
+) -> tuple[FactorModel, Choice]:
+    """Return the items that a party keeps, on the lattice, and why: the best of joint and alone. Never sent.
+
+    Joint are own factors on top of the offsets of `others_priors`, and, where vectors were released, own vectors about
+    these, held more or less tightly. Vectors are scaled so that users are solved with `prior`'s ridges, as ever.
+
+    Args:
+        plan: public.
+        result: of all rounds.
+        ratings: of the party's users.
+        prior: public constants.
+        bounds: of a rating less the centre.
+        is_included: as for `others_priors`.
+    """
+    others = others_priors(plan, result, ratings, prior, is_included=is_included)
+    joint = [(others, SHAPES)]
+    vectors, p = result.model.vectors, result.model.rank
+    if p and vectors.any():
+        user_ridges_ = np.tile(user_ridges(result.model, prior), (ratings.n_rows, 1))
+        users = RowPrior.of_vectors(np.zeros((ratings.n_rows, 1 + p)), user_ridges_)
+        for tightness in _TIGHTNESS:
+            ridge = tightness * prior.residual_variance / prior.factor_deviation**2
+            items = others.items.with_factors(vectors, ridge)
+            joint.append((RowPriors(users, items), (Shape(p),)))
+    choice = chosen(ratings, joint, of_nothing(ratings, prior), bounds)
+    rows, scale = choice.fitted.items, 1.0
+    if choice.shape.rank and not choice.has_factor_priors:
+        scale = (prior.factor_ridge / choice.shape.ridge) ** 0.5
+    return FactorModel.nearest(rows[:, 0], rows[:, 1:] * scale, result.model.units), choice

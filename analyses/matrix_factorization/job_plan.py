@@ -25,12 +25,12 @@ from analyses.matrix_factorization.jobs.factor_params import (
     n_users_of,
 )
 from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
-from analyses.matrix_factorization.plan import FactorParams, FactorPlan, plan_factors, releases_of
+from analyses.matrix_factorization.plan import FactorParams, FactorPlan, check_deviations, plan_factors, releases_of
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.sums.round import ring_for
-from analyses.sums.session_series import StagesBesideVectors
-from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
+from analyses.sums.sessions.session_series import StagesBesideVectors
+from analyses.sums.sessions.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
 from mpc.errors import ProtocolError
@@ -56,8 +56,7 @@ class FactorJobPlan(SeriesPlan):
     @property
     def centre(self) -> float:
         """mu0."""
-        lower, upper = self.bounds
-        return lower + (upper - lower) / 2 if self.params.centre is None else self.params.centre
+        return centre_of(self.params, self.declared)
 
     @cached_property
     def factors(self) -> FactorPlan:
@@ -202,6 +201,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
     lower, upper = declared[0].lower, declared[0].upper
     if params.centre is not None and not lower <= params.centre <= upper:
         raise JobError(f"parameters.centre: must lie within the bounds of a rating, {lower:g} to {upper:g}")
+    check_deviations(lower, upper, centre_of(params, declared))
     target = job.privacy
     try:
         found = plan_factors(
@@ -224,6 +224,11 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
     except ProtocolError as error:
         raise JobError(f"inputs: users, items: {error}") from error
     return planned
+
+
+def centre_of(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> float:
+    """Return mu0: as the job states it, else the middle of the bounds that the members declare."""
+    return declared[0].middle if params.centre is None else params.centre
 
 
 def _factor_params(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> FactorParams:

@@ -78,17 +78,6 @@ class FactorModel:
         ):
             raise PeerViolationError(sender, stage, "broadcast offsets and vectors that are not on the plan's lattice")
 
-    def check_alike(self, other: "FactorModel", sender: int, stage: str) -> None:
-        """Refuse a broadcast that differs from the one that another member received.
-
-        Raises:
-            PeerViolationError: they differ. Does not show how.
-        """
-        if self.units != other.units or not (
-            np.array_equal(self.offsets_q, other.offsets_q) and np.array_equal(self.vectors_q, other.vectors_q)
-        ):
-            raise PeerViolationError(sender, stage, "broadcast different offsets or vectors to different members")
-
 
 @dataclass(frozen=True)
 class Fitted:

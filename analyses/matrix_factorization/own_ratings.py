@@ -12,6 +12,7 @@ differ in one unit become ratings that differ in that unit at most (docs/decisio
 rating is protected, the unit is all that the table says of one user and one item, however often it says so.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,11 +41,13 @@ class OwnRatings:
         ratings: by user, deviations from the centre.
         user_names: of the rows, in their order.
         report: what was clipped and dropped, for the owner.
+        failures: the table's own (`analyses.rows.own_values`).
     """
 
     ratings: Ratings = field(repr=False)
     user_names: tuple[str, ...] = field(repr=False)
     report: LocalReport = field(repr=False)
+    failures: Counter[str] = field(default_factory=Counter, repr=False)
 
     def place_of(self, user: str) -> int | None:
         """Return the row of a user; None where there is no such user."""
@@ -83,6 +86,17 @@ def own_ratings(
     )
     deviations = np.clip(values, lower, upper) - centre
     return OwnRatings(Ratings.of(users[kept], rows.items[kept], deviations, len(names), n_items), names, report)
+
+
+def no_ratings(n_rows: int, *, n_items: int, n_users: int | None = None) -> OwnRatings:
+    """Return what stands for a table whose ratings cannot be used: one user without any, or all vertical ones.
+
+    Arguments of `own_ratings`, and the number of rows of the table.
+    """
+    names = tuple(map(str, range(n_users or 1)))
+    nothing = np.zeros(0, dtype=np.int64)
+    ratings = Ratings.of(nothing, nothing, nothing.astype(np.float64), len(names), n_items)
+    return OwnRatings(ratings, names, LocalReport(n_rows, {}, 0))
 
 
 def first_of_each(pairs: Integers, end: int) -> Integers:

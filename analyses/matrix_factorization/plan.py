@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from analyses.job.job import JobError
 from analyses.matrix_factorization.unit_vectors import (
+    MAX_DEVIATION,
     VectorRule,
     n_factor_entries,
     n_offset_entries,
@@ -53,7 +54,7 @@ class Members:
 
     Attributes:
         n_members: N.
-        n_corrupt: t, that may join with the coordinator.
+        n_corrupt: t: members that may collude with the coordinator.
         fewest: survivors with whom a round still counts.
         largest_excess: of the noise that stays, relative to the intended one; with 0 it is exact for every number of
             survivors. A large roster saves shares by allowing some (`SumNoise`).
@@ -182,17 +183,27 @@ def plan_factors(params: FactorParams, members: Members, *, epsilon: float, delt
     return FactorPlan(chosen, members, releases, delta)
 
 
+def check_members(setting: Setting, members: Members) -> None:
+    """Refuse too few members. Two parties are enough where noise is counted as if the other one told its own.
+
+    Raises:
+        JobError: there are too few.
+    """
+    are_counted_apart = setting != "local" and (members.n_members, members.n_corrupt) == (2, 1)
+    if members.n_members < MIN_MEMBERS and not are_counted_apart:
+        raise JobError(
+            f"parties: a masked sum of {members.n_members} members would show one of them what the others hold; "
+            f"at least {MIN_MEMBERS} must take part"
+        )
+
+
 def check(params: FactorParams, members: Members, delta: float) -> None:
     """Refuse what no plan can be made for.
 
     Raises:
         JobError: names the field, in a whole sentence.
     """
-    if members.n_members < MIN_MEMBERS:
-        raise JobError(
-            f"parties: a masked sum of {members.n_members} members would show one of them what the others hold; "
-            f"at least {MIN_MEMBERS} must take part"
-        )
+    check_members(params.setting, members)
     if not 0 <= members.n_corrupt < members.fewest <= members.n_members:
         raise JobError(
             "colluding: must be smaller than the smallest number of survivors, which must not exceed the number of "
@@ -225,15 +236,17 @@ def check(params: FactorParams, members: Members, delta: float) -> None:
         raise JobError("parameters.item_part: must lie strictly between 0 and 1, because both releases need noise")
 
 
-def check_same_items(item_lists: Sequence[Sequence[str]]) -> None:
-    """Refuse members whose public lists of items differ, in content or in order.
+def check_deviations(lower: float, upper: float, centre: float) -> None:
+    """Refuse bounds within which a rating could lie too far from the centre, from these public numbers alone.
 
     Raises:
-        JobError: does not say how they differ.
+        JobError: says how far it may lie.
     """
-    if any(list(items) != list(item_lists[0]) for items in item_lists[1:]):
+    furthest = max(upper - centre, centre - lower)
+    if not furthest <= MAX_DEVIATION:
         raise JobError(
-            "inputs: the members have different lists of items; all must use the same list in the same order"
+            f"centre, and the bounds of a rating: within {lower:g} to {upper:g} a rating may lie {furthest:g} from the "
+            f"centre {centre:g}; at most {MAX_DEVIATION:g} is supported: declare ratings in a larger unit"
         )
 
 

@@ -1,7 +1,7 @@
 """`matrix-factorization` as a job: offsets and vectors of items, or of users, from ratings that parties keep [Chien21].
 
-The rounds are masked sums in one session (`analyses.sums.session_series`). The public input of a round is the model
-that the sums before it led to; all members of the round have received the same. After the last round each party
+The rounds are masked sums in one session (`analyses.sums.sessions.session_series`). The public input of a round is the
+model that the sums before it led to; all members of the round have received the same. After the last round each party
 improves the model by its own exact ratings, for itself: what that comes to stands in its own report, and is never sent.
 
 Where too few parties are left in a round after the first one, the last opened model is the result. All rounds are paid
@@ -16,12 +16,13 @@ for then, as they were committed together.
     sums become offsets and vectors                         `HorizontalRounds.improve`, `users_of`
     V returns on a lattice, to all alike                    `ModelFormat`, `receive_released`
     vertical, owner: own items from own noisy sums          `Owner.take_items`
-    stage 3, never sent                                     `own_offsets`, `Owner.own_model`
+    stage 3, never sent                                     `own_choice`, `Owner.own_choice`
     form sgd: steps, rounds, stage 3                        `DescentPart`, `DescentHost`
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,26 +41,26 @@ from analyses.matrix_factorization.horizontal import (
     HorizontalRounds,
     member_vector,
     offsets_of,
-    own_offsets,
+    own_choice,
 )
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.job_plan import plan as plan_of_statistics
 from analyses.matrix_factorization.jobs.answer import answer
-from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, params_of
+from analyses.matrix_factorization.jobs.factor_params import FEWEST_PARTIES, FactorJobParams, params_of
 from analyses.matrix_factorization.jobs.forecast import forecast, signal
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
-from analyses.matrix_factorization.own_ratings import OwnRatings, own_ratings
+from analyses.matrix_factorization.own_ratings import OwnRatings, no_ratings, own_ratings
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.reference import reference
 from analyses.matrix_factorization.serving.kept import kept_of_items, kept_of_users
-from analyses.matrix_factorization.text import lines
+from analyses.matrix_factorization.unit_vectors import n_rating_entries
 from analyses.matrix_factorization.vertical import OpenedRows, Owner, VerticalPrior, first_users, users_of
-from analyses.pictures import matrix_factorization
+from analyses.rows.own_values import zeros_if_raised
 from analyses.sums.protocol import STAGES_PER_DEADLINE
 from analyses.sums.protocol import survival as survival_of_a_sum
 from analyses.sums.round import participation
-from analyses.sums.session_series import conduct_series, contribute_to_series
+from analyses.sums.sessions.session_series import conduct_series, contribute_to_series
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
@@ -93,14 +94,14 @@ def read_table(plan: SeriesPlan, table: Table) -> OwnRatings:
     """Return a party's ratings, mapped by the public rules."""
     assert table.ratings is not None
     assert table.schema.ratings is not None
-    declared = table.schema.ratings
-    return own_ratings(
-        table.ratings,
-        n_items=declared.items,
-        bounds=plan.bounds,
-        centre=plan.centre,
-        n_users=declared.users if plan.is_vertical else None,
+    rows, n_items = table.ratings, table.schema.ratings.items
+    n_users = table.schema.ratings.users if plan.is_vertical else None
+    own = zeros_if_raised(
+        table,
+        lambda: own_ratings(rows, n_items=n_items, bounds=plan.bounds, centre=plan.centre, n_users=n_users),
+        lambda: no_ratings(table.n_rows, n_items=n_items, n_users=n_users),
     )
+    return replace(own, failures=table.failures)
 
 
 async def party(session: Session, plan: AnyPlan, table: Table | None) -> LocalReport:
@@ -124,7 +125,7 @@ async def party(session: Session, plan: AnyPlan, table: Table | None) -> LocalRe
     released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties)
     kept = await session.compute(part.improved_by_own, released)
     assert table.schema.ratings is not None
-    return replace(own.report, kept=kept | {"items_digest": table.schema.ratings.items_digest})
+    return replace(own.report, kept=kept and kept | {"items_digest": table.schema.ratings.items_digest})
 
 
 def part_of(session: Session, plan: AnyPlan, own: OwnRatings) -> "HorizontalPart | VerticalPart | DescentPart":
@@ -150,25 +151,34 @@ class HorizontalPart:
         """Return the sum of my users' vectors, and my noise; see `mpc.secagg.series.ContributeTo`."""
         plan, number = self._plan, announced.number
         model = _model_before(plan, announced)
-        values = await self._session.compute(member_vector, plan.factors, number, model, self._own.ratings, PRIOR)
+        values = await self._session.compute(
+            zeros_if_raised,
+            self._own,
+            partial(member_vector, plan.factors, number, model, self._own.ratings, PRIOR),
+            partial(_zeros, plan.encoding(number).n_elements),
+        )
         return plan.within_range(number, values), await self._session.draw(plan.sum_noises[number], seeds)
 
     def improved_by_own(self, released: Released) -> dict[str, Any]:
-        """Return stage 3: the released model with offsets that my own exact ratings have improved. Never sent."""
+        """Return stage 3: the best model of my own exact ratings, with or without the others' sums. Never sent."""
+        return zeros_if_raised(self._own, lambda: self._improved(released), dict)
+
+    def _improved(self, released: Released) -> dict[str, Any]:
         plan, factors = self._plan, self._plan.factors
         estimates = Estimates(PRIOR)
         result = FactorResult(released.model, offsets_of(factors, estimates, released.opened), released.n_opened - 1)
         is_included = self._session.me in released.survivors
-        offsets = own_offsets(factors, result, self._own.ratings, PRIOR, is_included=is_included)
-        model = FactorModel.nearest(offsets, released.model.vectors, released.model.units)
-        return kept_of_items(model, bounds=plan.bounds, centre=plan.centre)
+        model, choice = own_choice(
+            factors, result, self._own.ratings, PRIOR, plan.deviation_bounds, is_included=is_included
+        )
+        return kept_of_items(model, choice, bounds=plan.bounds, centre=plan.centre)
 
 
 class VerticalPart:
     """A party of the vertical setting: it holds all ratings of its items. Arguments as `HorizontalPart`."""
 
     def __init__(self, session: Session, plan: FactorJobPlan, own: OwnRatings) -> None:
-        self._session, self._plan = session, plan
+        self._session, self._plan, self._own = session, plan, own
         self._owner = Owner(plan.factors, own.ratings, VERTICAL_PRIOR, session.entropy)
         self._sweep: int | None = None
 
@@ -177,23 +187,33 @@ class VerticalPart:
 
         My items are released to myself once per sweep, with noise of my own, also where its sum takes more attempts.
         """
-        plan, session, sweep = self._plan, self._session, announced.number
+        plan, session, own, sweep = self._plan, self._session, self._own, announced.number
         users = _model_before(plan, announced) or first_users(plan.factors)
         if self._sweep != sweep:
-            sums = await session.compute(self._owner.item_sums, users)
+            zeros = partial(_zeros, n_rating_entries(own.ratings.n_columns, plan.rank))
+            sums = await session.compute(zeros_if_raised, own, partial(self._owner.item_sums, users), zeros)
             noise = await session.draw(plan.item_noises[sweep], len(sums))
-            await session.compute(self._owner.take_items, sweep, sums + noise)
+            take = partial(self._owner.take_items, sweep, sums + noise)
+            await session.compute(zeros_if_raised, own, take, self._owner.take_none)
             self._sweep = sweep
-        values = await session.compute(self._owner.user_vector)
+        zeros = partial(_zeros, plan.encoding(sweep).n_elements)
+        values = await session.compute(zeros_if_raised, own, self._owner.user_vector, zeros)
         return plan.within_range(sweep, values), await session.draw(plan.sum_noises[sweep], seeds)
 
     def improved_by_own(self, released: Released) -> dict[str, Any]:
-        """Return stage 3: my items and all users as my own exact ratings have improved them. Never sent."""
+        """Return stage 3: the best fit to my exact ratings, with or without the others' sums. Never sent."""
+        return zeros_if_raised(self._own, lambda: self._improved(released), dict)
+
+    def _improved(self, released: Released) -> dict[str, Any]:
         plan, sweep = self._plan, released.n_opened - 1
         opened = OpenedRows.read(plan.factors, 2 * sweep + 1, released.opened)
         is_included = self._session.me in released.survivors and self._sweep == sweep
-        items, users = self._owner.own_model(released.model, opened, is_included=is_included)
-        return kept_of_users(items, users, bounds=plan.bounds, centre=plan.centre)
+        choice = self._owner.own_choice(opened, plan.deviation_bounds, is_included=is_included)
+        return choice.as_data() | kept_of_users(choice.fitted, bounds=plan.bounds, centre=plan.centre)
+
+
+def _zeros(length: int) -> Integers:
+    return np.zeros(length, dtype=np.int64)
 
 
 def _model_before(plan: FactorJobPlan, announced: Announcement) -> FactorModel | None:
@@ -288,15 +308,16 @@ def survival(job: Job) -> Survival:
 ANALYSIS = Analysis(
     names=(NAME,),
     parameters=FactorJobParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=survival,
     page="analyses/matrix-factorization.md",
     demo=NAME,
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=lines,
-    picture=matrix_factorization.picture,
+    synonyms={"n_components": "rank", "n_factors": "rank", "components": "rank"},
+    fewest_parties=FEWEST_PARTIES,
+    joins=False,
 )

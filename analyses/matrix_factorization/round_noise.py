@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.sums.noise import SumNoise
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import View
 from entropy import Entropy
 

@@ -53,11 +53,14 @@ MAX_SQUARED_BOUND = 1 << 56
 """Largest squared norm of a unit's vector: its entries are below 2^28, so sums of 2^34 units fit into 64 bits."""
 
 MAX_DEVIATION = 1e9
-"""Largest absolute value of broadcast values and of centred ratings, so that scaled products stay far within 64
-bits."""
+"""Largest absolute value of broadcast values and of centred ratings, so that scaled products stay far within 64 bits.
+Plans refuse bounds that allow more (`plan.check_deviations`); what a unit has of its own is clipped, never refused."""
 
 _LENGTHENED = 1 + 2.0**-30
 """How much longer than its bound a factor may be by rounding, before it is refused: the loops shrink what remains."""
+
+_LONGEST = 2.0**500
+"""Largest entry of a vector that is shortened: its square is finite."""
 
 
 @dataclass(frozen=True)
@@ -144,12 +147,11 @@ def add_offsets(rule: VectorRule, ratings: Ratings) -> Integers:
         ratings: by user, deviations from mu0.
     """
     total = np.zeros(n_offset_entries(ratings.n_columns), dtype=np.int64)
-    _check(ratings)
     rating_kernels.add_offset_vectors(
         total,
         ratings.starts,
         ratings.columns,
-        ratings.deviations,
+        _clipped(ratings.deviations),
         _weights(ratings),
         float(rule.units),
         float(rule.count_weight),
@@ -173,7 +175,7 @@ def add_factors(rule: VectorRule, ratings: Ratings, offsets: Floats, means: Floa
     Raises:
         ValueError: something broadcast is too large, or a factor too long; the text does not tell which.
     """
-    _check(ratings, offsets, means)
+    _check(offsets)
     if not (np.einsum("ij,ij->i", factors, factors) <= _LENGTHENED).all():
         raise ValueError("a factor is longer than 1")
     total = np.zeros(n_factor_entries(ratings.n_columns, factors.shape[1]), dtype=np.int64)
@@ -181,10 +183,10 @@ def add_factors(rule: VectorRule, ratings: Ratings, offsets: Floats, means: Floa
         total,
         ratings.starts,
         ratings.columns,
-        ratings.deviations,
+        _clipped(ratings.deviations),
         np.ascontiguousarray(offsets),
         _weights(ratings),
-        np.ascontiguousarray(means),
+        _clipped(means),
         np.ascontiguousarray(factors),
         float(rule.units),
         float(rule.moment_weight),
@@ -209,7 +211,7 @@ def add_ratings(
     Raises:
         ValueError: something broadcast is too large, or a vector too long; the text does not tell which.
     """
-    _check(ratings, offsets)
+    _check(offsets)
     lengths = 1 + np.einsum("ij,ij->i", vectors, vectors)
     if not (lengths <= float(squared_length) * _LENGTHENED).all():
         raise ValueError("a vector is longer than its public bound")
@@ -218,7 +220,7 @@ def add_ratings(
         total,
         ratings.rows,
         ratings.columns,
-        ratings.deviations,
+        _clipped(ratings.deviations),
         np.ascontiguousarray(offsets),
         np.ascontiguousarray(vectors),
         float(rule.units),
@@ -241,13 +243,13 @@ def solve(ratings: Ratings, offsets: Floats, vectors: Floats, ridges: Floats) ->
     """
     if not (ridges > 0).all():
         raise ValueError("a ridge must be positive")
-    _check(ratings, offsets, vectors)
+    _check(offsets, vectors)
     solutions = np.zeros((ratings.n_rows, len(ridges)))
     rating_kernels.solve_rows(
         solutions,
         ratings.starts,
         ratings.columns,
-        ratings.deviations,
+        _clipped(ratings.deviations),
         np.ascontiguousarray(offsets),
         np.ascontiguousarray(vectors),
         np.ascontiguousarray(ridges, dtype=np.float64),
@@ -257,7 +259,8 @@ def solve(ratings: Ratings, offsets: Floats, vectors: Floats, ridges: Floats) ->
 
 
 def within_ball(vectors: Floats, radius: float = 1.0) -> Floats:
-    """Return vectors, shape (n, p), each shortened to `radius` where it is longer."""
+    """Return vectors, shape (n, p), each shortened to `radius` where it is longer; zero where it is not finite."""
+    vectors = np.where(np.abs(vectors).max(axis=1, initial=0.0)[:, None] <= _LONGEST, vectors, 0.0)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return np.asarray(vectors * np.minimum(1.0, radius / np.maximum(norms, radius * 2.0**-60))[:, None])
 
@@ -267,8 +270,16 @@ def _weights(ratings: Ratings) -> Floats:
     return np.asarray(1.0 / np.sqrt(np.maximum(ratings.row_sizes, 1)))
 
 
-def _check(ratings: Ratings, *broadcast: Floats) -> None:
-    """Refuse numbers with which a product could leave 64 bits; NaN is refused, as no comparison with it holds."""
-    for values in (ratings.deviations, *broadcast):
+def _clipped(own: Floats) -> Floats:
+    """Return numbers of units' own, each mapped by itself: NaN to 0, others to the nearest that `MAX_DEVIATION` admits.
+
+    A unit's own numbers are never refused: that would tell of them.
+    """
+    return np.ascontiguousarray(np.nan_to_num(np.clip(own, -MAX_DEVIATION, MAX_DEVIATION), copy=False))
+
+
+def _check(*broadcast: Floats) -> None:
+    """Refuse public numbers with which a product could leave 64 bits; NaN too, as no comparison with it holds."""
+    for values in broadcast:
         if not (np.abs(values) <= MAX_DEVIATION).all():
-            raise ValueError("a rating or a broadcast number is not finite, or too large")
+            raise ValueError("a broadcast number is not finite, or too large")

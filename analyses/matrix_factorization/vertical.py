@@ -7,7 +7,7 @@
 | masked sum: per user kappa, clip(x - mu0 - b_j, Y) f_j; pooled f f'       | `Owner.user_vector`                   |
 | everybody: user vectors = posterior mean                                  | `users_of`                            |
 | T sweeps                                                                  | `run`                                 |
-| stage 3: own exact items; prior of a user = opened sum less own part      | `Owner.own_model`                     |
+| stage 3: own exact items; prior of a user = opened sum less own part      | `Owner.own_choice`                    |
 
 What is paid for. A sweep is two releases about one rating (`plan`): the owners' item sums, which are not sent but on
 which the next sums depend, and the users' sums. Pooled second moments are entries of the same vectors and so within
@@ -20,15 +20,17 @@ of users is needed here, as every rating weighs 1; in the other settings its pla
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.own_factors import SHAPES, Choice, RowPrior, RowPriors, Shape, chosen, of_nothing
 from analyses.matrix_factorization.plan import FactorPlan
 from analyses.matrix_factorization.posterior import OffsetPosterior, Prior, offset_posterior, symmetric
 from analyses.matrix_factorization.ratings import Ratings
-from analyses.matrix_factorization.unit_vectors import add_ratings, solve, within_ball
+from analyses.matrix_factorization.unit_vectors import add_ratings, within_ball
 from entropy import Entropy, KeyStream
 from mpc.transcript import digest
 
@@ -39,7 +41,6 @@ NoisyUserSum = Callable[[int, Sequence[Integers]], Integers]
 """Sweep s and all owners' user vectors to their sum with the noise of the plan's user release."""
 
 _MIN_TOTAL = 1.0
-_OWN_SWEEPS = 4
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,16 @@ class Owner:
 
     def __init__(self, plan: FactorPlan, ratings: Ratings, prior: VerticalPrior, entropy: Entropy) -> None:
         self._plan, self._prior, self._entropy = plan, prior, entropy
-        self._by_user, self._by_item = ratings, ratings.transposed()
-        self._items: FactorModel | None = None
+        self._by_user = ratings
+        self._items = self.take_none()
         self._expected: Floats = np.zeros(ratings.n_columns)
 
     def __repr__(self) -> str:
         return f"Owner(n_items={self._by_user.n_columns})"
+
+    @cached_property
+    def _by_item(self) -> Ratings:
+        return self._by_user.transposed()
 
     def release_items(self, sweep: int, users: FactorModel) -> FactorModel:
         """Return offsets and vectors of the owner's items from noisy sums; they cost what the plan says.
@@ -170,6 +175,13 @@ class Owner:
         """Return the sum of the owner's ratings' vectors by item. Private: noise is added before anything uses it."""
         plan = self._plan
         return add_ratings(plan.params.rule, self._by_item, users.offsets, users.vectors, squared_length_of(plan))
+
+    def take_none(self) -> FactorModel:
+        """Take items at 0 for the owner's, as before the first release; return them."""
+        params, n_items = self._plan.params, self._by_user.n_columns
+        zeros = np.zeros((n_items, self._plan.rank), dtype=np.int64)
+        self._items = FactorModel(np.zeros(n_items, dtype=np.int64), zeros, params.factor_units)
+        return self._items
 
     def take_items(self, sweep: int, noisy: Integers) -> FactorModel:
         """Return offsets and vectors of the owner's items from `item_sums` with noise; `sweep` as `release_items`."""
@@ -193,56 +205,42 @@ class Owner:
 
     def user_vector(self) -> Integers:
         """Return the sum of the owner's ratings' vectors by user, padded to all users. Private: masked."""
-        assert self._items is not None
         plan, items = self._plan, self._items
         return add_ratings(plan.params.rule, self._by_user, items.offsets, items.vectors, squared_length_of(plan))
 
-    def own_model(self, users: FactorModel, opened: OpenedRows, *, is_included: bool = True) -> tuple[Floats, Floats]:
-        """Return (offset, vector) of the owner's items and of all users, from its exact ratings. Never sent.
+    def own_choice(self, opened: OpenedRows, bounds: tuple[float, float], *, is_included: bool = True) -> Choice:
+        """Return (offset, vector) of the owner's items and of all users, the best of joint and alone. Never sent.
 
-        In turn: items by ridge from the owner's own exact ratings, about the released regression; users from the
-        others' noisy sums, which are the opened ones less the owner's own exact part, and from its own exact ratings.
+        Joint: users about what the others' noisy sums say of them, which are the opened ones less the owner's own exact
+        part; items about the released regression. Own factors stand on top of the others' offsets, or, where vectors
+        were released, also on all that the sums say.
 
         Args:
-            users: of the last sweep.
             opened: the user release of the last sweep.
+            bounds: of a rating less the centre.
             is_included: whether the owner's own part is in it: whether the owner survived that round.
-
-        Returns:
-            shapes (items, 1 + p) and (users, 1 + p).
         """
         plan, prior, p = self._plan, self._prior, self._plan.rank
-        r2 = prior.items.residual_variance
+        r2, ratings = prior.items.residual_variance, self._by_user
         rule, width = plan.params.rule, 2 + p
-        own = np.zeros((self._by_user.n_rows, width))
+        own = np.zeros((ratings.n_rows, width))
         if is_included:
-            own = self.user_vector()[: self._by_user.n_rows * width].reshape(-1, width) / float(rule.units)
+            own = self.user_vector()[: ratings.n_rows * width].reshape(-1, width) / float(rule.units)
         others = replace(
             opened, counts=opened.counts - own[:, 0] / float(rule.count_weight), sums=opened.sums - own[:, 1:]
         )
         precision, known = normal_equations(others, r2)
         precision = precision + np.diag(1 / prior.variances(p, of_users=True))
-        user_rows: Floats = np.column_stack([users.offsets, users.vectors])
+        spread = np.linalg.inv(precision)
         ridges = r2 / prior.variances(p, of_users=False)
-        rows, columns, deviations = self._by_user.rows, self._by_user.columns, self._by_user.deviations
-        item_rows = np.zeros((self._by_user.n_columns, 1 + p))
-        for _ in range(_OWN_SWEEPS):
-            ones = np.column_stack([np.ones(len(user_rows)), user_rows[:, 1:]])
-            # The items' offsets are solved about the regression: it is taken off each item's ratings first.
-            about = replace(self._by_item, deviations=self._by_item.deviations - self._expected[self._by_item.rows])
-            item_rows = solve(about, user_rows[:, 0], ones, ridges)
-            item_rows[:, 0] += self._expected
-            f = np.column_stack([np.ones(len(item_rows)), item_rows[:, 1:]])[columns]
-            residuals = (deviations - item_rows[columns, 0])[:, None] * f
-            n_users = len(user_rows)
-            own_known = np.stack([np.bincount(rows, residuals[:, a], n_users) for a in range(1 + p)], axis=1)
-            own_precision = np.empty((n_users, 1 + p, 1 + p))
-            for a in range(1 + p):
-                for b in range(1 + p):
-                    own_precision[:, a, b] = np.bincount(rows, f[:, a] * f[:, b], n_users)
-            right = (known + own_known / r2)[:, :, None]
-            user_rows = np.asarray(np.linalg.solve(precision + own_precision / r2, right)[:, :, 0], dtype=np.float64)
-        return item_rows, user_rows
+        of_offsets = RowPrior.of_offsets(self._expected, np.full(ratings.n_columns, float(ridges[0])))
+        means = np.einsum("nb,nb->n", spread[:, 0], known)
+        ridge = np.asarray(r2 / spread[:, 0, 0], dtype=np.float64)
+        joint = [(RowPriors(RowPrior.of_offsets(means, ridge), of_offsets), SHAPES)]
+        if p:
+            of_rows = of_offsets.with_factors(np.zeros((ratings.n_columns, p)), float(ridges[1]))
+            joint.append((RowPriors(RowPrior.of_precisions(precision * r2, known * r2), of_rows), (Shape(p),)))
+        return chosen(ratings, joint, of_nothing(ratings, prior.items), bounds)
 
     def _offsets(self, opened: OpenedRows) -> OffsetPosterior:
         return offset_posterior(

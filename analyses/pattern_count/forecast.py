@@ -6,9 +6,9 @@ from analyses.job.declared_rows import declared_rows
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.pattern_count.plan import PatternCountPlan
 
-_EVEN = (
-    "The tables have the most rows that are declared, spread evenly over all patterns; counts that are larger than the "
-    "others have somewhat larger errors."
+_RANGE = (
+    "In the best case no row resembles the pattern. In the bad case the tables have the most rows that are declared, "
+    "and all are of one pattern."
 )
 
 
@@ -33,12 +33,15 @@ def forecast(plan: PatternCountPlan) -> Forecast:
     if plan.params.method == "mpc":
         error = plan.noise.standard_deviation("coordinator")
         return Forecast((Quantity("count of any pattern", "rows", error, least=0.0, largest=most),))
-    count = Quantity("count of any pattern", "rows", _error_of_reports(plan, most), least=0.0, largest=most)
-    return Forecast((count,), (_EVEN,))
+    best, even, bad = _errors_of_reports(plan, most)
+    count = Quantity("count of any pattern", "rows", even, least=0.0, largest=most, best_case=best, bad_case=bad)
+    return Forecast((count,), (_RANGE,))
 
 
-def _error_of_reports(plan: PatternCountPlan, rows: float) -> float:
-    """Return the standard error of a count if so many of N slots hold rows that are spread evenly; see `PatternTally`.
+def _errors_of_reports(plan: PatternCountPlan, rows: float) -> tuple[float, float, float]:
+    """Return the standard errors of a count in the best case, for rows that are spread evenly, and in the bad case.
+
+    See `PatternTally`.
 
     A party's z of a slot has mean 1 and variance V where the slot is of the category, and mean 0 and variance V else.
     So the product of all has a second moment of prod (V + 1 / M_j), on average over rows, and V^v in an empty slot. Of
@@ -46,8 +49,13 @@ def _error_of_reports(plan: PatternCountPlan, rows: float) -> float:
     """
     reports = plan.reports
     variance = float(1 / (16 * reports.bits.bias**2)) - 0.25
-    n, k = float(reports.n_slots), float(reports.n_reported)
-    count = rows / prod(reports.n_categories)
-    of_rows = rows * prod(variance + 1 / m for m in reports.n_categories)
-    of_noise = of_rows + (n - rows) * variance ** len(reports.n_categories) - count
-    return sqrt(n / k * of_noise + (n / k - 1) * count * (1 - count / n))
+    n, k, v = float(reports.n_slots), float(reports.n_reported), len(reports.n_categories)
+
+    def error(rows: float, count: float, square: float) -> float:
+        of_noise = rows * square + (n - rows) * variance**v - count
+        return sqrt(max(0.0, n / k * of_noise + (n / k - 1) * count * (1 - count / n)))
+
+    even = error(rows, rows / prod(reports.n_categories), prod(variance + 1 / m for m in reports.n_categories))
+    alike = max(error(some, some, (variance + 1) ** v) for some in (rows, min(rows, n / 2)))
+    least = reports.least_deviation
+    return min(least, even), even, max(alike, even)

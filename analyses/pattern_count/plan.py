@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Finite, Job, JobError
+from analyses.job.norm_bounds import Bounds, by_owner, fitted, with_proofs
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
@@ -23,12 +24,15 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import PERSON, VIEWS, Protected, View
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
-from dp.mechanism.shared_laplace import SharedLaplace, noise_fields, quietest_noise, shared_noise
+from dp.mechanism.shared_laplace import SharedLaplace, least_variance_noise, noise_fields, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
-from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError
+from mpc.proofs.norm_bound import NormBound
 from mpc.traffic.walk import Traffic
+
+CROSS_TABLE = "cross-table"
+"""Name of the same count, with totals: its result is a table."""
 
 MAX_CELLS = 1 << 15
 """Largest number of patterns of one job; their counts are a list in the result."""
@@ -41,7 +45,13 @@ CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
     "coalition": VectorSensitivity(2, 2),
 }
 """A record sits in one cell: present or absent it moves one count by 1, replaced two. k rows of a person may all sit in
-one cell, and move it by k, replaced two of them by k: what `dp.cost.group` says is attained."""
+one cell, and move it by k, replaced two of them by k: what `dp.cost.group` says is attained.
+
+Whatever tables hold, each row is in one cell exactly, by itself (`analyses.rows.integer_column`): a value outside of
+the categories is taken for the nearest one; of a category that was encoded as columns the first of the largest counts,
+of a gap too; equal rows are rows; at most one indicator of a row and column is 1, and all others are 0. A row that does
+not count, as its person has more, or a slot without a match, has no indicator; what has none is counted in the last
+cell, and as many are subtracted there, so it moves nothing. A row that loses or finds its match moves one count."""
 
 MAX_REPORTED_BITS = 20_000
 """Largest number of bits that may be reported about all rows of one person; the cost of each of them is composed."""
@@ -54,7 +64,7 @@ class PatternCountParams(JointRowsParams):
         method: see the module.
         max_rows: see `JointRowsParams`. `mpc`: sizes the field, nothing else. Otherwise so many
             slots are reported on, and the error grows with its root.
-        share: of the slots that are reported, with `subsampled` only.
+        share: share of the slots that are reported, with `subsampled` only.
     """
 
     method: Literal["mpc", "randomized-response", "subsampled"] = "mpc"
@@ -79,7 +89,7 @@ class PatternCountPlan(Plan):
     Attributes:
         params: validated parameters.
         party_mu, mean_units: noise parameter of `mpc`: one of both is 0 (`dp.mechanism.shared_laplace.shared_noise`).
-        bias_units: of randomized response, in `dp.mechanism.bits.BIAS_UNIT`; 0 for `mpc`.
+        bias_units: bias of randomized response, in `dp.mechanism.bits.BIAS_UNIT`; 0 for `mpc`.
     """
 
     params: PatternCountParams
@@ -108,7 +118,7 @@ class PatternCountPlan(Plan):
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:
         """The owners' columns, in the order of the job's inputs."""
-        return integer_columns(self.job, self.schemas)
+        return integer_columns(self.job, self.schemas, takes_categories=True)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,11 +148,23 @@ class PatternCountPlan(Plan):
         """Bound on the absolute value of what method `mpc` opens."""
         return self.params.max_rows + self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
+    @property
+    def proves_products(self) -> bool:
+        """See `Plan`."""
+        return self.params.method == "mpc"
+
+    @cached_property
+    def norm_bounds(self) -> Bounds:
+        """See `Plan`: the indicators of a row, that of the last category included, are one 1 and otherwise zeros."""
+        if self.params.method != "mpc":
+            return {}
+        return fitted(_proven_bounds(self.job, self.shape, self.params.max_rows), self.n_primes)
+
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The one release of `mpc`; or the reports of all owners, of which each draws flips for each block of slots."""
+        """The one release of `mpc` and what proofs show; or the reports of all owners, who draw flips by block."""
         if self.params.method == "mpc":
-            return (PlannedRelease(self.noise, self.compute_members),)
+            return (PlannedRelease(self.noise, self.compute_members), *self.proof_releases)
         return (PlannedRelease(self.reports, self.owners, times=self.reports.n_blocks),)
 
     def report_of_releases(self) -> dict[str, Any]:
@@ -179,6 +201,11 @@ class PatternCountPlan(Plan):
         return self.protected.name
 
 
+def _proven_bounds(job: Job, shape: Sequence[int], max_rows: int) -> Bounds:
+    """Return what owners prove of their indicators, with the smallest masks; nothing where the job wants no proofs."""
+    return by_owner(job, (NormBound(n_values - 1, 1, max_rows, is_one_hot=True) for n_values in shape))
+
+
 def _reports(
     params: PatternCountParams, shape: tuple[int, ...], bits: RandomizedBits, protected: Protected
 ) -> PatternReports:
@@ -196,7 +223,9 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     check_roster(job)
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, PatternCountParams)
-    shape = tuple(column.n_values for column in integer_columns(job, schemas))
+    if job.analysis == CROSS_TABLE and params.method != "mpc":
+        raise JobError(f"parameters.method: a {CROSS_TABLE} is counted by 'mpc'; pattern-count has {params.method!r}")
+    shape = tuple(column.n_values for column in integer_columns(job, schemas, takes_categories=True))
     if len(shape) > MAX_PARTIES:
         raise JobError(
             f"inputs: {len(shape)} parties bring columns; patterns of at most {MAX_PARTIES} parties can be counted"
@@ -221,18 +250,24 @@ def _calibrated(
     target, protected = job.privacy, protected_of(job, schemas)
     if params.method == "mpc":
         n_parties = len(job.compute_parties)
-        noise = quietest_noise(
-            length=prod(shape),
-            sensitivities=CELL_SENSITIVITY,
-            n_parties=n_parties,
-            colluding=job.t,
-            view=target.view,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            protected=protected,
-        )
-        bound = params.max_rows + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
-        n_primes = len(ResidueField.for_bound(bound).primes)
+
+        def calibrated(epsilon: float) -> SharedSkellam | SharedLaplace:
+            return least_variance_noise(
+                length=prod(shape),
+                sensitivities=CELL_SENSITIVITY,
+                n_parties=n_parties,
+                colluding=job.t,
+                view=target.view,
+                epsilon=epsilon,
+                delta=target.delta,
+                protected=protected,
+            )
+
+        def bound_of(noise: SharedSkellam | SharedLaplace) -> int:
+            return params.max_rows + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+        proven = _proven_bounds(job, shape, params.max_rows)
+        noise, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected)
         return PatternCountPlan(job=job, schemas=schemas, n_primes=n_primes, params=params, **noise_fields(noise))
     if params.max_rows > MAX_SLOTS:
         raise JobError(f"parameters.max_rows: method {params.method!r} supports at most {MAX_SLOTS} rows")

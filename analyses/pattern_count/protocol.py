@@ -22,6 +22,7 @@ slots, so that their number stays hidden; counts come unbiased, with standard er
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -33,16 +34,15 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.pattern_count.forecast import forecast, signal
-from analyses.pattern_count.plan import PatternCountParams, PatternCountPlan, plan
+from analyses.pattern_count.plan import CROSS_TABLE, PatternCountParams, PatternCountPlan, plan
 from analyses.pattern_count.products import count_patterns
 from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
-from analyses.pattern_count.text import count_lines
-from analyses.pictures import pattern_count
-from analyses.rows.integer_column import IntegerColumn
+from analyses.rows.integer_column import NO_PLACE, IntegerColumn
 from analyses.rows.integer_rows import IndicatorRows
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.own_rows import report_of
+from analyses.rows.own_values import zeros_instead
 from analyses.rows.slots import place_rows
 from analyses.rows.surplus import n_surplus
 from dp.cost.views import PERSON
@@ -55,9 +55,6 @@ __all__ = ["ANALYSIS", "PatternCountParams", "PatternCountPlan", "coordinator", 
 
 
 COMPUTATION = "patterns"
-
-NO_CATEGORY = -1
-"""Category of a row that is not counted."""
 
 
 async def party(session: Session, plan: PatternCountPlan, table: Table | None) -> LocalReport:
@@ -85,8 +82,8 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
             return report_of(None, n_rows)
         categories, n_mapped = await session.compute(my_column(session, plan).categories, table)
         if counting is not None:
-            categories = np.where(counting, categories, NO_CATEGORY)
-        await report(c.exchange, plan, categories)
+            categories = np.where(counting, categories, NO_PLACE)
+        await report(c.exchange, plan, table, categories)
     names = tuple(c.name for c in table.schema.columns)
     return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped), n_surplus(counting))
 
@@ -118,15 +115,17 @@ async def count_under_shares(
     await c.release(replace(counts + noise, bound=plan.opened_bound))
 
 
-async def report(exchange: ShareExchange, plan: PatternCountPlan, categories: NDArray[np.int64]) -> None:
+async def report(exchange: ShareExchange, plan: PatternCountPlan, table: Table, categories: NDArray[np.int64]) -> None:
     """Report the indicators of my rows, most of them false, from secret places among the slots."""
     session, reports = exchange.session, plan.reports
     slots = await place_rows(exchange, plan.owners, len(categories), reports.n_slots, reports.n_reported)
-    mine, category_of_row = plan.owners.index(session.me), np.append(categories, NO_CATEGORY)  # the last is of EMPTY
+    mine, category_of_row = plan.owners.index(session.me), np.append(categories, NO_PLACE)  # the last is of EMPTY
     for block in reports.blocks():
         in_slots = category_of_row[slots[block.start : block.stop]]
         flips = await session.draw(reports, mine, len(block))
-        message = await session.compute(reports.packed, mine, in_slots, flips)
+        message = await session.compute(
+            zeros_instead, table, partial(reports.packed, mine, flips=flips), in_slots, np.full_like(in_slots, NO_PLACE)
+        )
         await session.send(COORDINATOR, OPENING_STAGE, message)
         session.progress(OPENING_STAGE, 100 * block.stop // reports.n_reported, 100)
 
@@ -135,9 +134,11 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     """Run the coordinator's part: open the noisy counts, or estimate them from the reports.
 
     Returns:
-        JSON-able: `columns`; `categories`, per column the smallest and the largest; `counts`, nested lists with one
+        JSON-able: `columns`; `categories`, per column the smallest and the largest; `labels`, per column that is a
+        category the names of its values, of which the smallest is the first; `counts`, nested lists with one
         level per column, unbiased; `clipped_counts`, negative ones raised to 0; `standard_errors`, of the counts, by
-        noise (and, with `subsampled`, by sampling); `wrong_shares_from`, names of the parties whose corrupted shares
+        noise (and, with `subsampled`, by sampling); in a cross-table `totals` and `total_standard_errors`, per column
+        and category, over all other columns; `wrong_shares_from`, names of the parties whose corrupted shares
         were corrected; `privacy`, the report.
 
     Raises:
@@ -163,32 +164,44 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
         estimate = tally.estimate()
         counts, errors = estimate.counts, estimate.standard_errors
     return {
-        "analysis": "pattern-count",
+        "analysis": plan.job.analysis,
         "method": plan.params.method,
         "columns": [column.name for column in plan.columns],
         "categories": {column.name: [column.lower, column.upper] for column in plan.columns},
+        "labels": {column.name: list(column.labels) for column in plan.columns if column.labels},
         "counts": counts.tolist(),
         "clipped_counts": np.maximum(counts, 0).tolist(),
+        "n_rows": float(counts.sum()),
+        **({"n_rows_standard_error": float(np.sqrt(np.sum(errors**2)))} if plan.params.method == "mpc" else {}),
         "standard_errors": errors.tolist(),
+        **(totals_of(counts, errors, plan) if plan.job.analysis == CROSS_TABLE else {}),
         "wrong_shares_from": [session.names[member] for member in wrong],
         "privacy": plan.privacy_report(),
     }
 
 
+def totals_of(counts: NDArray[np.float64], errors: NDArray[np.float64], plan: PatternCountPlan) -> dict[str, Any]:
+    """Return how many rows have each category of each column, with standard errors: noises are independent."""
+    axes = range(counts.ndim)
+    others = {column.name: tuple(a for a in axes if a != axis) for axis, column in enumerate(plan.columns)}
+    return {
+        "totals": {name: counts.sum(summed).tolist() for name, summed in others.items()},
+        "total_standard_errors": {name: np.sqrt((errors**2).sum(summed)).tolist() for name, summed in others.items()},
+    }
+
+
 ANALYSIS = Analysis(
-    names=("pattern-count",),
+    names=(CROSS_TABLE, "pattern-count"),
     parameters=PatternCountParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=by_parameter("method"),
     page="analyses/pattern-count.md",
     demo="pattern-count",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=count_lines,
-    picture=pattern_count.picture,
     matching=("revealed", "secret"),
     open_methods=("randomized-response", "subsampled"),
 )

@@ -14,8 +14,8 @@ def reference(tables: Sequence[Table], plan: PatternCountPlan) -> NDArray[np.int
     """Return the exact counts, shape `plan.shape`, of the categories that values are or become: no privacy.
 
     Args:
-        tables: of the owners, in the order of the inputs.
-        plan: as for the job.
+        tables: tables of the owners, in the order of the inputs.
+        plan: plan of the job.
     """
     categories = [column.categories(table)[0] for column, table in zip(plan.columns, tables, strict=True)]
     cells = np.ravel_multi_index(categories, plan.shape)

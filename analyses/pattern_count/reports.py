@@ -13,7 +13,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.events import PrivacyEvent, SampledBitsDpEvent
+from dp.cost.events.event import PrivacyEvent
+from dp.cost.events.sampled_bits import SampledBitsDpEvent
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.mechanism.bits import Bits, RandomizedBits
 from entropy import Entropy
@@ -33,7 +34,7 @@ class PatternEstimate:
 
     Attributes:
         counts: unbiased; may be negative.
-        standard_errors: of the counts, estimated from the reports.
+        standard_errors: standard errors of the counts, estimated from the reports.
     """
 
     counts: Floats

@@ -12,6 +12,14 @@ _SEPARATE = (
     "`seen_from`."
 )
 
+BAD_ROWS = 2.0
+"""By how many times the most rows exceed those of the bad case."""
+
+_BAD = (
+    "In the bad case the tables have half of the most rows, the mean of each column lies halfway between the middle of "
+    "its bounds and one of them, and the component lies along that mean."
+)
+
 
 def forecast(plan: PcaPlan) -> Forecast:
     """Return the standard error of a component's variance, and the variance from which on a component is seen.
@@ -26,7 +34,9 @@ def forecast(plan: PcaPlan) -> Forecast:
         return Forecast((eigenvalue,), (_SEPARATE,))
     fewest, most = rows_of(plan)
     middle = 0.5 if plan.params.origin == "lower" else 0.0
-    edge = noise_edge(n, deviation, n * middle**2 / (plan.constant * plan.unit) ** 2)
+    lift = n * middle**2 / (plan.constant * plan.unit) ** 2
+    edge = noise_edge(n, deviation, lift)
+    far = min(n * (middle + 0.25) ** 2, plan.row_norm**2) / (plan.constant * plan.unit) ** 2
     if plan.params.scale:
         why = "Errors of correlations depend on the columns' own variances, which divide them and are not known before."
         return Forecast(not_forecast=(why,))
@@ -37,10 +47,11 @@ def forecast(plan: PcaPlan) -> Forecast:
         error / most,
         at_fewest_rows=error / fewest if 0 < fewest < most else None,
         seen_from=edge / most,
+        bad_case=error * BAD_ROWS * (1 + far) / most,
         least=0.0,
         largest=largest / 2 if middle else largest,  # two rows without negative entries are sqrt(2) norms apart at most
     )
     mean = (
         "The mean lies in the middle of the bounds, and components are at right angles to it as seen from the origin."
     )
-    return Forecast((variance,), (EVEN, _SEPARATE, mean))
+    return Forecast((variance,), (EVEN, _SEPARATE, mean, _BAD))

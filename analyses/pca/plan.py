@@ -15,7 +15,7 @@ from analyses.rows.reach import centres
 from analyses.rows.row_plan import RowBounds, RowParams, plan_rows
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.constant_column import with_constant
-from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram
+from analyses.second_moments.noisy_gram import GramPlan, plan_gram
 from analyses.second_moments.rounding import with_units
 
 
@@ -93,15 +93,4 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PcaPlan:
         return with_constant(rows) if chosen.center else rows
 
     params = with_units(job, schemas, params, bounds_of)
-    rows = bounds_of(params)
-    mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
-    return PcaPlan(
-        job=job,
-        schemas=tuple(schemas),
-        n_primes=n_primes,
-        params=params,
-        row_norm=rows.row_norm,
-        squared_norm_bounds=rows.squared_norm_bounds,
-        constant=rows.constant,
-        party_mu=mechanism.party_mu,
-    )
+    return plan_gram(PcaPlan, job, schemas, params, bounds_of(params))

@@ -27,20 +27,15 @@ from typing import Any
 import numpy as np
 
 from analyses.job.analysis import Analysis
-from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.pca.forecast import forecast
 from analyses.pca.plan import PcaParams, PcaPlan, plan
 from analyses.pca.reference import reference
 from analyses.pca.spectrum import spectrum
-from analyses.pca.text import pca_lines
-from analyses.pictures import pca
-from analyses.rows.joint_computation import joined
-from analyses.rows.own_rows import report_of
-from analyses.rows.reach import zeros_of
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.forecast import signal
-from analyses.second_moments.noisy_gram import GramPlan, open_noisy_gram, triangle_shape
+from analyses.second_moments.noisy_gram import open_noisy_gram, rows_standard_error
+from analyses.second_moments.party import party
 from analyses.second_moments.rounding import stated_rounding
 from analyses.second_moments.spectrum import leading_components
 from mpc.protocol.session import Session
@@ -58,31 +53,6 @@ __all__ = [
 ]
 
 
-async def party(session: Session, plan: GramPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: agree on keys, check that rows match, share noise and rows, multiply, send the noisy share.
-
-    Args:
-        session: my end of the job.
-        plan: computed by this party itself.
-        table: my rows, columns as in my schema; None for a compute party without columns.
-
-    Raises:
-        UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, drops out or violates the protocol.
-
-    Noise is dealt before the rows, so that N - 2t - 1 parties may drop out once all have dealt their rows.
-
-    Privacy: at most t colluding parties learn nothing but the released matrix; see `NoisyGram` for what it costs.
-    Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
-    """
-    async with joined(session, plan, table) as (c, n_rows, counting, table):
-        mine = None if table is None else plan.own_rows(session.me, table, counting)
-        total = await c.noise_of(plan.mechanism, triangle_shape(plan))
-        total += await c.gram_of_rows(plan, n_rows, mine)
-        await c.release(total)
-    return report_of(mine, n_rows)
-
-
 async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
     """Run the coordinator's part: open the noisy matrix, centre it, and take its leading eigenvectors.
 
@@ -90,8 +60,10 @@ async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
         JSON-able: `columns`; `center`, `scaled`, as the job asked for; `components`, k rows of unit vectors over the
         columns (largest entry positive); per column in its own units, `mean`, None without `center`, `origin`, which is
         subtracted then, and `scale`, which is divided by; `left_out`, names of columns that vary too little to be
-        scaled; `n_rows`, about the number of rows; `explained_variance`, the variance of the columns less
-        mean and by scale along each component, `explained_variance_interval`, where it lies in 19 of 20 cases, and
+        scaled; `n_rows`, about the number of rows, and `n_rows_standard_error`;
+        `explained_variance`, the variance of the columns less
+        mean and by scale along each component, `explained_variance_interval`, where it lies in 19 of 20 cases, None
+        for a component close to the noise or to another, and
         `explained_variance_ratio`, shares of the whole; `eigenvalues`, all of the noisy matrix that was decomposed, a
         sum over rows, largest first; `noise_edge`, the largest of them that the noise alone has; `n_above_noise`, how
         many are larger; `worst_rounding`, how far rounding may have moved any of them besides; `wrong_shares_from`,
@@ -105,7 +77,7 @@ async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
     found = await session.compute(spectrum, opened.matrix, plan)
     columns = [column for owner in plan.owners for column in plan.schema_of(owner).columns]
     lower, upper = np.array([c.lower for c in columns]), np.array([c.upper for c in columns])
-    origin = np.concatenate([zeros_of(plan.schema_of(owner).columns, plan.params.origin) for owner in plan.owners])
+    origin = plan.zeros
     centre, variance, intervals = found.centre, found.variance, found.intervals
     return {
         "analysis": "pca",
@@ -118,8 +90,11 @@ async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
         "scale": ((upper - lower) * found.divisors).tolist(),
         "left_out": [name for name, is_out in zip(plan.column_names, found.left_out, strict=True) if is_out],
         "n_rows": None if centre is None else centre.n_rows,
+        "n_rows_standard_error": None if centre is None else rows_standard_error(plan),
         "explained_variance": None if variance is None else variance.tolist(),
-        "explained_variance_interval": None if intervals is None else intervals.tolist(),
+        "explained_variance_interval": None
+        if intervals is None
+        else [None if np.isnan(ends).any() else ends.tolist() for ends in intervals],
         "explained_variance_ratio": found.ratio.tolist(),
         "eigenvalues": found.eigenvalues.tolist(),
         "noise_edge": found.noise_edge,
@@ -133,16 +108,15 @@ async def coordinator(session: Session, plan: PcaPlan) -> dict[str, Any]:
 ANALYSIS = Analysis(
     names=("pca",),
     parameters=PcaParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=products_opened_once,
     page="analyses/pca.md",
     demo="pca",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    lines=pca_lines,
-    picture=pca.picture,
+    synonyms={"n_components": "components", "rank": "components", "k": "components"},
     matching=("revealed", "secret"),
 )

@@ -29,3 +29,11 @@ def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
         deviations = rows.std(axis=0)
         rows = np.where(deviations > 0, rows / np.where(deviations > 0, deviations, 1.0), 0.0)
     return np.asarray(rows.T @ rows, dtype=np.float64)
+
+
+def captured_variance(moment: NDArray[np.float64], components: NDArray[np.float64]) -> float:
+    """Return ||X V||_F^2 / ||X||_F^2 for X^T X = moment and orthonormal rows V: the fraction of the variance captured.
+
+    It is a fraction of the variance where X is centred, of the sum of squares where it is not.
+    """
+    return float(np.einsum("ki,ij,kj->", components, moment, components) / np.trace(moment))

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
 from analyses.pca.plan import PcaPlan
-from analyses.second_moments.centred import CentredMoments, centred
+from analyses.second_moments.centred import CentredMoments, about, centred
 from analyses.second_moments.spectrum import (
     SimulatedNoise,
+    chained_noise,
     edge_of_draws,
     leading_components,
     noise_edge,
@@ -24,7 +25,14 @@ LEAST_DEVIATIONS = 3.0
 
 _WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
 _DRAWS, _DRAWS_OF_WIDE = 120, 40
-_FAR = 2.0  # edges above which an eigenvalue tells well enough how noise moved it
+_COORDINATES, _BLOCKS = 512, 3
+"""Of wide noise: coordinates that are drawn at least, and blocks of them."""
+
+FAR = 2.0
+"""Edges above which an eigenvalue tells well enough how noise moved it."""
+
+APART = 6.0
+"""Edges between an eigenvalue and its neighbours from which on the bootstrap knows how noise mixed their directions."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,8 @@ class Spectrum:
         divisors: by which columns were divided, shape (n,); 1 where none was.
         left_out: whether a column varies too little to be scaled, shape (n,); components have 0 there.
         variance: about the variance of the data along each component, shape (k,); None where nothing was centred.
-        intervals: in which it lies in 19 of 20 cases, shape (k, 2); None where it is not known.
+        intervals: in which it lies in 19 of 20 cases, shape (k, 2); NaN for a component less than `FAR` edges above 0
+            or less than `APART` edges from another; None where none is known.
     """
 
     eigenvalues: Floats
@@ -83,8 +92,9 @@ def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
     found, half = eigenvalues[:k] / centre.n_rows - off, NORMAL_95 * errors
     intervals = np.column_stack([found - half, found + half])
     # Close to the edge the bootstrap's own matrix is uncertain. But whatever the data, noise adds no more to any
-    # direction than its largest eigenvalue; and hardly less than it may take from a single entry.
-    near = eigenvalues[:k] <= _FAR * edge
+    # direction than its largest eigenvalue; and hardly less than it may take from a single entry. The estimate is
+    # brought between these; no interval is stated, as these would cover far more than 95 %.
+    near = eigenvalues[:k] <= FAR * edge
     widest = np.column_stack(
         [eigenvalues[:k] - edge, eigenvalues[:k] + NORMAL_95 * np.sqrt(2) * deviation * (1 + centre.lift)]
     )
@@ -93,6 +103,8 @@ def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
     moved = plan.unit * np.abs(vectors[:k]).sum(axis=1)[:, None] * np.array([-1.0, 1.0])
     intervals = np.maximum(np.sqrt(np.maximum(intervals, 0.0)) + moved, 0.0) ** 2
     variance = np.clip(found, *intervals.T)
+    gaps = np.concatenate([[np.inf], -np.diff(eigenvalues), [np.inf]])
+    intervals[near | (np.minimum(gaps[:k], gaps[1 : k + 1]) < APART * edge)] = np.nan
     return Spectrum(
         eigenvalues,
         vectors[:k],
@@ -134,17 +146,52 @@ def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPla
         two vectors of shape (k,), in units of squared scaled rows.
     """
     n, k, c = len(whole), plan.params.components, plan.constant * plan.unit
-    scatter = (vectors.T * whole) @ vectors
-    mean = np.append(centre.mean, c)
-    moments = centre.n_rows * np.outer(mean, mean)
-    moments[:n, :n] += scatter
     simulated, found = SimulatedNoise(), []
-    for _ in range(_DRAWS if n <= _WIDE else _DRAWS_OF_WIDE):
-        again = _centred(moments + plan.noise_deviation * simulated.symmetric(n + 1), plan)
+    if n <= _WIDE:
+        scatter, mean = (vectors.T * whole) @ vectors, centre.mean
+        reach: tuple[Floats | float, Floats | float] = plan.reach
+        draws = (simulated.symmetric(n + 1) for _ in range(_DRAWS))
+    else:
+        scatter, mean, sizes = _few_coordinates(vectors, whole, centre.mean, k)
+        reach = (-np.inf, np.inf)  # of columns, which these coordinates are not
+        draws = (_constant_last(chained_noise(simulated, sizes, n + 1)) for _ in range(_DRAWS_OF_WIDE))
+    extended = np.append(mean, c)
+    moments = centre.n_rows * np.outer(extended, extended)
+    moments[:-1, :-1] += scatter
+    for draw in draws:
+        again = centred(moments + plan.noise_deviation * draw, c, reach, plan.possible_rows)
         values, components = some_components(again.matrix, k)
         true = np.einsum("ki,ij,kj->k", components, scatter, components, optimize=True) / centre.n_rows
         found.append(values / again.n_rows - true)
     return np.mean(found, axis=0), np.std(found, axis=0, ddof=1)
+
+
+def _few_coordinates(vectors: Floats, whole: Floats, mean: Floats, k: int) -> tuple[Floats, Floats, list[int]]:
+    """Return the bootstrap's matrix, its mean and the blocks of its noise in a basis in which few coordinates matter.
+
+    `without_noise` has made all eigenvalues below the edge equal. So beside the others' eigenvectors and what of the
+    mean is orthogonal to them all directions are alike, and noise in them needs a few blocks only (`chained_noise`).
+
+    Returns:
+        scatter, shape (r, r); mean, shape (r,); sizes of blocks of r + 1 coordinates, the constant among the first.
+    """
+    n, n_seen = len(whole), int(np.count_nonzero(whole > whole[-1]))
+    seen = vectors[:n_seen]
+    along = seen @ mean
+    beside = float(np.sqrt(max(0.0, float(mean @ mean - along @ along))))
+    first = min(n, n_seen + 1) + 1
+    r = min(n + 1, max(_COORDINATES, _BLOCKS * first, 2 * k))
+    sizes = [first] * (r // first) + ([r % first] if r % first else [])
+    small = np.zeros(r - 1)
+    small[:n_seen] = along
+    if n_seen < n:
+        small[n_seen] = beside
+    return np.diag(whole[: r - 1]), small, sizes
+
+
+def _constant_last(noise: Floats) -> Floats:
+    """Return the noise with its first coordinate, which is that of the constant, as the last one."""
+    return np.roll(noise, (-1, -1), axis=(0, 1))
 
 
 def _of_correlations(centre: CentredMoments, plan: PcaPlan) -> Spectrum:
@@ -164,9 +211,8 @@ def _of_correlations(centre: CentredMoments, plan: PcaPlan) -> Spectrum:
 
     eigenvalues, components = leading_components(scaled(centre.matrix), plan.params.components)
     simulated, n = SimulatedNoise(), len(weights)
-    projection = np.hstack([np.eye(n), -centre.mean[:, None] / c])
     draws = (simulated.symmetric(n + 1) for _ in range(_DRAWS if n <= _WIDE else _DRAWS_OF_WIDE))
-    edge = deviation * edge_of_draws(scaled(projection @ draw @ projection.T) for draw in draws)
+    edge = deviation * edge_of_draws(scaled(about(draw, centre.mean, c)) for draw in draws)
     k, total = plan.params.components, float(np.count_nonzero(~left_out))
     variance = np.maximum(eigenvalues[:k] / centre.n_rows, 0.0)
     return Spectrum(eigenvalues, components, edge, _ratio(variance, total), centre, divisors, left_out, variance)

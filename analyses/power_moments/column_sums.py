@@ -7,7 +7,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.events import DiscreteLaplaceDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
 from dp.cost.group import for_rows
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_laplace
@@ -20,7 +20,7 @@ class NoisyColumnSums:
 
     Attributes:
         largest: X_j, the largest value of each party.
-        scale: of each party's noise.
+        scale: scale of each party's noise.
         protected: whose contribution neighbouring tables differ in.
     """
 
@@ -30,7 +30,7 @@ class NoisyColumnSums:
 
     @property
     def standard_deviation(self) -> float:
-        """That of the noise in the sum of all parties' sums."""
+        """Standard deviation of the noise in the sum of all parties' sums."""
         r = exp(-1 / float(self.scale))
         return sqrt(2 * len(self.largest) * r) / (1 - r)
 

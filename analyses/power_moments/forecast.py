@@ -6,9 +6,13 @@ from analyses.job.declared_rows import declared_rows
 from analyses.job.forecast import Forecast, Quantity, Signal
 from analyses.power_moments.plan import MomentsPlan
 
-_HALF = (
-    "The tables have the most rows that are declared, and each row's sum is half of the largest possible one: a sketch "
-    "errs in proportion to the moment."
+_SKETCHED = (
+    "A sketch errs in proportion to the moment. In the best case all values are 0. In the bad case the tables have the "
+    "most rows that are declared, all with the largest values."
+)
+_REPORTED = (
+    "In the best case all values are 0. In the bad case all rows have the largest values, and each is counted in the "
+    "way that errs more: by its noisy sum, or by bits."
 )
 
 
@@ -29,15 +33,27 @@ def signal(plan: MomentsPlan) -> Signal:
 def forecast(plan: MomentsPlan) -> Forecast:
     """Return the standard error of the moment."""
     method, most = plan.params.method, _largest_moment(plan)
-    error = plan.least_deviation
+    error = best = plan.least_deviation
+    bad = error
     assumptions: tuple[str, ...] = ()
     if method == "sketch":
-        expected = declared_rows(plan.job, plan.schemas).most * (sum(plan.largest) / 2) ** 2
-        error = sqrt(2 / plan.params.sketch_rows) * (expected + sum(plan.sketch.variances))
-        assumptions = (_HALF,)
+        error, bad = (
+            sqrt(2 / plan.params.sketch_rows) * (moment + sum(plan.sketch.variances)) for moment in (most / 4, most)
+        )
+        assumptions = (_SKETCHED,)
     elif method == "threshold":
-        assumptions = ("All values are 0: with larger ones the error is larger, and how much depends on the values.",)
-    quantity = Quantity("moment", f"sum of powers of order {plan.params.order}", error, least=0.0, largest=most)
+        bad = max(error, plan.reports.largest_deviation(plan.params.max_rows, sum(plan.largest)))
+        assumptions = (_REPORTED,)
+    is_range = bool(assumptions)
+    quantity = Quantity(
+        "moment",
+        f"sum of powers of order {plan.params.order}",
+        error,
+        least=0.0,
+        largest=most,
+        best_case=best if is_range else None,
+        bad_case=bad if is_range else None,
+    )
     return Forecast((quantity,), assumptions)
 
 

@@ -10,11 +10,13 @@ from pydantic import Field, model_validator
 
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
+from analyses.job.norm_bounds import Bounds, fitted, with_proofs
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.power_moments.reports import DRAWS_OF_REPORTS, MomentReports
+from analyses.power_moments.sensitivity import power_sensitivity, proven_sizes
 from analyses.power_moments.sketch import MomentSketch
 from analyses.rows.integer_column import IntegerColumn, integer_columns
 from analyses.rows.slots import MAX_SLOTS
@@ -23,13 +25,12 @@ from dp.cost.accounting import CalibrationError
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
-from dp.cost.views import EVENT_UNIT, VIEWS, Protected, View
+from dp.cost.views import EVENT_UNIT, VIEWS, Protected
 from dp.draw.noise import MAX_SCALE
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
-from dp.mechanism.shared_laplace import SharedLaplace, noise_fields, quietest_noise, shared_noise
+from dp.mechanism.shared_laplace import SharedLaplace, least_variance_noise, noise_fields, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
-from dp.mechanism.vector import SharedSkellam, VectorSensitivity
-from mpc.arithmetic.field import ResidueField
+from dp.mechanism.vector import SharedSkellam
 from mpc.errors import FieldTooSmallError
 from mpc.protocol.session import COORDINATOR
 from mpc.traffic.shares import WORD_BYTES
@@ -86,7 +87,7 @@ class MomentsPlan(Plan):
 
     Attributes:
         params: validated parameters.
-        noise: of the method: Skellam parameter of each party (`mpc`, where `mean_units` is 0); scale in SCALE_UNIT
+        noise: noise of the method: Skellam parameter of a party (`mpc`, where `mean_units` is 0); scale in SCALE_UNIT
             (`laplace`); variance per unit of a party's largest value (`sketch`); bias of bits in
             `dp.mechanism.bits.BIAS_UNIT` (`threshold`).
         mean_units: parameter of shares of discrete Laplace noise, with `mpc` (`dp.mechanism.shared_laplace`); else 0.
@@ -143,7 +144,7 @@ class MomentsPlan(Plan):
         """The mechanism of method `mpc`."""
         return shared_noise(
             1,
-            _power_sensitivity(self.largest, self.params.order),
+            power_sensitivity(self.largest, self.params.order),
             self.n_parties,
             self.job.t,
             party_mu=self.noise,
@@ -194,12 +195,24 @@ class MomentsPlan(Plan):
         """The releases of `threshold`."""
         return _reports(self.params, self.largest, RandomizedBits(self.noise * BIAS_UNIT))
 
+    @property
+    def proves_products(self) -> bool:
+        """See `Plan`."""
+        return self.params.method == "mpc"
+
+    @cached_property
+    def norm_bounds(self) -> Bounds:
+        """See `Plan`: no value is larger than its owner's largest one. It may be negative; see `proven_sizes`."""
+        is_proven = self.params.method == "mpc"
+        proven = proven_sizes(self.job, self.largest, self.params.max_rows) if is_proven else {}
+        return fitted(proven, self.n_primes)
+
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """What the method releases; with `threshold` each owner draws for values, large ones again, and bits."""
         match self.params.method:
             case "mpc":
-                return (PlannedRelease(self.shared_noise, self.compute_members),)
+                return (PlannedRelease(self.shared_noise, self.compute_members), *self.proof_releases)
             case "laplace":
                 return (PlannedRelease(self.sums, self.owners),)
             case "sketch":
@@ -258,12 +271,6 @@ class MomentsPlan(Plan):
 
 def _largest(job: Job, params: MomentsParams, columns: Sequence[IntegerColumn]) -> tuple[int, ...]:
     return tuple(params.largest.get(i.party, c.upper) for i, c in zip(job.inputs, columns, strict=True))
-
-
-def _power_sensitivity(largest: Sequence[int], order: int) -> dict[View, VectorSensitivity]:
-    """A row's x lies in 0 .. X, where X is the sum of the largest values, so one row moves x^p by at most X^p."""
-    power = sum(largest) ** order
-    return dict.fromkeys(VIEWS, VectorSensitivity(power**2, power))
 
 
 def _moment_bound(largest: Sequence[int], params: MomentsParams) -> int:
@@ -337,24 +344,31 @@ def _calibrated(
 
     match params.method:
         case "mpc":
-            release = quietest_noise(
-                length=1,
-                sensitivities=_power_sensitivity(largest, params.order),
-                n_parties=len(job.compute_parties),
-                colluding=job.t,
-                epsilon=epsilon,
-                delta=delta,
-                view=view,
-                protected=protected,
-            )
-            fields, bound = noise_fields(release), bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+            def calibrated(epsilon: float) -> SharedSkellam | SharedLaplace:
+                return least_variance_noise(
+                    length=1,
+                    sensitivities=power_sensitivity(largest, params.order),
+                    n_parties=len(job.compute_parties),
+                    colluding=job.t,
+                    epsilon=epsilon,
+                    delta=delta,
+                    view=view,
+                    protected=protected,
+                )
+
+            def bound_of(release: SharedSkellam | SharedLaplace) -> int:
+                return bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+            proven = proven_sizes(job, largest, params.max_rows)
+            release, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected)
             return MomentsPlan(
                 job=job,
                 schemas=schemas,
-                n_primes=len(ResidueField.for_bound(bound).primes),
+                n_primes=n_primes,
                 params=params,
-                noise=fields["party_mu"],
-                mean_units=fields["mean_units"],
+                noise=noise_fields(release)["party_mu"],
+                mean_units=noise_fields(release)["mean_units"],
             )
         case "laplace":
             noise = least_noise(spends, Ladder(int(MAX_SCALE / SCALE_UNIT)), epsilon=epsilon, delta=delta)

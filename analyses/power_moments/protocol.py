@@ -24,6 +24,7 @@ told.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -34,7 +35,6 @@ from analyses.job.analysis import Analysis
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
-from analyses.pictures import power_moments
 from analyses.power_moments.forecast import forecast, signal
 from analyses.power_moments.plan import BLOCK_ROWS, MomentsParams, MomentsPlan, plan
 from analyses.power_moments.reference import reference
@@ -42,6 +42,7 @@ from analyses.rows.integer_column import IntegerColumn
 from analyses.rows.integer_rows import CountRows
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.own_rows import report_of
+from analyses.rows.own_values import zeros_instead
 from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus
 from mpc.protocol.exchange import ShareExchange
@@ -86,7 +87,7 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
         if counting is not None:
             values = np.where(counting, values, 0)
         session.progress(OPENING_STAGE, 0, 1)
-        n_lowered = await _RELEASES[plan.params.method](c.exchange, plan, values)
+        n_lowered = await _RELEASES[plan.params.method](c.exchange, plan, table, values)
         session.progress(OPENING_STAGE, 1, 1)
     names = tuple(c.name for c in table.schema.columns)
     mapped = dict.fromkeys(names, n_rounded)
@@ -120,23 +121,26 @@ def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
     return x @ y
 
 
-async def release_sum(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_sum(exchange: ShareExchange, plan: MomentsPlan, table: Table, values: Integers) -> int:
     """Release the sum of my column with noise of mine."""
     session = exchange.session
     await _send(session, OPENING_STAGE, values.sum() + await session.draw(plan.sums))
     return 0
 
 
-async def release_sketch(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_sketch(exchange: ShareExchange, plan: MomentsPlan, table: Table, values: Integers) -> int:
     """Release a sketch of my column with noise of mine; the owners draw the same signs."""
     session, sketch = exchange.session, plan.sketch
     key = await owners_key(exchange, plan.owners, "signs")
     noise = await session.draw(sketch, plan.owners.index(session.me))
-    await _send(session, OPENING_STAGE, await session.compute(sketch.sketch, key.stream("signs"), values) + noise)
+    mine = await session.compute(
+        zeros_instead, table, lambda own: sketch.sketch(key.stream("signs"), own), values, np.zeros_like(values)
+    )
+    await _send(session, OPENING_STAGE, mine + noise)
     return 0
 
 
-async def release_reports(exchange: ShareExchange, plan: MomentsPlan, values: Integers) -> int:
+async def release_reports(exchange: ShareExchange, plan: MomentsPlan, table: Table, values: Integers) -> int:
     """Release my values with noise, the large ones again, the small ones in bits.
 
     Returns:
@@ -152,7 +156,10 @@ async def release_reports(exchange: ShareExchange, plan: MomentsPlan, values: In
     large, small = in_slots[is_large], in_slots[~is_large]
     await _send(session, OPENING_STAGE, large + await session.draw(reports, len(large)))
     flips = await session.draw(reports, len(small), mine)
-    await session.send(COORDINATOR, OPENING_STAGE, await session.compute(reports.packed, mine, small, flips))
+    message = await session.compute(
+        zeros_instead, table, partial(reports.packed, mine, flips=flips), small, np.zeros_like(small)
+    )
+    await session.send(COORDINATOR, OPENING_STAGE, message)
     return int(np.count_nonzero(small > reports.largest[mine]))
 
 
@@ -180,7 +187,7 @@ async def coordinator(session: Session, plan: MomentsPlan) -> dict[str, Any]:
 
     Returns:
         JSON-able: `columns`; `order`; `moment`, unbiased, may be negative; `clipped_moment`, at least 0;
-        `standard_error`: of the noise (`mpc`, `laplace`), of noise and sketch (`sketch`), or an upper bound of it
+        `standard_error`, by the noise (`mpc`, `laplace`), by noise and sketch (`sketch`), or an upper bound of it
         (`threshold`); `wrong_shares_from`, names of the parties whose corrupted shares were corrected; `privacy`, the
         report.
 
@@ -238,16 +245,15 @@ async def estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[fl
 ANALYSIS = Analysis(
     names=("moments",),
     parameters=MomentsParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=by_parameter("method"),
     page="analyses/moments.md",
     demo="moments",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
-    picture=power_moments.picture,
     matching=("revealed", "secret"),
     open_methods=("laplace", "sketch", "threshold"),
 )

@@ -12,8 +12,8 @@ def reference(tables: Sequence[Table], plan: MomentsPlan) -> float:
     """Return the exact moment of the clipped columns: no privacy.
 
     Args:
-        tables: of the owners, in the order of the inputs.
-        plan: as for the job.
+        tables: tables of the owners, in the order of the inputs.
+        plan: plan of the job.
     """
     clipped = [c.clipped(t, most)[0] for c, t, most in zip(plan.columns, tables, plan.largest, strict=True)]
     rows = np.sum(clipped, axis=0, dtype=np.int64).astype(object)

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import PrivacyEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_discrete_laplace
 from dp.mechanism.bits import RandomizedBits
@@ -40,7 +42,7 @@ class MomentReports:
         order: p.
         threshold: M; a slot is large if its noisy sum is at least M / 2.
         largest: K_j, the largest value that party j reports in bits; larger ones become it, and their owner is told.
-        bits: of the second release of small slots.
+        bits: bits of the second release of small slots.
     """
 
     order: int
@@ -85,6 +87,31 @@ class MomentReports:
         one = 1 / (2 * sinh(1 / (2 * float(self.scale))) ** 2)
         large = factorial(self.order) * (len(self.largest) * one) ** self.order
         return sqrt(n_slots * min(small, large))
+
+    def largest_deviation(self, n_slots: int, largest_sum: int) -> float:
+        """Return about a bound above the standard deviation of the estimated moment of slots with the largest values.
+
+        Every slot is taken to be the worse of a large and a small one. A large one's polynomial of y = x + noise, of
+        deviation s, errs by (x + s)^p - x^p, and by `p! s^(2 p)` as in `least_deviation`. A small one's is at most the
+        sum of products of root mean squares, of z_a = sum_c c^a z[c] each.
+
+        Args:
+            n_slots: how many.
+            largest_sum: largest sum of all parties' values in one slot.
+        """
+        one = 1 / (2 * sinh(1 / (2 * float(self.scale))) ** 2)
+        s, p = sqrt(len(self.largest) * one), self.order
+        large = (largest_sum + s) ** p - float(largest_sum) ** p + sqrt(factorial(2 * p)) * s**p
+        bit = float(1 / (16 * self.bits.bias**2)) - 0.25
+        small = 0.0
+        for exponents in _compositions(p, len(self.largest)):
+            weight = factorial(p) / prod(map(factorial, exponents))
+            small += weight * prod(
+                sqrt(bit * sum(float(c) ** (2 * a) for c in range(1, most + 1)) + float(most) ** (2 * a))
+                for most, a in zip(self.largest, exponents, strict=True)
+                if a
+            )
+        return sqrt(n_slots) * max(large, small)
 
     def draw(self, entropy: Entropy, n_slots: int, party: int | None = None) -> NDArray[Any]:
         """Draw one party's noise about some slots.

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
 from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_gaussian

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 
+MAX_END = 1e100
+"""Largest size of an end of a range: powers that estimates take of numbers within it are finite."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """Parts of equal length of a range. Public.
@@ -28,12 +32,14 @@ class Grid:
     def __post_init__(self) -> None:
         if not self.lower < self.upper or not np.isfinite(self.upper - self.lower):
             raise ValueError("range: the lower end must be below the upper one, and not too far from it")
+        if max(abs(self.lower), abs(self.upper)) > MAX_END:
+            raise ValueError(f"range: an end of it is at most {MAX_END:g} in size")
         if not np.all(np.diff(self.edges) > 0):
             raise ValueError("range, buckets: the buckets are too narrow for floating-point numbers")
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """Of the parts, shape (n_parts + 1,)."""
+        """Edges of the parts, shape (n_parts + 1,)."""
         return np.linspace(self.lower, self.upper, self.n_parts + 1)
 
     def places(self, values: NDArray[np.float64]) -> tuple[Integers, int]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import Table
-from analyses.rows.integer_column import IntegerColumn, Integers, clipped_counts, nearest_places
+from analyses.rows.integer_column import IntegerColumn, Integers, clipped_counts
 from analyses.rows.own_rows import OwnRows
 
 
@@ -27,13 +27,17 @@ class IntegerRows(OwnRows):
 
     def quantise(self, values: NDArray[np.float64]) -> tuple[Integers, Integers, int]:
         """Map some rows; see `OwnRows.quantise`. No row has a norm bound."""
-        integers, n_clipped, n_mapped = self.mapped(values[:, 0])
+        integers, n_clipped, n_mapped = self.mapped(values)
         self._n_mapped += n_mapped
-        return integers, np.array([n_clipped], dtype=np.int64), 0
+        return integers, np.full(values.shape[1], n_clipped, dtype=np.int64), 0
 
     @abstractmethod
     def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, int]:
-        """Return what I bring, one entry of the first axis per value; how many values were clipped; how many mapped."""
+        """Return what I bring, one entry of the first axis per row; how many rows were clipped; how many mapped.
+
+        Args:
+            values: values of some rows, shape (rows, columns).
+        """
 
     def mapped_values(self) -> dict[str, int]:
         """Return how many values were mapped by the rule of `analyses.rows.integer_column`."""
@@ -41,19 +45,24 @@ class IntegerRows(OwnRows):
 
 
 class IndicatorRows(IntegerRows):
-    """Of each row the indicators of all categories but the last, shape (rows, n_values - 1)."""
+    """Indicators of all categories but the last, for each row, shape (rows, n_values - 1)."""
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """See `OwnRows`."""
+        return (self._column.n_values - 1,)
 
     def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, int]:
-        """See `nearest_places`."""
-        places, n_mapped = nearest_places(values, self._column.lower, self._column.upper)
+        """See `IntegerColumn.places`."""
+        places, n_mapped = self._column.places(values)
         return indicators(places, self._column.n_values - 1), 0, n_mapped
 
 
 class CountRows(IntegerRows):
-    """Of each row its count, shape (rows,).
+    """Count of each row, shape (rows,).
 
     Args:
-        column, table, counting: as of `IntegerRows`.
+        column, table, counting: see `IntegerRows`.
         most: the largest that counts; larger ones become it.
     """
 
@@ -61,9 +70,14 @@ class CountRows(IntegerRows):
         super().__init__(column, table, counting)
         self._most = most
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """See `OwnRows`."""
+        return ()
+
     def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, int]:
         """See `clipped_counts`."""
-        return clipped_counts(values, self._most)
+        return clipped_counts(values[:, 0], self._most)
 
 
 def indicators(places: Integers, n_indicators: int) -> Integers:

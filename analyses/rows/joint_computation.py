@@ -6,13 +6,14 @@ async with joined(session, plan, table) as (c, n_rows, counting, table):
     await c.release(total)
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.job.norm_bounds import Bounds
 from analyses.job.plan import OPENING_STAGE, Plan, matches_in_secret
 from analyses.job.schema import Table
 from analyses.rows.meeting import greet, meet
@@ -22,8 +23,10 @@ from analyses.rows.secret_rows import SecretRows
 from analyses.rows.surplus import rows_that_count
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import upper_triangle_indices
-from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, OutOfRangeError
+from mpc.proofs.products import ProvenProducts
+from mpc.proofs.proven_rows import ProvenRows
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.noise import NoisySum
@@ -32,7 +35,7 @@ from mpc.protocol.operations.rows import MULTIPLY_STAGE
 from mpc.protocol.operations.sharded_rows import ShardedRows
 from mpc.protocol.session import Drawable, Session
 from mpc.protocol.shards import RowWorkers, Shard, ShardSum, shards_of
-from mpc.protocol.shared import SharedArray
+from mpc.protocol.shared import SharedArray, concatenate
 
 ROWS_PER_BLOCK = 4096
 """Number of rows of the joint table that are in memory at once."""
@@ -55,7 +58,8 @@ class JointComputation(Computation):
     @classmethod
     def of_coordinator(cls, session: Session, plan: Plan, name: str = "") -> "JointComputation":
         """Return the coordinator's end: it shares no key with anybody and holds no shares."""
-        return cls(ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {}), name)
+        exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
+        return computation_of(exchange, plan.norm_bounds, None, name) if plan.norm_bounds else cls(exchange, name)
 
     async def draw(self, release: PartyRelease) -> NDArray[np.int64] | None:
         """Draw my part of a release's noise (`Session.draw`); None where I hold no shares."""
@@ -80,8 +84,8 @@ class JointComputation(Computation):
         same integers, shared by other polynomials.
 
         Args:
-            plan: of the job: it says who brings how many columns, and who has workers.
-            n_rows: of the joint table.
+            plan: plan of the job: it says who brings how many columns, and who has workers.
+            n_rows: rows of the joint table.
             mine: my rows; None if I own no columns.
 
         Raises:
@@ -98,7 +102,51 @@ class JointComputation(Computation):
         total = await self._gram_of_shards(plan, shards, mine, workers)
         if mine is not None:
             await self.commit_after_input()
+        if self.holds_shares:
+            self.session.progress(MULTIPLY_STAGE, 1, 1)
         return total
+
+    async def row_sums(
+        self,
+        owners: Sequence[int],
+        widths: Mapping[int, int],
+        n_rows: int,
+        mine: OwnRows | None,
+        n_counting: int,
+        *,
+        bound: int,
+    ) -> SharedArray:
+        """Share the number of rows that count and the sums of all columns over them.
+
+        Every owner knows which rows count, so it adds up its own columns and shares no row.
+
+        Args:
+            owners: owners of the tables, in the order of the joint table; the first one brings the number of rows.
+            widths: owner to the number of its columns, in that order; empty where rows are counted and nothing more.
+            n_rows: rows of the joint table.
+            mine: my rows; None if I bring no columns.
+            n_counting: how many rows count; private, used at the first owner only.
+            bound: public bound on the size of each sum.
+
+        Returns:
+            Shape (1 + all columns,): the number of rows, then the sums. Degree 2t at most.
+
+        Raises:
+            PeerError: an owner is silent, drops out or sent an invalid share.
+
+        Privacy: any t parties see uniform elements. Cost: 1 round; an owner sends N - t words per column.
+        """
+        first, own = owners[0], None
+        if self.me == first or mine is not None:
+            sums = np.zeros(0, np.int64) if mine is None else await self.session.compute(_summed, mine, n_rows)
+            own = np.concatenate([np.array([n_counting], np.int64), sums]) if self.me == first else sums
+        shapes = {owner: (width,) for owner, width in widths.items()}
+        shapes[first] = (1 + widths.get(first, 0),)
+        shared = await self.inputs(shapes, own, bound=bound)
+        if self.me in owners:
+            await self.commit_after_input()
+        count, sums_of_first = shared[first][:1], shared[first][1:]
+        return concatenate([count, *(sums_of_first if owner == first else shared[owner] for owner in widths)])
 
     async def _gram_of_blocks(
         self, plan: RowPlan, n_rows: int, mine: OwnRows | None, *, completes_input: bool
@@ -121,7 +169,7 @@ class JointComputation(Computation):
             if mine is not None:
                 mine.add_counts(part.counts)
             if self.holds_shares:
-                self.session.progress(MULTIPLY_STAGE, n_done, len(shards))
+                self._tell_multiplied(n_done, len(shards))
 
         members = range(1, len(plan.schemas) + 1)
         with self._step():
@@ -155,13 +203,21 @@ class JointComputation(Computation):
         return [self.session.names[member] for member in sorted(members)]
 
 
+def _summed(rows: OwnRows, n_rows: int) -> NDArray[np.int64]:
+    """Return the sums of my columns over all rows, shape (columns,)."""
+    total = np.zeros(rows.row_shape, dtype=np.int64)
+    for start in range(0, n_rows, ROWS_PER_BLOCK):
+        total += rows(slice(start, min(start + ROWS_PER_BLOCK, n_rows))).sum(axis=0)
+    return total
+
+
 async def gram_of_shard(session: Session, plan: RowPlan, n_rows: int, mine: OwnRows | None) -> SharedArray:
     """Run a worker's part in one attempt at one shard: agree on keys, share the rows, multiply. Nothing is opened.
 
     Args:
-        session: of the workers of this attempt alone (`mpc.protocol.shards.Attempt`).
-        plan: of the job.
-        n_rows: of the shard.
+        session: session of the workers of this attempt alone (`mpc.protocol.shards.Attempt`).
+        plan: plan of the job.
+        n_rows: rows of the shard.
         mine: my party's rows of the shard, the first one is number 0; None if it owns no columns.
 
     Returns:
@@ -181,6 +237,26 @@ class SecretlyJoined(SecretRows, JointComputation):
     """A computation about rows that are matched under shares."""
 
 
+class ProvenlyJoined(ProvenRows, ProvenProducts, JointComputation):
+    """A computation about rows whose owners prove their bounds, and of which every product is proven."""
+
+
+def computation_of(exchange: ShareExchange, bounds: Bounds, masks: PartyRelease | None, name: str) -> JointComputation:
+    """Return my end of a computation, which proves rows and products where owners prove something of their rows.
+
+    Args:
+        exchange: dealing and taking of shares.
+        bounds: owner to what it proves of its rows; empty where nothing is proven.
+        masks: release of the masks of my own proof; None if I bring no rows.
+        name: name of the computation.
+    """
+    if not bounds:
+        return JointComputation(exchange, name)
+    c = ProvenlyJoined(exchange, name)
+    c.expect(bounds, masks)
+    return c
+
+
 class Joined(NamedTuple):
     """What a party has once all have met.
 
@@ -189,7 +265,7 @@ class Joined(NamedTuple):
 
     Attributes:
         c: the computation.
-        n_rows: of the joint table; private to the parties.
+        n_rows: rows of the joint table; private to the parties.
         counting: which of my rows count, shape (n_rows,); None where all do. Private to the owners.
         table: my rows of the joint table, in its order; None for a compute party without columns.
     """
@@ -208,7 +284,7 @@ async def joined(session: Session, plan: Plan, table: Table | None, name: str = 
         session: my end of the job; its terms are those of the plan.
         plan: computed by this party itself.
         table: my rows; None for a compute party without columns.
-        name: of the computation.
+        name: name of the computation.
 
     Yields:
         My end. What it does ahead ends with the context.
@@ -225,5 +301,6 @@ async def joined(session: Session, plan: Plan, table: Table | None, name: str = 
         return
     exchange, n_rows, table = await meet(session, plan, table)
     counting = await rows_that_count(exchange, plan, table)
-    async with JointComputation(exchange, name) as c:
+    masks = plan.masks_of(session.me) if session.me in plan.norm_bounds else None
+    async with computation_of(exchange, plan.norm_bounds, masks, name) as c:
         yield Joined(c, n_rows, counting, table)

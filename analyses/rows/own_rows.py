@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.schema import BlockSchema, LocalReport
+from analyses.job.schema import BlockSchema, LocalReport, Table
+from analyses.rows.own_values import zeros_if_raised
 from analyses.rows.surplus import n_surplus
 
 
@@ -34,6 +35,9 @@ class OwnRows(ABC):
         table: mine.
         counting: which rows count, shape (rows,); None where all do.
         clipped: names of the columns whose values are clipped to their public bounds.
+
+    Attributes:
+        failures: see `analyses.rows.own_values`; those of a table are kept by it.
     """
 
     def __init__(self, table: RowSource, counting: NDArray[np.bool_] | None, clipped: Sequence[str]) -> None:
@@ -41,24 +45,42 @@ class OwnRows(ABC):
         self._outside = np.zeros(len(clipped), dtype=np.int64)
         self._clipped_rows = 0
         self._mapped_by_workers = Counter[str]()
+        self.failures = table.failures if isinstance(table, Table) else Counter[str]()
+
+    @property
+    @abstractmethod
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of what I bring per row. Public."""
 
     @abstractmethod
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Turn rows of my table into integers.
 
         Returns:
-            shape (rows, what I bring per row); per clipped column, how many values lay outside its bounds; how many
+            shape (rows, *row_shape); per clipped column, how many values lay outside its bounds; how many
             rows exceeded my norm bound.
         """
 
     def __call__(self, rows: slice) -> NDArray[np.int64]:
-        """Return some rows as integers; to be called once for each, as it counts."""
-        integers, outside, clipped = self.quantise(self._table.block(rows))
+        """Return some rows as integers, whatever they hold; to be called once for each, as it counts."""
+        values = self._table.block(rows)
+        shape, nothing = (len(values), *self.row_shape), np.zeros_like(self._outside)
+        integers, outside, clipped = zeros_if_raised(
+            self, lambda: self._counted(values, rows, shape), lambda: (np.zeros(shape, np.int64), nothing, 0)
+        )
         self._outside += outside
         self._clipped_rows += clipped
+        return integers
+
+    def _counted(
+        self, values: NDArray[np.float64], rows: slice, shape: tuple[int, ...]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        integers, outside, clipped = self.quantise(values)
+        if integers.shape != shape:
+            raise ValueError("the integers of rows have another shape than the plan says")
         if self._counting is not None:
             integers[~self._counting[rows]] = 0
-        return integers
+        return integers, outside, clipped
 
     def mapped_values(self) -> dict[str, int]:
         """Return per column that has a rule for it, how many values were mapped."""
@@ -72,13 +94,16 @@ class OwnRows(ABC):
     def counts(self) -> dict[str, Any]:
         """Return what was counted so far as JSON data, for `add_counts` of the owner's own. Private."""
         mapped = self.mapped_values()
-        return {"outside": self._outside.tolist(), "clipped_rows": self._clipped_rows, "mapped": mapped}
+        failures = dict(self.failures)
+        outside = self._outside.tolist()
+        return {"outside": outside, "clipped_rows": self._clipped_rows, "mapped": mapped, "failures": failures}
 
     def add_counts(self, counts: Mapping[str, Any]) -> None:
         """Add what a worker counted over rows that it took instead of us."""
         self._outside += np.array(counts["outside"], dtype=np.int64)
         self._clipped_rows += counts["clipped_rows"]
         self._mapped_by_workers.update(counts["mapped"])
+        self.failures.update(counts["failures"])
 
     def report(self) -> LocalReport:
         """Return the private counts of this party's values."""

@@ -193,21 +193,23 @@ def check_scale(gamma: int, row_norm: float) -> None:
         raise JobError(f"parameters.row_norm: {row_norm:g} is too {size}; gamma / row_norm must lie in 2^-40 .. 2^40")
 
 
-def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.0) -> None:
-    """Refuse columns whose coefficients may leave the range of float64 in the units of the columns.
+def check_units(columns: Iterable[tuple[str, ColumnSchema]], largest: float = 1.0, most_rows: int = 0) -> None:
+    """Refuse columns whose coefficients or sums may leave the range of float64 in the units of the columns.
 
     Otherwise the failure would show only after the privacy cost has been paid.
 
     Args:
         columns: each with its name, `party.column`.
-        largest: of what is predicted, in its own units.
+        largest: largest value of what is predicted, in its own units.
+        most_rows: number of rows that are added up, at most; 0 where none are.
 
     Raises:
         JobError: names the column.
     """
     for name, column in columns:
-        furthest = max(1.0, abs(column.lower), abs(column.upper))
-        if Fraction(largest) * Fraction(furthest) / Fraction(column.upper - column.lower) > MAX_ANSWER_PER_UNIT:
+        furthest = Fraction(max(1.0, abs(column.lower), abs(column.upper)))
+        factor = Fraction(largest) * furthest / Fraction(column.upper - column.lower)
+        if factor > MAX_ANSWER_PER_UNIT or most_rows * furthest > MAX_ANSWER_PER_UNIT:
             raise JobError(
                 f"inputs: with the bounds {column.lower:g}..{column.upper:g} of {name} the answer would leave the "
                 "range of float64; its owner must use other units"

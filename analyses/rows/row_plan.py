@@ -16,7 +16,7 @@ from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
 from analyses.rows.own_rows import OwnRows, RowSource
 from analyses.rows.quantise import BlockQuantiser, check_scale, squared_norm_bound
-from analyses.rows.reach import FURTHEST, Origin, squared_reach
+from analyses.rows.reach import FURTHEST, Origin, squared_reach, zeros_of
 
 MAX_GAMMA = 1 << 30
 
@@ -55,10 +55,10 @@ class RowBounds:
     """What `plan_rows` fixes.
 
     Attributes:
-        n_columns: of an integer row, the constant column included.
-        row_norm: as in the parameters, default filled in.
+        n_columns: columns of an integer row, the constant column included.
+        row_norm: norm in the parameters, default filled in.
         squared_norm_bounds: B_q per owner, in the order of the inputs.
-        constant: of the constant column, in integer units; 0 where there is none.
+        constant: value of the constant column, in integer units; 0 where there is none.
     """
 
     n_columns: int
@@ -72,6 +72,12 @@ class RowBounds:
         return sum(self.squared_norm_bounds) + self.constant**2
 
     @property
+    def squared_norms(self) -> tuple[int, ...]:
+        """Per owner the largest squared norm of all that it brings: the last one brings the constant column."""
+        *first, last = self.squared_norm_bounds
+        return (*first, last + self.constant**2)
+
+    @property
     def largest(self) -> int:
         """The largest squared norm of a party's block, or of the constant."""
         return max(*self.squared_norm_bounds, self.constant**2)
@@ -82,7 +88,7 @@ class RowPlan(Plan):
 
     Attributes:
         params: validated parameters, gamma filled in.
-        row_norm: as in the parameters, default filled in.
+        row_norm: norm in the parameters, default filled in.
         squared_norm_bounds: B_q per owner, in the order of `owners`; integers, their sum is at most gamma^2.
         constant: the value of a further, constant column that the last owner appends to its block, in integer units; 0
             where there is none.
@@ -104,19 +110,25 @@ class RowPlan(Plan):
         return sum(self.squared_norm_bounds) + self.constant**2
 
     @property
+    def squared_norms(self) -> tuple[int, ...]:
+        """Per owner the largest squared norm of all that it brings, in the order of `owners`; see `RowBounds`."""
+        *first, last = self.squared_norm_bounds
+        return (*first, last + self.constant**2)
+
+    @property
     def unit(self) -> float:
         """The size of one integer unit in units of scaled rows."""
         return self.row_norm / self.gamma
 
     @property
+    def zeros(self) -> NDArray[np.float64]:
+        """The values that are mapped to 0, in the columns' own units; shape (columns,)."""
+        return np.concatenate([zeros_of(self.schema_of(owner).columns, self.params.origin) for owner in self.owners])
+
+    @property
     def gamma(self) -> int:
         """Integer units per 1."""
         return units_of(self.params)
-
-    def squared_norm_of(self, member: int) -> int:
-        """Return the largest squared norm of an owner's block of an integer row, the constant included."""
-        bound = self.squared_norm_bounds[self.owners.index(member)]
-        return bound + (self.constant**2 if member == self.owners[-1] else 0)
 
     def width_of(self, member: int) -> int:
         """Return how many integers an owner brings per row."""
@@ -140,8 +152,8 @@ class RowPlan(Plan):
             values: shape (rows, its columns).
 
         Returns:
-            shape (rows, width_of(member)), squared norms at most squared_norm_of(member); the private counts of
-            `BlockQuantiser.scale_and_clip`.
+            shape (rows, width_of(member)), squared norms at most the owner's of `squared_norm_bounds`, and the
+            constant's; the private counts of `BlockQuantiser.scale_and_clip`.
         """
         integers, outside, clipped = self.quantiser_of(member).quantise(values)
         if self.width_of(member) > integers.shape[1]:
@@ -233,7 +245,7 @@ class QuantisedRows(OwnRows):
     """An owner's rows as `RowPlan.quantise` makes them.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         member: the owner.
         table: its rows.
         counting: which of them count, shape (rows,); None where all do.
@@ -242,6 +254,11 @@ class QuantisedRows(OwnRows):
     def __init__(self, plan: RowPlan, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> None:
         super().__init__(table, counting, [column.name for column in table.schema.columns])
         self._plan, self._member = plan, member
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """See `OwnRows`."""
+        return (self._plan.width_of(self._member),)
 
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """See `RowPlan.quantise`."""

@@ -6,10 +6,12 @@ how many do, nobody knows. Rows come quantised from their owners, by public boun
 their norms holds for each row that matches; a slot without a match is zero in all columns, a constant column included.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import prod
+
+import numpy as np
 
 from analyses.job.plan import Plan, matches_in_secret
 from analyses.job.schema import Table
@@ -17,7 +19,10 @@ from mpc.matching.secret import MATCHING_STAGE, SecretMatch, match_secretly
 from mpc.matching.secret_terms import SecretTerms
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.rows import MULTIPLY_STAGE, RowsOf
-from mpc.protocol.shared import SharedArray
+from mpc.protocol.shared import SharedArray, concatenate
+
+SLOTS_PER_BLOCK = 1 << 16
+"""Number of slots whose products are in memory at once where they are only summed."""
 
 
 class SecretRows(Computation):
@@ -29,7 +34,7 @@ class SecretRows(Computation):
         """Match all owners' rows and return the number of slots, which is public.
 
         Args:
-            plan: of the job.
+            plan: plan of the job.
             table: mine; None for a party without columns.
 
         Raises:
@@ -51,9 +56,9 @@ class SecretRows(Computation):
             n_rows: the number of slots, as `match` returned it.
             mine: rows of my table, in its own order; None if I own no columns.
             height: slots of a block; the same at all parties.
-            completes_input: as of `Rows.rows`.
+            completes_input: see `Rows.rows`.
 
-        Cost: that of `SecretMatch.share_rows` and `SecretMatch.masked`. Memory: the shares of all slots.
+        Cost: see `SecretMatch.share_rows` and `SecretMatch.masked`. Memory: the shares of all slots.
         """
         async for block in self._blocks(widths, mine, height=height, bound=None, completes_input=completes_input):
             ends = list(accumulate(widths.values()))
@@ -80,6 +85,36 @@ class SecretRows(Computation):
         # Bit by bit: there can be more slots than the field has integers, if it was chosen for the rows that may match.
         return replace((1 - self._found.matched).sum().reshape(1), bound=self._found.n_slots)
 
+    async def row_sums(
+        self,
+        owners: Sequence[int],
+        widths: Mapping[int, int],
+        n_rows: int,
+        mine: RowsOf | None,
+        n_counting: int,
+        *,
+        bound: int,
+    ) -> SharedArray:
+        """Return the number of matched rows and the sums of all columns over them; as `JointComputation.row_sums`.
+
+        Nobody knows which rows count, so all are shared, and added up times the bits of a match. A product of degree 2t
+        is all that it takes: nothing is reduced.
+
+        Cost: see `SecretMatch.share_rows`. Memory: the shares of all slots.
+        """
+        matched = self._found.matched
+        found = [matched.sum().reshape(1)]
+        if widths:
+            shared = await self._found.share_rows(widths, mine, height=SLOTS_PER_BLOCK)
+            total = self.public(np.zeros(shared.shape[1:], dtype=np.int64))
+            for start in range(0, self._found.n_slots, SLOTS_PER_BLOCK):
+                block = slice(start, start + SLOTS_PER_BLOCK)
+                total = total + await self.exchange.session.compute(_weighted_sum, matched[block], shared[block])
+            found.append(total)
+        if self.me in owners:
+            await self.commit_after_input()
+        return replace(concatenate(found), bound=bound)
+
     async def _blocks(
         self, widths: Mapping[int, int], mine: RowsOf | None, *, height: int, bound: int | None, completes_input: bool
     ) -> AsyncIterator[SharedArray]:
@@ -92,6 +127,11 @@ class SecretRows(Computation):
                 self._tell_multiplied(slots.stop, self._found.n_slots)
         if completes_input:
             self.exchange.session.progress(MULTIPLY_STAGE, 1, 1)
+
+
+def _weighted_sum(weights: SharedArray, rows: SharedArray) -> SharedArray:
+    """Return the sum over rows, each times its weight, shape (columns,)."""
+    return weights @ rows
 
 
 def terms_of(plan: Plan) -> SecretTerms:

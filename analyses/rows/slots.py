@@ -35,7 +35,7 @@ async def place_rows(
         n_rows: rows of the joint table, at most n_slots.
         n_slots: N.
         n_reported: k <= N. Which rows are among them is as secret as the places.
-        name: of the key, unique within the job.
+        name: name of the key, unique within the job.
 
     Returns:
         shape (n_reported,), the same for all owners: a uniformly random k-subset of the slots in random order.

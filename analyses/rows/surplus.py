@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from analyses.job.plan import Plan, protects_persons
 from analyses.job.schema import Table
+from analyses.rows.own_values import zeros_if_raised
 from analyses.rows.slots import owners_key
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.hashkey import HashKey
@@ -34,7 +35,7 @@ async def rows_that_count(exchange: ShareExchange, plan: Plan, table: Table | No
 
     Args:
         exchange: my end, after all have compared their rows.
-        plan: of the job.
+        plan: plan of the job.
         table: mine; None for a compute party without columns.
 
     Raises:
@@ -55,8 +56,9 @@ def own_key(session: Session) -> HashKey:
 
 def counting_rows(table: Table, key: HashKey, most: int) -> NDArray[np.bool_]:
     """Return which rows of a table count, shape (rows,)."""
-    assert table.persons is not None, "a table without persons serves no job that protects them"
-    return table.persons.kept(key.digest, most)
+    persons = table.persons
+    assert persons is not None, "a table without persons serves no job that protects them"
+    return zeros_if_raised(table, lambda: persons.kept(key.digest, most), lambda: np.zeros(table.n_rows, dtype=bool))
 
 
 def n_surplus(counts: NDArray[np.bool_] | None) -> int:

@@ -8,7 +8,8 @@ from analyses.rows.meeting import matches_openly
 from analyses.rows.secret_rows import terms_of
 from mpc.protocol.session import COORDINATOR
 from mpc.traffic.matching import match_revealed, match_secretly, n_slots_of, share_rows
-from mpc.traffic.shares import WORD_BYTES, ShareTraffic
+from mpc.traffic.proofs import ProofTraffic
+from mpc.traffic.shares import WORD_BYTES
 from mpc.traffic.walk import Sent, Traffic, agree_on_key, confirm, greet
 
 MATCHED_BYTES = 1
@@ -20,17 +21,18 @@ def traffic_of(plan: Plan) -> Traffic:
     return Traffic(members, plan.owners, plan.compute_members)
 
 
-class JointTraffic(ShareTraffic):
+class JointTraffic(ProofTraffic):
     """The traffic of an analysis of a joint table.
 
     Args:
-        plan: of the job.
-        n_rows: of the joint table. Where rows are matched under shares, the number of slots takes its place.
+        plan: plan of the job.
+        n_rows: rows of the joint table. Where rows are matched under shares, the number of slots takes its place.
     """
 
     def __init__(self, plan: Plan, n_rows: int) -> None:
         super().__init__(traffic_of(plan), plan.n_primes, plan.n_parties, plan.job.t)
         self._plan = plan
+        self.proves_products = bool(plan.norm_bounds)
         self._terms = terms_of(plan) if matches_in_secret(plan.job) else None
         self.n_rows = n_rows if self._terms is None else n_slots_of(self._terms)
         self.members = range(1, len(plan.schemas) + 1)
@@ -72,7 +74,9 @@ class JointTraffic(ShareTraffic):
         self, widths: Mapping[int, int], n_rows: int, height: int = ROWS_PER_BLOCK, *, completes_input: bool = True
     ) -> None:
         """Walk through `JointComputation.rows`; arguments as of `ShareTraffic.rows`."""
-        if self._terms is None:
+        if self._plan.norm_bounds:
+            self.proven_rows(self._plan.norm_bounds, n_rows)
+        elif self._terms is None:
             super().rows(widths, n_rows, height, completes_input=completes_input)
         else:
             self._masked(widths, height, lambda n_block: None, completes_input=completes_input)
@@ -87,10 +91,28 @@ class JointTraffic(ShareTraffic):
         completes_input: bool = True,
     ) -> None:
         """Walk through `JointComputation.rows_in_step`; arguments as of `ShareTraffic.rows_in_step`."""
-        if self._terms is None:
+        if self._plan.norm_bounds:
+            self.proven_rows(self._plan.norm_bounds, n_rows)
+            n_whole = max(0, -(-n_rows // height) - 1)
+            for _ in range(n_whole):  # proofs of products come when enough have been made, not block by block
+                each(height)
+            each(n_rows - n_whole * height)
+        elif self._terms is None:
             super().rows_in_step(widths, n_rows, height, each, completes_input=completes_input)
         else:
             self._masked(widths, height, each, completes_input=completes_input)
+
+    def row_sums(self, widths: Mapping[int, int]) -> None:
+        """Walk through `JointComputation.row_sums`."""
+        owners = self._plan.owners
+        if self._terms is None:
+            sizes = dict(widths)
+            sizes[owners[0]] = 1 + sizes.get(owners[0], 0)
+            self.inputs(sizes)
+        elif widths:
+            share_rows(self, self._terms, widths)
+        if self.has_surplus:
+            self.traffic.commit(owners)
 
     def ended(self) -> Traffic:
         """Return the traffic once all parties have ended their parts."""

@@ -46,6 +46,20 @@ def centred(
     """
     n_rows = float(np.clip(moments[-1, -1] / constant**2, *rows))
     mean = np.clip(moments[:-1, -1] / (constant * n_rows), *reach)
-    projection = np.hstack([np.eye(len(mean)), -mean[:, None] / constant])
-    matrix = projection @ moments @ projection.T
-    return CentredMoments((matrix + matrix.T) / 2, mean, n_rows, float(mean @ mean) / constant**2)
+    return CentredMoments(about(moments, mean, constant), mean, n_rows, float(mean @ mean) / constant**2)
+
+
+def about(moments: Floats, mean: Floats, constant: float) -> Floats:
+    """Return P M P^T of `centred`, symmetric, shape (n, n): in n^2 steps, as P differs from a projection by a column.
+
+    Args:
+        moments: M, symmetric, shape (n + 1, n + 1), the constant column last.
+        mean: m, shape (n,).
+        constant: c > 0.
+    """
+    shift = mean / constant
+    crossed = np.outer(shift, moments[:-1, -1] - shift * (moments[-1, -1] / 2))
+    found = (moments[:-1, :-1] + moments[:-1, :-1].T) / 2
+    found -= crossed
+    found -= crossed.T
+    return np.asarray(found)

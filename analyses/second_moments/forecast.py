@@ -13,9 +13,22 @@ EVEN_VARIANCE = 1 / 12
 
 EVEN = "The tables have the most rows that are declared, and no row is shortened by row_norm."
 
+MOST_VARIANCE = 1 / 4
+"""Largest variance of a scaled column: half of the rows lie at either bound."""
+
+LEAST_VARIANCE = 1e-4
+"""Variance, in the bad case, of what a scaled feature does apart from the others: a deviation of a hundredth."""
+
+OF_RANGE = (
+    "In the best case half of the rows of each feature lie at either bound. In the bad case a feature, apart from what "
+    "the others tell of it, has a standard deviation of 1 % of the width of its bounds, or the noise hides how it "
+    "varies, and the ridge alone bounds the errors."
+)
+
 OF_GROUPS = (
     "Columns that were encoded from one depend on each other, so errors of their coefficients depend on how often each "
-    "category occurs."
+    "category occurs. All columns of a category add up to 1, as an intercept does: name all but one of them, or a "
+    "ridge decides between them and errors may not be known."
 )
 
 

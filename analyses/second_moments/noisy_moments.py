@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import RowBounds
-from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram, open_noisy_gram
+from analyses.second_moments.noisy_gram import GramPlan, GramT, open_noisy_gram, plan_gram
 from analyses.second_moments.noisy_sketch import (
     N_PRIMES,
     MomentParams,
@@ -23,7 +23,6 @@ from mpc.protocol.session import Session
 
 MomentPlan = GramPlan | SketchPlan
 
-GramT = TypeVar("GramT", bound=GramPlan)
 SketchT = TypeVar("SketchT", bound=SketchPlan)
 ParamsT = TypeVar("ParamsT", bound=MomentParams)
 
@@ -52,20 +51,20 @@ def plan_moments(
     Raises:
         JobError: names the field of the job that cannot be met.
     """
-    common = {
-        "job": job,
-        "schemas": tuple(schemas),
-        "params": params,
-        "row_norm": rows.row_norm,
-        "squared_norm_bounds": rows.squared_norm_bounds,
-        "constant": rows.constant,
-    }
     if params.method == "mpc":
-        mechanism, n_primes = calibrate_gram(job, schemas, rows, params.max_rows)
-        return by_gram.model_validate(common | {"n_primes": n_primes, "party_mu": mechanism.party_mu})
+        return plan_gram(by_gram, job, schemas, params, rows)
     s = params.sketch_rows or default_sketch_rows
-    multiplier = calibrate_sketch(job, schemas, rows, params, s).multiplier
-    return by_sketch.model_validate(common | {"n_primes": N_PRIMES, "sketch_rows": s, "multiplier": multiplier})
+    return by_sketch(
+        job=job,
+        schemas=tuple(schemas),
+        n_primes=N_PRIMES,
+        params=params,
+        row_norm=rows.row_norm,
+        squared_norm_bounds=rows.squared_norm_bounds,
+        constant=rows.constant,
+        sketch_rows=s,
+        multiplier=calibrate_sketch(job, schemas, rows, params, s).multiplier,
+    )
 
 
 def gram_noise_level(plan: GramPlan) -> float:

@@ -25,6 +25,7 @@ from analyses.job.plan import OPENING_STAGE, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
+from analyses.rows.own_values import zeros_instead
 from analyses.rows.row_plan import QuantisedRows, RowBounds, RowParams, RowPlan
 from analyses.rows.surplus import rows_that_count
 from analyses.rows.traffic import JointTraffic
@@ -197,7 +198,7 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
     counting = await rows_that_count(exchange, plan, table)
     key = await HashKeys(session, plan.owners, exchange.secrets).agree(KEY_NAME)
     mine = QuantisedRows(plan, session.me, table, counting)
-    sketch = _BlockSketch(plan, session.me, mine, n_rows)
+    sketch = _BlockSketch(plan, session.me, mine, table, n_rows)
     stream, step = key.stream("columns"), plan.matrix.block_columns
     for start in range(0, plan.params.max_rows, step):
         await session.compute(sketch.add_columns, stream, start, min(step, plan.params.max_rows - start))
@@ -216,8 +217,8 @@ async def release_sketch(session: Session, plan: SketchPlan, table: Table | None
 class _BlockSketch:
     """G X for one party's block, as the columns of G come in."""
 
-    def __init__(self, plan: SketchPlan, member: int, mine: QuantisedRows, n_rows: int) -> None:
-        self._matrix, self._mine, self._n_rows = plan.matrix, mine, n_rows
+    def __init__(self, plan: SketchPlan, member: int, mine: QuantisedRows, table: Table, n_rows: int) -> None:
+        self._matrix, self._mine, self._table, self._n_rows = plan.matrix, mine, table, n_rows
         self.product = np.zeros((plan.sketch_rows, plan.width_of(member)), dtype=np.int64)
         self.largest_squared_column = 0
 
@@ -231,8 +232,11 @@ class _BlockSketch:
         self.largest_squared_column = max(self.largest_squared_column, longest)
         if start < self._n_rows:
             integers = self._mine(slice(start, start + n_columns))
-            product = columns[: len(integers)].T.astype(np.float64) @ integers.astype(np.float64)
-            self.product += product.astype(np.int64)
+
+            def product_of(own: NDArray[np.int64]) -> NDArray[np.int64]:
+                return (columns[: len(own)].T.astype(np.float64) @ own.astype(np.float64)).astype(np.int64)
+
+            self.product += zeros_instead(self._table, product_of, integers, np.zeros_like(integers))
 
 
 @dataclass(frozen=True)

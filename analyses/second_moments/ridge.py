@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-RIDGE_SHARE = 0.5
-"""Of the noise's level, to which the chosen ridge lifts the smallest eigenvalue.
+RIDGE_FRACTION = 0.5
+"""The chosen ridge raises the smallest eigenvalue to this fraction of the noise's level.
 
 The level is about the largest eigenvalue of the noise, and half of it the root of the mean of their squares.
 """
@@ -40,7 +40,7 @@ def solve(moments: Floats, constant: float, noise_level: float, ridge: float | N
 
     The intercept is not penalised: the constant column is eliminated first, which centres features and label. Left are
     S b = r with S, r the centred moments. Where no ridge is given it is chosen as in AdaSSP [Wang18]: just large enough
-    to lift the smallest eigenvalue of S to a share of the level of the noise, `RIDGE_SHARE`, so that S + ridge is
+    to lift the smallest eigenvalue of S to a share of the level of the noise, `RIDGE_FRACTION`, so that S + ridge is
     positive definite and no direction that consists of noise is inverted.
 
     Args:
@@ -60,7 +60,7 @@ def solve(moments: Floats, constant: float, noise_level: float, ridge: float | N
     features, with_label, label = centred[:-1, :-1], centred[:-1, -1], float(centred[-1, -1])
     smallest = float(np.linalg.eigvalsh(features)[0])
     is_singular = smallest <= noise_level
-    used = max(0.0, RIDGE_SHARE * noise_level - smallest) if ridge is None else ridge
+    used = max(0.0, RIDGE_FRACTION * noise_level - smallest) if ridge is None else ridge
     if smallest + used <= 0:
         note = "singular: with the noise, the features' moments are not positive definite; give a larger ridge or none"
         return RidgeSolution(None, None, used, smallest, None, note)

@@ -11,8 +11,8 @@ from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import MAX_GAMMA, RowBounds, RowParams, RowPlan
 from analyses.second_moments.noisy_gram import calibrate_gram
 
-LARGEST_SHARE = 0.1
-"""Of the noise's spectral norm, that rounding may come to where the units are planned."""
+LARGEST_FRACTION = 0.1
+"""Largest fraction of the noise's spectral norm that rounding may reach in planned units."""
 
 LEAST_GAMMA = 4096
 """Planned units per 1 are no fewer."""
@@ -51,7 +51,7 @@ def with_units(
     """Return parameters with a gamma: the job's own, or the smallest power of two that makes rounding unimportant.
 
     That is: where all rows that max_rows allows are as long as they may be, and all are rounded as badly as can be, the
-    spectral norm of the change is below `LARGEST_SHARE` of the noise's. Both are publicly known. Noise grows with
+    spectral norm of the change is below `LARGEST_FRACTION` of the noise's. Both are publicly known. Noise grows with
     gamma^2, rounding with gamma. Where the noise or the field leaves no room for so large a gamma, it is the largest
     that there is room for.
 
@@ -75,8 +75,8 @@ def with_units(
         return worst_rounding(rows.n_columns - (rows.constant > 0), rows.total, params.max_rows) / noise
 
     gamma, share = LEAST_GAMMA, share_at(LEAST_GAMMA)
-    while share > LARGEST_SHARE and gamma < MAX_GAMMA:
-        wanted = min(MAX_GAMMA, gamma << max(1, ceil(log2(share / LARGEST_SHARE))))
+    while share > LARGEST_FRACTION and gamma < MAX_GAMMA:
+        wanted = min(MAX_GAMMA, gamma << max(1, ceil(log2(share / LARGEST_FRACTION))))
         while wanted > gamma:
             with suppress(JobError):
                 gamma, share = wanted, share_at(wanted)

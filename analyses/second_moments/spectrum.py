@@ -1,6 +1,6 @@
 """Eigenvalues of a noisy symmetric matrix: which of them pure noise would have, too."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -51,8 +51,9 @@ class SimulatedNoise:
     releases give equal statements, as the key is fixed.
     """
 
-    def __init__(self) -> None:
-        self._stream = KeyStream(_KEY)
+    def __init__(self, key: bytes = _KEY) -> None:
+        """Make draws from a key of `entropy.stream.KEY_BYTES`."""
+        self._stream = KeyStream(key)
 
     def uniform(self, *shape: int) -> Floats:
         """Return numbers uniform in (0, 1)."""
@@ -73,6 +74,43 @@ class SimulatedNoise:
         """
         draw = self.normal(n, n)
         return np.asarray((draw + draw.T) / np.sqrt(2), dtype=np.float64)
+
+
+def chained_noise(simulated: SimulatedNoise, sizes: Sequence[int], n: int) -> Floats:
+    """Return noise like `SimulatedNoise.symmetric(n)`, in a basis in which it is block tridiagonal, cut off.
+
+    The first block is `sizes[0]` coordinates that stay as they are; rotations of all others, which change nothing about
+    the noise, make of their entries beside it a triangle of chi and normal variables, and so on from block to block
+    [DumEdel02]. An eigenvector whose eigenvalue lies above the edge of the noise decays from block to block, so its
+    first blocks say all of it. With sizes that add up to n nothing is cut off.
+
+    Args:
+        simulated: draws.
+        sizes: of the blocks, none larger than the one before it.
+        n: coordinates in all, at least the sum of the sizes.
+
+    Returns:
+        shape (r, r), r the sum of the sizes.
+    """
+    from scipy.special import gammaincinv
+
+    ends = np.cumsum(sizes)
+    found = np.zeros((ends[-1], ends[-1]))
+    for at, (size, end) in enumerate(zip(sizes, ends, strict=True)):
+        start = end - size
+        found[start:end, start:end] = simulated.symmetric(size)
+        if at + 1 == len(sizes):
+            break
+        after, left = sizes[at + 1], n - end
+        beside = simulated.normal(size, after)
+        # Rows times a rotation of the coordinates that are left: zero above the diagonal, chi variables on it.
+        row, column = np.triu_indices(size, 1, after)
+        beside[row, column] = 0.0
+        degrees = (left - np.arange(after)) / 2
+        np.fill_diagonal(beside, np.sqrt(2 * gammaincinv(degrees, simulated.uniform(after))))
+        found[start:end, end : end + after] = beside
+        found[end : end + after, start:end] = beside.T
+    return found
 
 
 def noise_edge(n: int, deviation: float, lift: float = 0.0) -> float:

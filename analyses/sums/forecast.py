@@ -11,8 +11,16 @@ from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
 
 _ALL_STAY = "All parties stay in the sum, so its noise is the smallest that the plan allows."
 
-LARGEST_SHARE = 0.2
-"""Of the total weight, that its noise may come to: beyond it a mean, which is divided by it, has no standard error."""
+LARGEST_FRACTION = 0.2
+"""Largest ratio of noise to total weight for which a mean, which is divided by that weight, has a standard error."""
+
+BAD_ROWS = 10.0
+"""Factor by which the most rows exceed those of the bad case."""
+
+_BAD = (
+    "In the bad case each mean lies at one of its bounds, and the total weight is a tenth of that, or the fewest rows' "
+    "that are declared where this is more; with less than five times its noise, a mean may come out anywhere."
+)
 
 _FEW = (
     "The noise on the total weight is more than a fifth of it, even with the most rows: a mean is divided by it, and "
@@ -66,13 +74,13 @@ def forecast(plan: TableSumPlan) -> Forecast:
         )
         return Forecast(_sums(plan), (_ALL_STAY, rounded))
     assert isinstance(rows, WeightedRows)
-    if deviation_of(plan) > LARGEST_SHARE * rows.rows.units * _weights_of(plan)[1]:
+    if deviation_of(plan) > LARGEST_FRACTION * rows.rows.units * _weights_of(plan)[1]:
         return Forecast(not_forecast=(_FEW,))
     weights = "Every row has half of the largest weight." if rows.weight_column is not None else ""
-    middle = "Each mean lies in the middle of its bounds; errors are 1.42 times as large at most."
+    middle = "In the best case each mean lies as near to 0 as its bounds admit."
     declared = all(schema.rows is not None for schema in plan.schemas)
     n_rows = "The tables have the most rows that are declared." if declared else "The tables have max_rows rows each."
-    return Forecast(_means(plan), tuple(filter(None, (_ALL_STAY, n_rows, weights, middle))))
+    return Forecast(_means(plan), tuple(filter(None, (_ALL_STAY, n_rows, weights, middle, _BAD))))
 
 
 def _sums(plan: TableSumPlan) -> tuple[Quantity, ...]:
@@ -98,13 +106,17 @@ def _means(plan: TableSumPlan) -> tuple[Quantity, ...]:
     assert isinstance(rows, WeightedRows)
     fewest, most = _weights_of(plan)
     places = [i for i in range(len(plan.schemas[0].columns)) if i != rows.weight_column]
-    is_seen = fewest < most and deviation <= LARGEST_SHARE * rows.rows.units * fewest
+    few = max(fewest, most / BAD_ROWS, min(most, deviation / LARGEST_FRACTION / rows.rows.units))
+    is_seen = fewest < most and deviation <= LARGEST_FRACTION * rows.rows.units * fewest
     found = []
     for name, place, scale in zip(names_of_answer(plan), places, rows.rows.scales, strict=True):
         columns = _columns_at(plan.schemas, place)
         least, largest = min(c.lower for c in columns), max(c.upper for c in columns)
         middle = (least + largest) / 2 / scale
-        error = deviation / rows.rows.units * scale * math.sqrt(1 + middle**2)
+        nearest, farthest = max(0.0, least, -largest) / scale, max(abs(least), abs(largest)) / scale
+        best, error, bad = (
+            deviation / rows.rows.units * scale * math.sqrt(1 + at**2) for at in (nearest, middle, farthest)
+        )
         found.append(
             Quantity(
                 f"mean of {name}",
@@ -113,6 +125,8 @@ def _means(plan: TableSumPlan) -> tuple[Quantity, ...]:
                 at_fewest_rows=error / fewest if is_seen else None,
                 least=least,
                 largest=largest,
+                best_case=best / most,
+                bad_case=bad / few,
             )
         )
     return tuple(found)

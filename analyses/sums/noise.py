@@ -21,14 +21,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import (
-    Adjacency,
-    EpsilonBound,
-    SkellamDpEvent,
-)
+from dp.cost.accounting import Adjacency, EpsilonBound
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent, SkellamShiftsDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.laplace_share import sample_laplace_share
@@ -57,7 +54,7 @@ def survivor_levels(fewest: int, n_members: int, largest_excess: Fraction = Frac
 
     Args:
         fewest: survivors allowed.
-        n_members: of the roster.
+        n_members: members of the roster.
         largest_excess: at least 0.
     """
     levels = [fewest]
@@ -73,7 +70,7 @@ class SumSensitivity:
     Attributes:
         squared_l2: bound of the squared Euclidean norm of the difference.
         l1: bound of the sum of its sizes.
-        adjacency: of the data.
+        adjacency: neighbouring relation of the data.
         unit: what is protected, in words.
     """
 
@@ -120,7 +117,7 @@ class SumNoise:
         levels: ascending numbers of survivors, from the fewest allowed to all; as `RoundConfig.surplus_levels`.
         n_corrupt: members that may tell the coordinator their own noise.
         sensitivities: per view, of the sum, for the neighbours of `dp.cost.views.ADJACENCY`. Both are about one unit.
-        mean_units: of a geometric variable of the ratio of the shares, in `dp.mechanism.shared_laplace.MEAN_UNIT`; 0
+        mean_units: mean of a geometric variable of the ratio of the shares, in `dp.mechanism.shared_laplace`'s unit; 0
             for Skellam noise.
 
     Raises:
@@ -301,7 +298,7 @@ class SumNoise:
         Args:
             what: is added up, in words.
             delta: for which the epsilons are stated.
-            n_survivors: so many have survived; None before the round: with as few as are allowed.
+            n_survivors: number of survivors; None before the round: with as few as are allowed.
 
         Raises:
             CalibrationError: delta is out of range.

@@ -19,28 +19,28 @@ much.
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from analyses.job.declared_rows import largest_declared
-from analyses.job.job import Finite, Job, JobError, explain
+from analyses.job.job import Job, JobError, parameters_error
 from analyses.job.plan import Plan, check_roster, rows_per_person
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
-from analyses.rows.quantise import MAX_ANSWER_PER_UNIT
 from analyses.rows.reach import most_nonzero
 from analyses.rows.traffic import traffic_of
-from analyses.sums import session_sum
 from analyses.sums.noise import SumNoise, SumSensitivity
-from analyses.sums.round import HISTOGRAM, MEAN, SUM, SumFields, calibrated, configure, levels_of, ring_for
+from analyses.sums.parameters import MAX_UNITS, TableSumParams, check_params, check_schemas
+from analyses.sums.round import HISTOGRAM, SUM, calibrated, configure, levels_of, ring_for
 from analyses.sums.row_vectors import MAX_ENTRY, BinnedRows, RowVectors, ScaledRows, WeightedRows, scales_of
+from analyses.sums.sessions import session_sum
 from analyses.sums.vector_bound import VectorBound
 from dp.cost.report import no_guarantee_report
 from dp.cost.views import PERSON, PERSON_AT_PARTY_UNIT, ROW_UNIT, TABLE_UNIT, UNIT, VIEWS, View
 from mpc.errors import ProtocolError
 from mpc.protocol.session import Session
-from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
+from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.vector.encoding import VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.traffic.sums import masked_sum
@@ -58,44 +58,7 @@ UNITS: Mapping[str, str] = {
 }
 """The privacy units that a job may choose, and their names in budgets and reports."""
 
-MAX_UNITS = 1 << 24
-
 _UNITS_TO_MEASURE = 1 << 10
-
-
-class TableSumParams(SumFields):
-    """Parameters of the three analyses.
-
-    Attributes:
-        max_rows: public bound of each party's rows, by default the most that one declares, where all do. It sizes the
-            ring; a party with more clips its totals to what so many rows can come to, and its own report says so.
-        units: integer units per 1 of a scaled value, for sums and means: values are divided by the largest size that
-            the public bounds of their column allow, and rounded to whole units. Default, where there is a privacy
-            target: so many that rounding errs little beside the noise (`planned_units`).
-        row_norm: for sums and means, public bound of the Euclidean norm of a scaled row; longer rows are shortened.
-            Default: none is.
-        weight: for means, index (from 0) of the column of each row's weight, a whole number; absent: each row weighs 1.
-        edges: of the bins of a histogram, ascending; each bin includes its lower edge, the last its upper edge too.
-        unit: what is protected; see `UNITS`.
-        party_norm: with `unit` party: Euclidean norm to which a party's contribution is shortened, in scaled rows.
-        attempts: number of rounds, each with fresh keys, that are tried if too few parties answer.
-    """
-
-    max_rows: Annotated[int, Field(ge=1, le=1 << 40)]
-    units: Annotated[int, Field(ge=1, le=MAX_UNITS)] | None = None
-    row_norm: Annotated[Finite, Field(gt=0)] | None = None
-    weight: Annotated[int, Field(ge=0)] | None = None
-    edges: Annotated[tuple[Finite, ...], Field(max_length=1 << 16)] = ()
-    unit: Literal["record", "row", "party", "person", "person-at-party"] = "record"
-    party_norm: Annotated[Finite, Field(gt=0)] | None = None
-
-    @model_validator(mode="after")
-    def _fields_belong_together(self) -> Self:
-        if (self.unit == "party") != (self.party_norm is not None):
-            raise ValueError("party_norm: must be given with unit 'party' and with no other unit")
-        if self.edges:
-            self.check_edges()
-        return self
 
 
 class TableSumPlan(Plan):
@@ -174,7 +137,7 @@ class TableSumPlan(Plan):
         """The one release, with as few survivors as may be; nothing for an exact answer.
 
         Noise is drawn for each attempt, before the masked vector. Attempts that fail open nothing, and at most one of a
-        job's attempts is ever opened (`analyses.sums.session_sum`).
+        job's attempts is ever opened (`analyses.sums.sessions.session_sum`).
         """
         if self.noise is None:
             return ()
@@ -221,18 +184,20 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
         JobError: names the field of the job that cannot be met.
     """
     check_roster(job)
-    _check_schemas(job, tuple(schemas))
+    check_schemas(job, tuple(schemas))
     try:
         params = TableSumParams.model_validate(largest_declared(schemas) | job.parameters)
     except ValidationError as error:
-        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
-    _check_params(job.analysis, params, schemas, is_noisy=job.target is not None)
+        raise parameters_error(error, TableSumParams) from None
+    check_params(job.analysis, params, schemas, is_noisy=job.target is not None)
     n = len(job.compute_parties)
     try:
         if params.units is None and not params.edges:
             params = params.model_copy(update={"units": planned_units(job, params, tuple(schemas))})
         topology = Topology.complete(n, job.t)
         rows = _row_vectors(job.analysis, params, schemas)
+        if rows.largest_entry > MAX_ENTRY:
+            raise JobError("parameters.units, parameters.weight: units times the largest weight must not exceed 2^30")
         encoding = _encoding(rows, params)
         noise = None
         if job.target is not None:
@@ -290,70 +255,13 @@ def _rows_that_count(job: Job, params: TableSumParams, schemas: tuple[BlockSchem
     return rows_per_person(job, schemas) if params.unit in (PERSON, PERSON_AT_PARTY) else {}
 
 
-def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
-    parties = tuple(brought.party for brought in job.inputs)
-    if set(job.compute_parties) != set(parties):
-        raise JobError("compute: exactly the parties that bring tables must be the members of a sum")
-    if len(parties) > MAX_COMPLETE_GRAPH_MEMBERS:
-        raise JobError(
-            f"inputs: at most {MAX_COMPLETE_GRAPH_MEMBERS} parties are supported; use `moiety sum` for more members"
-        )
-    if tuple(schema.party for schema in schemas) != job.members:
-        raise JobError("the schemas are not those of the members of the job")
-    for schema in schemas:
-        if len(schema.columns) != len(schemas[0].columns) or not schema.columns:
-            raise JobError(
-                f"inputs: {schema.party} brings {len(schema.columns)} columns and {schemas[0].party} brings "
-                f"{len(schemas[0].columns)}; all parties must bring the same number, because columns are added by "
-                "position"
-            )
-
-
-def _check_params(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema], *, is_noisy: bool) -> None:
-    n_columns = len(schemas[0].columns)
-    if (analysis == HISTOGRAM) != bool(params.edges):
-        raise JobError("parameters.edges: must be given for a histogram and for no other analysis")
-    if analysis == HISTOGRAM:
-        if n_columns != 1:
-            raise JobError("inputs: a histogram needs exactly one column of each party")
-        if params.units is not None or params.row_norm is not None:
-            raise JobError(
-                "parameters.units, parameters.row_norm: must not be given for a histogram, which counts rows"
-            )
-    elif params.units is None and not is_noisy:
-        raise JobError("parameters.units: must be given for sums and means without a privacy target")
-    if params.weight is not None:
-        if analysis != MEAN:
-            raise JobError("parameters.weight: must be given for a mean only")
-        if params.weight >= n_columns or n_columns < 2:
-            raise JobError(
-                f"parameters.weight: there is no column number {params.weight}, or no other column to average"
-            )
-        for schema in schemas:
-            column = schema.columns[params.weight]
-            if column.lower < 0 or column.upper < 1:
-                raise JobError(
-                    f"parameters.weight: the lower bound of {schema.party}.{column.name} must be at least 0 and its "
-                    "upper bound at least 1"
-                )
-    if analysis != HISTOGRAM and (largest := max(scales_of(schemas))) > MAX_ANSWER_PER_UNIT:
-        raise JobError(
-            f"inputs: with bounds up to {largest:g} the answer would leave the range of float64; use other units for "
-            "the column"
-        )
-    if params.units is not None and n_columns * params.units**2 >= 1 << 62:
-        raise JobError(
-            "parameters.units: sums of rows with this many columns and units do not fit into 64-bit integers"
-        )
-    if params.units is None and not params.edges:
-        return  # planned within the limit
-    if _row_vectors(analysis, params, schemas).largest_entry > MAX_ENTRY:
-        raise JobError("parameters.units, parameters.weight: units times the largest weight must not exceed 2^30")
-
-
 def _row_vectors(analysis: str, params: TableSumParams, schemas: Sequence[BlockSchema]) -> RowVectors:
     if analysis == HISTOGRAM:
-        return BinnedRows(params.edges)
+        return BinnedRows(
+            params.edges,
+            any(schema.columns[0].lower < params.edges[0] for schema in schemas),
+            any(schema.columns[0].upper > params.edges[-1] for schema in schemas),
+        )
     assert params.units is not None
     scales, weight, largest_weight = list(scales_of(schemas)), params.weight, 1
     if weight is not None:

@@ -1,10 +1,10 @@
 """`secure-sum`, `secure-mean`, `secure-histogram`: over the rows of all parties' tables, as jobs.
 
 Every party adds up its own rows (`analyses.sums.row_vectors`) and the parties' totals are added as a masked sum
-(`analyses.sums.session_sum`): the coordinator learns the survivors' sum, and parties may drop out once every party has
-committed the cost. With a privacy target the members add noise that keeps exactly the intended variance for any set of
-survivors (`analyses.sums.noise`). Without a target the answer is exact and protects nobody; parties refuse it unless
-their owner allows it explicitly.
+(`analyses.sums.sessions.session_sum`): the coordinator learns the survivors' sum, and parties may drop out once
+every party has committed the cost. With a privacy target the members add noise that keeps exactly the intended variance
+for any set of survivors (`analyses.sums.noise`). Without a target the answer is exact and protects nobody; parties
+refuse it unless their owner allows it explicitly.
 
     step                                                    function
     each row becomes a vector of certified size; a party    `contribution`
@@ -29,16 +29,17 @@ from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import OpeningSurvival, Survival
-from analyses.pictures import sums
+from analyses.rows.own_values import zeros_if_raised
 from analyses.rows.surplus import counting_rows, n_surplus, own_key
-from analyses.sums import session_sum
 from analyses.sums.forecast import forecast, signal
-from analyses.sums.plan import TableSumParams, TableSumPlan, plan
+from analyses.sums.parameters import TableSumParams
+from analyses.sums.plan import TableSumPlan, plan
 from analyses.sums.reference import reference, value_of
-from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation
+from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation, topology_of_parties
 from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
+from analyses.sums.sessions import session_sum
 from mpc.protocol.session import Session
-from mpc.secagg.config import RoundConfig, Topology
+from mpc.secagg.config import RoundConfig
 from mpc.secagg.opened_sum import OpenedSum
 
 STAGES_PER_DEADLINE = 4
@@ -53,6 +54,14 @@ Integers = NDArray[np.int64]
 
 def contribution(plan: TableSumPlan, table: Table, session: Session) -> tuple[Integers, LocalReport]:
     """Return a party's contribution, shape (entries,), and a report on it for the owner. Both are private."""
+    return zeros_if_raised(
+        table,
+        lambda: _of_table(plan, table, session),
+        lambda: (np.zeros(plan.encoding.n_elements, dtype=np.int64), LocalReport(table.n_rows, {}, 0)),
+    )
+
+
+def _of_table(plan: TableSumPlan, table: Table, session: Session) -> tuple[Integers, LocalReport]:
     counting = None
     if most := plan.most_rows_of.get(table.schema.party):
         counting = counting_rows(table, own_key(session), most)
@@ -123,9 +132,9 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
     """Return the answer: the values, the survivors, who dropped out when, and the privacy cost.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         opened: the outcome of the round, without the excess noise.
-        config: of the round.
+        config: configuration of the round.
     """
     total = opened.integers()
     return (
@@ -142,21 +151,27 @@ def answer(plan: TableSumPlan, opened: OpenedSum, config: RoundConfig) -> dict[s
 def errors_of(plan: TableSumPlan, total: Integers, n_survivors: int) -> dict[str, Any]:
     """Return the stated errors: of noise and, of sums, at worst of rounding.
 
-    `standard_errors` are of the noise in each column's sum or mean, or in the counts, 0 in an exact answer. A mean is
-    the ratio m of a noisy sum to a noisy weight w, whose errors are independent and each s: by the delta method it is
+    `standard_errors` are of the noise in each column's sum or mean, or in each count (also `below` and `above`), 0 in
+    an exact answer. A mean is
+    the ratio m of a noisy sum to a noisy weight w, whose errors are independent and each s. By the delta method it is
     off by s sqrt(1 + m^2) / w in scaled units, as long as s is small beside w; without a mean there is none.
     `standard_error_of_weight` is s. `worst_rounding` is how far rounding may have moved each column's sum, whatever the
     rows hold (`TableSumPlan.worst_rounding`).
     """
     deviation = 0.0 if plan.noise is None else math.sqrt(plan.noise.variance(n_survivors))
     if isinstance(plan.rows, BinnedRows):
-        return {"standard_errors": [deviation] * plan.rows.n_entries}
+        n_bins = len(plan.rows.edges) - 1
+        return {
+            "standard_errors": [deviation] * n_bins,
+            "n_rows_standard_error": deviation * math.sqrt(plan.rows.n_entries),
+        }
     if isinstance(plan.rows, WeightedRows):
         scales, weight = np.array(plan.rows.rows.scales), int(total[-1])
         of_mean = deviation / weight * np.hypot(scales, total[:-1] / weight * scales) if weight > 0 else None
         return {
             "standard_errors": None if of_mean is None else of_mean.tolist(),
             "standard_error_of_weight": deviation / plan.rows.rows.units,
+            **({"n_rows_standard_error": deviation / plan.rows.rows.units} if plan.rows.weight_column is None else {}),
         }
     assert isinstance(plan.rows, ScaledRows)
     unit = np.array(plan.rows.scales) / plan.rows.units
@@ -174,7 +189,7 @@ def survival(job: Job, what: str = "a masked sum") -> Survival:
         what: the opened sums, in words.
     """
     n = len(job.compute_parties)
-    needed = Topology.complete(n, job.t).fewest_survivors
+    needed = topology_of_parties(n, job.t).fewest_survivors
     opened = OpeningSurvival(what, needed, n - needed, 0)
     return Survival(n, job.t, len(job.members) - n, (opened,), is_masked_sum=True)
 
@@ -182,16 +197,16 @@ def survival(job: Job, what: str = "a masked sum") -> Survival:
 ANALYSIS = Analysis(
     names=(SUM, MEAN, HISTOGRAM),
     parameters=TableSumParams,
-    plan=plan,
-    party=party,
+    own_plan=plan,
+    own_party=party,
     coordinator=coordinator,
     survival=survival,
-    page="protocols/secure-aggregation.md",
+    page="analyses/sums.md",
     demo="sum",
-    forecast=forecast,
+    own_forecast=forecast,
     signal=signal,
     reference=reference,
     may_be_exact=True,
     own_rows=True,
-    picture=sums.picture,
+    joins=False,
 )

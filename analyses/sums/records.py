@@ -36,7 +36,7 @@ class DeclaredRecord:
 
     Attributes:
         length: numbers in it; None where their number varies, so that only histograms may ask for it.
-        largest_weight: of its weight, which is 0 or more; None where it is in no means.
+        largest_weight: largest value of its weight, which is 0 or more; None where it is in no means.
     """
 
     length: int | None = None
@@ -153,8 +153,8 @@ def counts_within(
     `most_in_all` in all. Nothing else decides: neither other members' records nor any randomness.
 
     Args:
-        values: of one member, finite.
-        edges: of the bins, ascending; each bin includes its lower edge, the last its upper edge too.
+        values: values of one member, finite.
+        edges: edges of the bins, ascending; each bin includes its lower edge, the last its upper edge too.
         most_in_bin: L, at least 1.
         most_in_all: K, at least 1.
 

@@ -19,8 +19,8 @@ def reference(tables: Sequence[Table], plan: TableSumPlan) -> dict[str, Any]:
     For tests and comparisons where somebody holds all tables.
 
     Args:
-        tables: of the survivors.
-        plan: as for the job.
+        tables: tables of the survivors.
+        plan: plan of the job.
     """
     total = np.zeros(plan.rows.n_entries, dtype=np.int64)
     for table in tables:
@@ -32,13 +32,14 @@ def value_of(plan: TableSumPlan, total: Integers) -> dict[str, Any]:
     """Return what a sum of all survivors' integers says, in the units of the columns; shape (entries,)."""
     rows = plan.rows
     if isinstance(rows, BinnedRows):
-        return {"edges": list(rows.edges), "counts": [int(count) for count in total]}
+        return {"edges": list(rows.edges), **rows.parts(total), "n_rows": int(total.sum())}
     columns = names_of_answer(plan)
     if isinstance(rows, WeightedRows):
         weight = int(total[-1])
         scales = np.array(rows.rows.scales)
         mean = (total[:-1] / weight * scales).tolist() if weight > 0 else None
-        return {"columns": columns, "mean": mean, "total_weight": weight / rows.rows.units}
+        found = {"columns": columns, "mean": mean, "total_weight": weight / rows.rows.units}
+        return found | ({"n_rows": found["total_weight"]} if rows.weight_column is None else {})
     assert isinstance(rows, ScaledRows)
     return {"columns": columns, "sum": (total / rows.units * np.array(rows.scales)).tolist()}
 
@@ -46,14 +47,8 @@ def value_of(plan: TableSumPlan, total: Integers) -> dict[str, Any]:
 def names_of_answer(plan: TableSumPlan) -> list[str]:
     """Return the names of what is summed or averaged, by column position, without that of weights.
 
-    It is the common name, or all names of the columns that are added there.
+    It is the common name, or what the job says of the place.
     """
-    names = []
     weight = plan.rows.weight_column if isinstance(plan.rows, WeightedRows) else None
-    for place in range(len(plan.schemas[0].columns)):
-        if place == weight:
-            continue
-        found = [schema.columns[place].name for schema in plan.schemas]
-        same = len(set(found)) == 1
-        names.append(found[0] if same else " + ".join(f"{s.party}.{s.columns[place].name}" for s in plan.schemas))
-    return names
+    names = plan.params.names or [column.name for column in plan.schemas[0].columns]
+    return [name for place, name in enumerate(names) if place != weight]

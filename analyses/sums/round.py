@@ -1,8 +1,9 @@
 """What all sums share, over devices and over parties' tables: kinds, common fields, noise, and the round that follows.
 
-A question (`secure_sum.SumParams`) and a job (`plan.TableSumParams`) state differently how large one contribution can
-be; from there on, all is the same. The encoding bounds what a member contributes, the sensitivities follow from that
-bound (`vector_bound`, `noise.SumSensitivity`), the noise from them and the target, the ring from encoding and noise.
+A question (`secure_sum.SumParams`) and a job (`parameters.TableSumParams`) state differently how large one
+contribution can be; from there on, all is the same. The encoding bounds what a member contributes, the
+sensitivities follow from that bound (`vector_bound`, `noise.SumSensitivity`), the noise from them and the target, the
+ring from encoding and noise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel
+from analyses.sums.least_variance import least_variance
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from analyses.sums.quietest import quietest
 from dp.cost.accounting import CalibrationError
 from dp.cost.views import View
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
@@ -34,8 +35,8 @@ class SumFields(PublicModel):
     """What every sum may state.
 
     Attributes:
-        edges: of the bins of a histogram, ascending; each bin includes its lower edge, the last its upper edge too.
-        attempts: so many rounds, each with fresh keys, before a sum fails that too few members answer.
+        edges: edges of the bins of a histogram, ascending; each bin includes its lower edge, the last both edges.
+        attempts: number of rounds, each with fresh keys, before a sum fails that too few members answer.
     """
 
     edges: tuple[Finite, ...] = ()
@@ -57,6 +58,15 @@ def levels_of(topology: Topology) -> tuple[int, ...]:
     return survivor_levels(topology.fewest_survivors, topology.n_members, excess)
 
 
+def topology_of_parties(n_parties: int, t: int) -> Topology:
+    """Return who shares with whom in a masked sum of the parties of a job: all with all.
+
+    Of two parties, masks hide each vector from the coordinator alone: the other party subtracts its own from the sum.
+    What protects from that one is noise, which is calibrated for t = 1 all the same.
+    """
+    return Topology.complete(n_parties, t if n_parties > 2 else 0)
+
+
 def calibrated(
     sensitivities: Mapping[View, SumSensitivity],
     target: PrivacyTarget,
@@ -64,6 +74,7 @@ def calibrated(
     topology: Topology,
     *,
     of_any_kind: bool = True,
+    n_corrupt: int | None = None,
 ) -> SumNoise:
     """Return the least noise that meets a target, whoever drops out.
 
@@ -71,14 +82,15 @@ def calibrated(
         sensitivities: how far one protected unit moves the sum, in both views.
         target: what the noise must give.
         length: elements of the sum.
-        topology: of the round.
+        topology: topology of the round.
         of_any_kind: whether shares of discrete Laplace noise may be chosen; else only Skellam noise.
+        n_corrupt: members whose noise may be known; None for those of the topology.
 
     Raises:
         JobError: no noise on offer meets it.
     """
     try:
-        calibrate = quietest if of_any_kind else SumNoise.calibrate
+        calibrate = least_variance if of_any_kind else SumNoise.calibrate
         return calibrate(
             sensitivities,
             target.view,
@@ -86,7 +98,7 @@ def calibrated(
             delta=target.delta,
             length=length,
             levels=levels_of(topology),
-            n_corrupt=topology.n_corrupt,
+            n_corrupt=topology.n_corrupt if n_corrupt is None else n_corrupt,
         )
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
@@ -117,12 +129,12 @@ def configure(
     """Return the configuration of an attempt.
 
     Args:
-        round_id: of the attempt.
+        round_id: identifier of the attempt.
         members: name and identity key of each, in the order of their numbers.
         topology: who shares with whom.
         group: see `ring_for`.
         vector: name of what is summed.
-        encoding: of each contribution.
+        encoding: encoding of each contribution.
         noise: None for an exact sum.
 
     Raises:
@@ -156,8 +168,8 @@ def members_of(names: tuple[str, ...], identities: Mapping[str, bytes]) -> dict[
     """Return those that are asked, name to Ed25519 key, in the order of their numbers.
 
     Args:
-        names: of the question; empty for all.
-        identities: of all members that the coordinator knows.
+        names: names of the question; empty for all.
+        identities: identity keys of all members that the coordinator knows.
 
     Raises:
         JobError: a name is unknown, or appears twice.

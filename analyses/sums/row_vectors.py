@@ -1,10 +1,9 @@
 """The contribution of one row to a sum over all parties' rows: an integer vector of certified norm.
 
 Three kinds, one per analysis. Each says how large a row's vector can be, whatever the data, and adds up the vectors of
-a table. Values are clipped to the owner's public bounds first; a weight that is no whole number is rounded down, and a
-value in no bin is counted nowhere. That depends on nothing but the row itself, so a row's vector is a function of the
-row, and what bounds the vectors bounds how far a row of any values can move the sum. The owner, nobody else, is told
-how many values that were.
+a table. Values are clipped to the owner's public bounds first; a weight that is no whole number is rounded down. That
+depends on nothing but the row itself, so a row's vector is a function of the row, and what bounds the vectors bounds
+how far a row of any values can move the sum. The owner, nobody else, is told how many values that were.
 """
 
 import math
@@ -13,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class RowVectors(ABC):
 
         Args:
             table: all rows.
-            largest: of an entry of the total, in size; 2^53 at most.
+            largest: largest size of an entry of the total; 2^53 at most.
             counting: which rows count, shape (rows,); absent: all.
 
         Memory: a block of rows at a time.
@@ -152,7 +152,7 @@ class WeightedRows(RowVectors):
     The weight counts `units` per 1, so that it is as large as a column at its bound: one noise then fits both.
 
     Attributes:
-        rows: of the columns that are averaged.
+        rows: rows of the columns that are averaged.
         weight_column: index of the column of weights; None where each row weighs 1.
         largest_weight: W; larger ones are clipped, others rounded down.
     """
@@ -193,18 +193,23 @@ class WeightedRows(RowVectors):
 
 @dataclass(frozen=True)
 class BinnedRows(RowVectors):
-    """A one in the bin in which the row's only value lies, or nowhere: for histograms.
+    """A one in the bin in which the row's only value lies, or below or above all of them: for histograms.
 
     Attributes:
-        edges: of the bins, ascending; each bin includes its lower edge, the last one its upper edge too.
+        edges: edges of the bins, ascending; each bin includes its lower edge, the last one its upper edge too.
+        has_below, has_above: whether the bounds of some party allow values below the first edge, and above the last.
+            They are counted in an entry before those of the bins, and in one after them.
     """
 
     edges: tuple[float, ...]
+    has_below: bool = False
+    has_above: bool = False
 
     @property
     def bound(self) -> VectorBound:
         """See `RowVectors`."""
-        return VectorBound((1,) * (len(self.edges) - 1), 1, is_non_negative=True)
+        n_entries = len(self.edges) - 1 + self.has_below + self.has_above
+        return VectorBound((1,) * n_entries, 1, is_non_negative=True)
 
     @property
     def largest_entry(self) -> int:
@@ -213,13 +218,17 @@ class BinnedRows(RowVectors):
 
     def of_rows(self, rows: Floats) -> tuple[Integers, int]:
         """See `RowVectors`; all rows of a block come as one vector of counts, shape (1, bins): nobody needs more."""
-        counts, _ = np.histogram(rows[:, 0], bins=np.array(self.edges))
-        return counts.astype(np.int64)[None, :], 0
-
-    def mapped(self, rows: Floats) -> Mapping[int, int]:
-        """See `RowVectors`: values in no bin."""
         values = rows[:, 0]
-        return {0: int(np.count_nonzero((values < self.edges[0]) | (values > self.edges[-1])))}
+        counts, _ = np.histogram(values, bins=np.array(self.edges))
+        below, above = np.count_nonzero(values < self.edges[0]), np.count_nonzero(values > self.edges[-1])
+        found = [*([below] if self.has_below else []), *counts, *([above] if self.has_above else [])]
+        return np.array(found, dtype=np.int64)[None, :], 0
+
+    def parts(self, total: Integers) -> dict[str, Any]:
+        """Return a sum of vectors as `counts` of the bins, `below` and `above`; None where no bounds allow these."""
+        counts = [int(count) for count in total]
+        below, above = counts.pop(0) if self.has_below else None, counts.pop() if self.has_above else None
+        return {"counts": counts, "below": below, "above": above}
 
 
 def scales_of(schemas: Sequence[BlockSchema]) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
@@ -56,7 +56,7 @@ class SumParams(SumFields):
         analysis: `secure-sum`: of the members' vectors. `secure-mean`: the same, each times its member's weight, over
             the sum of the weights. `secure-histogram`: how many of the members' numbers lie in each bin.
             `secure-distribution`: how many of the members' numbers, one each, lie at each node of a tree over buckets
-            (`analyses.sums.tree_counts`); `analyses.distribution.cohorts` makes a distribution of it.
+            (`analyses.sums.tree_counts`); `questions.cohorts` makes a distribution of it.
         record: the name under which members keep what is summed.
         length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
         largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
@@ -65,10 +65,10 @@ class SumParams(SumFields):
             ones of its record that lie in a bin, others are left out. Absent: only `largest` bounds them, and a noisy
             answer over many bins has far more noise.
         units: integer units per 1.0; entries are rounded toward zero to whole units. 1 for integers.
-        edges: of the bins of a histogram, ascending; the last bin includes its upper edge.
-        range: of a distribution; a number outside counts as its nearer end.
-        buckets: of a distribution: parts of equal length into which the range is divided.
-        largest_weight: of a member, for means; at least what members declare for the record.
+        edges: edges of the bins of a histogram, ascending; the last bin includes its upper edge.
+        range: range of a distribution; a number outside counts as its nearer end.
+        buckets: number of parts of equal length into which the range of a distribution is divided.
+        largest_weight: largest weight of a member, for means; at least what members declare for the record.
         members: names of those to be asked; empty means all that the coordinator knows.
         colluding: members that may collude with the coordinator without learning more than the sum. By default devices
             refuse fewer than a tenth of the members.
@@ -80,6 +80,8 @@ class SumParams(SumFields):
         attempts: number of rounds, each with fresh keys, that are tried if too few members answer.
         privacy: the noise that the answer must have; None for an exact answer.
     """
+
+    kind: ClassVar[str] = "sum"
 
     analysis: Analysis
     record: Name
@@ -141,9 +143,9 @@ class SumParams(SumFields):
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from error
+            raise JobError(f"the question is not valid TOML: {error}") from None
         except ValidationError as error:
-            raise JobError(explain(error)) from error
+            raise JobError(explain(error, cls)) from None
 
     @property
     def encoding(self) -> VectorEncoding:
@@ -221,8 +223,8 @@ def round_config(params: SumParams, session: str, identities: Mapping[str, bytes
     Args:
         params: the question.
         session: a text that never repeats.
-        identities: of all members that the coordinator knows, name to Ed25519 key.
-        attempt: of the round, below `params.attempts`.
+        identities: members that the coordinator knows, name to Ed25519 key.
+        attempt: number of the attempt, below `params.attempts`.
 
     Raises:
         JobError: the question cannot be answered; the text names the field.
@@ -275,7 +277,7 @@ def answer(params: SumParams, opened: OpenedSum, config: RoundConfig) -> dict[st
     Args:
         params: the question.
         opened: the outcome of the round, which still contains the excess noise.
-        config: of the round.
+        config: configuration of the round.
     """
     noise = params.noise(config.topology)
     if noise is not None:
@@ -293,7 +295,7 @@ def answered_values(params: SumParams, integers: NDArray[Any], variance: float) 
     Args:
         params: the question.
         integers: the sum with its noise, shape (encoding.n_elements,).
-        variance: of the noise on each of them.
+        variance: variance of the noise on each of them.
     """
     encoding = params.encoding
     total = encoding.decode_sum(integers)
@@ -321,8 +323,8 @@ def privacy_report(params: SumParams, topology: Topology, n_survivors: int | Non
 
     Args:
         params: the question.
-        topology: of the round.
-        n_survivors: so many have survived; None before the round: with as few as are allowed.
+        topology: topology of the round.
+        n_survivors: number of survivors; None before the round: with as few as are allowed.
     """
     noise = params.noise(topology)
     if noise is None or params.privacy is None:

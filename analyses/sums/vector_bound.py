@@ -17,7 +17,7 @@ class VectorBound:
         spans: per entry, its largest value minus its least; 0 lies between the two.
         squared_norm: B, of the sum of squares.
         is_non_negative: whether no entry is ever below zero.
-        sizes: of the sum of the entries' sizes; None where only what follows from the others is known.
+        sizes: largest sum of the entries' sizes; None where only what follows from the others is known.
     """
 
     spans: tuple[int, ...]

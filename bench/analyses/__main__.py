@@ -1,13 +1,13 @@
-"""Measures the analyses and writes `docs/analyses/README.md`.
+"""Measures the analyses and writes the numbers of the pages in `docs/analyses`, and their index.
 
 python -m bench.analyses                     all of them
 python -m bench.analyses --only clustering   one; the others keep the numbers of their last run
 python -m bench.analyses --part moments      parts of this name alone, likewise
-python -m bench.analyses --render            none; the page anew from what is kept
+python -m bench.analyses --render            none; the pages anew from what is kept
 python -m bench.analyses --quick             all, on small tables, to see that it runs; writes nothing
 
 Each analysis is measured in parts. What a part measured is kept in `bench/results/analyses/` when it is done; one that
-fails keeps what it has measured until then, loses nothing of the others, and the page says so.
+fails keeps what it has measured until then, loses nothing of the others, and its page says so.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import bench.analyses
-from bench.analyses.page import page
+from bench.analyses.page import pages
 from bench.analyses.table import Row
 from bench.machine import describe_machine
 
@@ -77,6 +77,12 @@ def kept_results(folder: Path) -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
+def write(docs: Path, results: Path) -> None:
+    """Write the pages anew from what is kept."""
+    for name, text in pages(docs, kept_results(results)).items():
+        (docs / name).write_text(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; a part that fails is said and does not lose the rest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of what is kept")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where README.md goes, beside README.head.md")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the pages")
     options = parser.parse_args(arguments)
     failed = []
     for analysis, parts in {} if options.render else analyses.items():
@@ -103,9 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(json.dumps({"analysis": analysis, "part": part, **result}))
                 continue
             keep(options.results, analysis, part, result)
-            (options.docs / "README.md").write_text(page(options.docs, kept_results(options.results)))
+            write(options.docs, options.results)
     if options.render:
-        (options.docs / "README.md").write_text(page(options.docs, kept_results(options.results)))
+        write(options.docs, options.results)
     if failed:
         sys.stderr.write(f"failed: {'; '.join(failed)}\n")
     return int(bool(failed))

@@ -14,7 +14,7 @@ import numpy as np
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.least_squares import protocol as least_squares
 from analyses.low_rank import protocol as low_rank
-from analyses.pca.baseline import captured_variance
+from analyses.pca.reference import captured_variance
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses.table import Row
 from bench.utility.moment_runs import QUICK_ROWS, plan_of, run_in_process

@@ -11,13 +11,14 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
 from analyses.clustering import protocol as clustering
-from analyses.clustering.baseline import central_clustering
 from analyses.clustering.weighted_clustering import Choices, Floats, Power, cluster, loss, nearest
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, Table
 from bench.analyses.table import Row, Spent
+from bench.baselines.clusters import central_clustering
 from bench.datasets.bundled import is_available
 from bench.datasets.clustering_tables import BUNDLED, ClusterTable, home_credit, mixed_gaussian
+from bench.datasets.order import trusted_order
 from bench.utility.moment_runs import (
     QUICK_ROWS,
     example_over_services,
@@ -65,6 +66,7 @@ def plan_of(tables: Sequence[Table], epsilon: float, **parameters: Any) -> clust
         {
             "analysis": "clustering",
             "inputs": [{"party": owner, "table": "table"} for owner in owners],
+            **trusted_order(t.schema for t in tables),
             "compute": compute,
             "privacy": {"epsilon": epsilon, "delta": delta_of(n_rows), "view": "coordinator"},
             "parameters": {"k": K, "max_rows": n_rows, **parameters},

@@ -9,9 +9,10 @@ import numpy as np
 
 from analyses.job.schema import Table
 from analyses.least_squares import protocol as least_squares
-from analyses.pca.baseline import central_moment
+from analyses.second_moments.released import exact_moments
 from bench.analyses import additive_error
 from bench.analyses.table import Row
+from bench.baselines.components import central_moment
 from bench.datasets.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
 from bench.utility.moment_runs import (
     METHODS,
@@ -54,7 +55,7 @@ def score(run: LocalRun, plan: Any, tables: Sequence[Table]) -> float:
 
 def central(plan: Any, tables: Sequence[Table], epsilon: float, rng: np.random.Generator) -> float:
     longest = plan.total_squared_norm * plan.unit**2
-    moments = least_squares.scaled_moments(tables, plan) / longest
+    moments = exact_moments(tables, plan) / longest
     noisy, level = central_moment(moments, epsilon=epsilon, delta=plan.job.privacy.delta, rng=rng)
     solution = least_squares.solve_moments(noisy * longest, level * longest, plan)
     return explained(plan, tables, least_squares.in_units_of_columns(solution, plan))

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from analyses.job.schema import Table
-from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
 from analyses.logistic_regression.descent import Descent, on_lattice
 from analyses.logistic_regression.gradient_plan import GradientPlan
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.plan import plan
 from analyses.logistic_regression.protocol import scaled_rows
 from bench.analyses.table import Row, Spent
+from bench.baselines.logistic import accuracy, dp_sgd_weights, exact_weights, local_noise_table
 from bench.datasets.labelled_tables import LabelledTables, adult, nsl_kdd
 from bench.utility.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
 from bench.utility.logistic_moments import exact_gram, own_scores, released_moment_weights

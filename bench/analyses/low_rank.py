@@ -11,11 +11,12 @@ import numpy as np
 
 from analyses.job.schema import Table
 from analyses.low_rank import protocol as low_rank
-from analyses.pca.baseline import captured_variance, central_components
 from analyses.pca.protocol import leading_components
+from analyses.pca.reference import captured_variance
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses import additive_error
 from bench.analyses.table import Row
+from bench.baselines.components import central_components
 from bench.datasets.vertical_tables import earnings, housing
 from bench.utility.moment_runs import (
     DELTA,

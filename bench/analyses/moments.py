@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.pattern_count.baseline import central_release
 from analyses.power_moments import protocol as moments
 from bench.analyses.table import Row
+from bench.baselines.counts import central_release
 from bench.datasets.bundled import read
 from bench.utility.moment_runs import (
     QUICK_ROWS,

@@ -1,43 +1,110 @@
-"""Turns what is kept of the analyses into `docs/analyses/README.md`."""
+"""Turns what is kept of the analyses into their pages: the index, the claims, and the numbers below each page.
 
-from collections.abc import Mapping
+A page of `docs/analyses/` is written by hand down to the line `NUMBERS`; what follows it is written here.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analyses.registry import OFFERED
 from bench.analyses.claims import verdicts
-from bench.analyses.table import Row, cells, markdown
+from bench.analyses.table import Row, cells, of_metrics
 from bench.analyses.targets import target_lines
 
-CLAIMS = """\
-## What the papers claim
+NUMBERS = "<!-- Written by `make bench-analyses` from here on. -->"
+QUESTION = re.compile(r"^# (?P<title>.+)\n\n\*\*(?P<question>[^*]+\?)\*\*")
 
-Every claim at equal true privacy: in the papers some epsilons are not what is spent ([corrections](../corrections.md)).
-Written from the rows below; "0.08 to 0.6" is what is claimed to be the smaller, and what it is compared with.
-"""
+OF_RIVALS = {
+    "beside rivals, pattern counts": "pattern-count.md",
+    "beside rivals, histograms": "sums.md",
+    "beside rivals, moments": "moments.md",
+    "beside rivals, principal components": "pca.md",
+    "beside rivals, logistic regression": "logistic-regression.md",
+    "stated intervals of 95 %": "claims.md",
+}
+"""Page of each analysis that `bench.analyses.rivals` measures; every other module has its own page."""
+
+HOW_TO_READ = (
+    "[How to read the columns](claims.md#how-to-read-the-numbers). Measured by `python -m bench.analyses --only"
+)
 
 Kept = Mapping[str, Mapping[str, Any]]
 """Analysis to part to what was kept of it."""
 
 
-def page(docs: Path, kept: Kept) -> str:
-    """Return the page: head, targets, claims, and the tables of all analyses."""
+def pages(docs: Path, kept: Kept) -> dict[str, str]:
+    """Return the text of each page that shows something measured, and of the index, by file name.
+
+    Args:
+        docs: the folder with the parts that are written by hand.
+        kept: what was measured.
+    """
+    sections: dict[str, list[str]] = {}
+    for module, parts in kept.items():
+        names = dict.fromkeys(_page_of(module, row["analysis"]) for p in parts.values() for row in p["rows"])
+        for name in names or ["claims.md"]:  # a module without any row says there why
+            sections.setdefault(name, []).append(_section(module, parts, name))
+    by_hand = {path.name: path.read_text().partition(NUMBERS) for path in sorted(docs.glob("*.md"))}
+    written = {
+        name: "\n".join([f"{text}{mark}\n", *(_claims(kept) if name == "claims.md" else []), *sections.pop(name, [])])
+        for name, (text, mark, _) in by_hand.items()
+        if mark
+    }
+    if sections:
+        raise ValueError(f"no page for these numbers has the line {NUMBERS}: {', '.join(sections)}")
+    return {**written, "README.md": f"{by_hand['README.head.md'][0].rstrip()}\n\n{_index(docs)}"}
+
+
+def _index(docs: Path) -> str:
+    """Return a line for each analysis on offer: its question as its page states it, its page, its jobs."""
+    lines = []
+    for analysis in OFFERED:
+        name = Path(analysis.page).name
+        head = QUESTION.match((docs / name).read_text())
+        if head is None:
+            raise ValueError(f"{name} does not begin with a title and a question in bold")
+        question = " ".join(head["question"].split())
+        lines.append((question, f"[{head['title']}]({name})", ", ".join(f"`{job}`" for job in analysis.names)))
+    return cells(("question", "page", "job"), lines)
+
+
+def _claims(kept: Kept) -> Iterator[str]:
     rows = [Row.from_json(row) for parts in kept.values() for part in parts.values() for row in part["rows"]]
     targets = cells(("what", "target", "measured", "met", "command"), target_lines(rows))
     said = cells(("claim", "verdict", "numbers"), [(v.claim, v.text, v.numbers) for v in verdicts(rows)])
-    sections = [f"## Targets\n\n{targets}", f"{CLAIMS}\n{said}", *(_section(name, kept[name]) for name in kept)]
-    return (docs / "README.head.md").read_text().rstrip() + "\n\n" + "\n".join(sections)
+    yield f"## Targets\n\n{targets}"
+    yield (
+        "## What the papers claim\n\nEvery claim at equal true privacy: in the papers some epsilons are not what is "
+        "spent ([corrections](../corrections.md)).\nWritten from the rows of all pages; "
+        f'"0.08 to 0.6" is what is claimed to be the smaller, and what it is compared with.\n\n{said}'
+    )
 
 
-def _section(name: str, parts: Mapping[str, Any]) -> str:
-    """Return one module's tables, and when, where and in how many seconds each part was measured."""
+def _page_of(module: str, analysis: str) -> str:
+    return OF_RIVALS[analysis] if module == "rivals" else f"{module.replace('_', '-')}.md"
+
+
+def _section(module: str, parts: Mapping[str, Any], name: str) -> str:
+    """Return one module's tables on one page, folded, and when and where each part was measured."""
     by_analysis: dict[str, list[Row]] = {}
-    for part in parts.values():
-        for row in part["rows"]:
-            by_analysis.setdefault(row["analysis"], []).append(Row.from_json(row))
-    head = f"Measured by `python -m bench.analyses --only {name}`: {_when(parts)}"
-    failures = [f"**{part} failed on {p['date']}**: {p['failure']}." for part, p in parts.items() if "failure" in p]
-    tables = [f"### {_title(analysis)}\n\n{markdown(rows)}" for analysis, rows in by_analysis.items()]
-    return "\n".join([f"## {_title(name.replace('_', ' '))}\n", f"{head}\n", *(f"{f}\n" for f in failures), *tables])
+    here = {}
+    for part, measured in parts.items():
+        rows = [Row.from_json(row) for row in measured["rows"] if _page_of(module, row["analysis"]) == name]
+        if rows or not measured["rows"]:
+            here[part] = measured
+        for row in rows:
+            by_analysis.setdefault(row.analysis, []).append(row)
+    failures = [f"**{part} failed on {p['date']}**: {p['failure']}.\n" for part, p in here.items() if "failure" in p]
+    tables = [
+        f'<details markdown="1">\n<summary>{_title(analysis)}. {_title(metric)} ({len(lines)} rows)</summary>\n\n'
+        f"{cells(head, lines)}\n</details>\n"
+        for analysis, rows in by_analysis.items()
+        for metric, head, lines in of_metrics(rows)
+    ]
+    heading = "## Beside other programs" if module == "rivals" else "## Numbers"
+    return "\n".join([f"{heading}\n", f"{HOW_TO_READ} {module}`: {_when(here)}\n", *failures, *tables])
 
 
 def _when(parts: Mapping[str, Any]) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pattern_count import protocol as pattern_count
-from analyses.pattern_count.baseline import central_release
 from bench.analyses.table import Row, Spent
+from bench.baselines.counts import central_release
 from bench.datasets.bundled import read
 from bench.machine import ONE_THREAD
 from bench.utility.moment_runs import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from analyses.job.job import Job
 from analyses.pca import protocol as pca
-from analyses.pca.baseline import captured_variance
 from analyses.pca.protocol import leading_components
+from analyses.pca.reference import captured_variance
 from bench.analyses.table import Row
 from bench.datasets.tables import kdd_tables
 from bench.utility.moment_runs import QUICK_ROWS, example_over_services, spent_by, tables_of_example

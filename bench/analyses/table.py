@@ -1,6 +1,6 @@
 """The rows of the table of truth, and how they are shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -65,12 +65,13 @@ class Row:
 _HEADINGS = ("data", "epsilon", "paper's form", "MPC", "central DP", "no privacy", "time", "sent", "note")
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """Return the tables of one analysis, one per metric."""
+def of_metrics(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Yield the tables of one analysis, one per metric: the metric, the heads of the columns, the lines."""
     by_metric: dict[str, list[Row]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
-    return "\n".join(f"{_sentence(metric)}:\n\n{_table(of_metric)}" for metric, of_metric in by_metric.items())
+    for metric, of_metric in by_metric.items():
+        yield metric, _HEADINGS, _lines(of_metric)
 
 
 def cells(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -83,7 +84,7 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     lines = []
     for row in rows:
         spent = (row.private_spent, row.mpc_spent)
@@ -98,7 +99,7 @@ def _table(rows: Sequence[Row]) -> str:
                 "; ".join((*others, *([row.note] if row.note else []))),
             )
         )
-    return cells(_HEADINGS, lines)
+    return lines
 
 
 def _both(texts: Sequence[str | None], unit: str) -> str:
@@ -108,7 +109,3 @@ def _both(texts: Sequence[str | None], unit: str) -> str:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.2f}" if size >= 10_000 else f"{size / 1e6:.4f}"
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""What was to be reached, and what was measured: the first table of `docs/analyses/README.md`."""
+"""What was to be reached, and what was measured: the first table of `docs/analyses/claims.md`."""
 
 import math
 import statistics

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.datasets.bundled import read
+from bench.datasets.order import trusted_order
 from demo.data_sets.kdd import CATEGORICAL as KDD_CATEGORICAL
 from demo.data_sets.kdd import CATEGORIES as KDD_CATEGORIES
 from demo.data_sets.kdd import NORM_BOUNDS as KDD_NORM_BOUNDS
@@ -91,6 +92,7 @@ class LabelledTables:
             {
                 "analysis": "logistic-regression",
                 "inputs": [{"party": t.schema.party, "table": self.name} for t in self.training],
+                **trusted_order(t.schema for t in self.training),
                 "privacy": {"epsilon": epsilon, "delta": delta, "view": view},
                 "parameters": {
                     "label": self.label,

@@ -37,7 +37,6 @@ PARTS: dict[str, Part] = {
     "figure 3.6": figures.widths,
     "figure 3.7": figures.numbers_of_buckets,
     "taxi, automatic smoothing": numbers.automatic,
-    "coverage": numbers.coverage,
     "speed": numbers.speed,
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 from bench.analyses.table import cells
 from bench.distribution.claims import PRINTED, verdicts
 from bench.distribution.figures import N_SHAPE_RUNS, Setting
-from bench.distribution.numbers import COVERAGE, DISTANCE, SECONDS, Number
+from bench.distribution.numbers import DISTANCE, SECONDS, Number
 from bench.distribution.picture import CAPTIONS
 from bench.distribution.samples import SAMPLES
 from bench.distribution.targets import reached
@@ -63,7 +63,7 @@ def page(kept: Kept) -> str:
             *(f"![{text}](../images/{name}.png)\n" for name, text in CAPTIONS.items()),
             UNITS,
             *(_figure(figure, [s for s in settings if s.figure == figure]) for figure in MEANING),
-            f"## Speed and coverage\n\n{_numbers(numbers)}",
+            f"## Speed\n\n{_numbers(numbers)}",
             f"Measured: {_when(kept)}.\n",
         ]
     )
@@ -98,8 +98,6 @@ def _column(figure: str, setting: Setting) -> str:
 
 def _numbers(numbers: Sequence[Number]) -> str:
     def text(number: Number) -> str:
-        if number.kind == COVERAGE:
-            return f"{number.value:.1%}"
         if number.kind == DISTANCE:
             return f"{number.value:.5f}"
         return f"{number.value:.4f} s" if number.kind == SECONDS else f"{number.value:.0f}"

@@ -1,12 +1,12 @@
-"""Draws the pictures of the pages: an estimated density with its interval, beside that of the masked sum."""
+"""Draws the pictures of the pages: an estimated density beside that of the masked sum with its intervals."""
 
 from pathlib import Path
 
-from analyses.drawing.chart import Picture
-from analyses.drawing.file import write
-from analyses.pictures.distribution import density_of
 from bench.distribution.methods import MASKED, run_job
 from bench.distribution.samples import INCOME, SAMPLES, TAXI, inputs_of, share
+from results.drawing.chart import Picture
+from results.drawing.file import write
+from results.kinds.distribution import density_of
 
 EPSILON = 1.0
 N_BUCKETS = 256
@@ -18,7 +18,7 @@ _OF_PICTURES = {
 """File name to sample, quantity, and upper end of its range."""
 
 CAPTIONS = {
-    name: f"{quantity}: density and 95 % interval at epsilon {EPSILON:g}, from responses and from a masked sum"
+    name: f"{quantity}: density at epsilon {EPSILON:g}, from responses, and from a masked sum with 95 % intervals"
     for name, (_, quantity, _) in _OF_PICTURES.items()
 }
 """File name to what the picture shows."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.distribution.figures import W1, Setting
 from bench.distribution.methods import EMS, MASKED
-from bench.distribution.numbers import BOOTSTRAPS, COVERAGE, DISTANCE, ONE_MAP, SECONDS, Number
+from bench.distribution.numbers import DISTANCE, ONE_MAP, SECONDS, Number
 from bench.distribution.samples import BETA, SAMPLES
 
 MOST_W1 = {0.5: 0.0098, 1.0: 0.0050, 2.0: 0.0026}
@@ -13,8 +13,7 @@ MOST_W1 = {0.5: 0.0098, 1.0: 0.0050, 2.0: 0.0026}
 
 MOST_W1_OF_TAXI = 0.0058
 LEAST_RATIO = 20.0
-MOST_S = {ONE_MAP: 0.010, BOOTSTRAPS: 2.0}
-LEAST_COVERAGE = 0.90
+MOST_S = {ONE_MAP: 0.010}
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,6 @@ def reached(settings: Sequence[Setting], numbers: Sequence[Number]) -> list[Reac
             most = MOST_S[number.what]
             what = f"{number.what}, {number.note}: processor time"
             found.append(Reached(what, _seconds(most), _seconds(number.value), number.value <= most))
-        if number.kind == COVERAGE:
-            what, met = f"95 % intervals: {number.what}", number.value >= LEAST_COVERAGE
-            found.append(Reached(what, f"{LEAST_COVERAGE:.0%}", f"{number.value:.1%} of {number.note}", met))
     return found
 
 

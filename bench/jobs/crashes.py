@@ -36,6 +36,7 @@ from typing import Any
 
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyst.connection import ClientConfig, connect
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import synthetic_tables
 from bench.machine import ONE_THREAD, describe_machine
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
@@ -161,6 +162,7 @@ def measured(n_kills: int, *, postgres: bool, seed: int) -> dict[str, Any]:
         job = Job(
             analysis="pca",
             inputs=tuple(JobInput(party=table.schema.party, table=file.name) for file, table in made),
+            **trusted_order(table.schema for _, table in made),
             deadline_s=DEADLINE_S,
             privacy=PrivacyTarget(epsilon=0.5, delta=1e-9),
             parameters={"components": 2, "center": False},

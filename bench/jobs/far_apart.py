@@ -39,12 +39,12 @@ NO_LIMIT_MBIT = 1e9
 class FarDeployment(LocalDeployment):
     """Its services reach one another through relays, which stand before the first of them starts."""
 
-    relays: DelayingRelays = field(kw_only=True)
+    delays: DelayingRelays = field(kw_only=True)
 
     def write_files(self) -> None:
         """Write certificates and configurations, the latter with the addresses of relays."""
         super().write_files()
-        self.relays.put_between(self)
+        self.delays.put_between(self)
 
 
 async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: int) -> dict[str, Any]:
@@ -59,7 +59,7 @@ async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: in
         seconds, links = [], []
         with (
             DelayingRelays(round_trip_ms / 2000) as relays,
-            FarDeployment(run, tables, environment=ONE_THREAD, relays=relays) as deployment,
+            FarDeployment(run, tables, environment=ONE_THREAD, delays=relays) as deployment,
         ):
             async with connect(ClientConfig.load(deployment.client_config)) as client:
                 federation = Federation(deployment, client)

@@ -5,7 +5,7 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import nan
@@ -112,11 +112,19 @@ class Federation:
 
 
 @asynccontextmanager
-async def running_federation(tables: Mapping[str, Sequence[LocalTable]]) -> AsyncIterator[Federation]:
-    """Start a coordinator and one party per entry, and yield a way to run jobs on them."""
+async def running_federation(
+    tables: Mapping[str, Sequence[LocalTable]], *, dial_out: Collection[str] = (), relays: Sequence[str] = ()
+) -> AsyncIterator[Federation]:
+    """Start a coordinator and one party per entry, and yield a way to run jobs on them.
+
+    Args:
+        tables: party to its tables.
+        dial_out: parties that only dial out.
+        relays: names of relays of their own, by which these are reached.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder,
-        LocalDeployment(Path(folder), tables, environment=ONE_THREAD) as deployment,
+        LocalDeployment(Path(folder), tables, environment=ONE_THREAD, dial_out=dial_out, relays=relays) as deployment,
     ):
         async with connect(ClientConfig.load(deployment.client_config)) as client:
             yield Federation(deployment, client)

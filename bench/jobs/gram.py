@@ -35,6 +35,7 @@ from threadpoolctl import threadpool_limits
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyses.pca.protocol import PcaPlan, plan
 from analyses.rows.joint_computation import ROWS_PER_BLOCK
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import Tables, kdd_tables, synthetic_tables
 from bench.jobs.federation import JobRun, running_federation
 from bench.machine import describe_machine
@@ -76,6 +77,7 @@ class Blocks:
         job = Job(
             analysis="pca",
             inputs=tuple(JobInput(party=table.schema.party, table=file.name) for file, table in tables),
+            **trusted_order(table.schema for _, table in tables),
             deadline_s=120.0,
             anyway=True,  # what is measured is time: of few rows nothing may be seen in the noise
             privacy=PrivacyTarget(epsilon=epsilon, delta=min(DELTA, largest_delta(rows))),

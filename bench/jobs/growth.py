@@ -66,7 +66,7 @@ def tables_in(folder: Path, n_rows: int, n_columns: int, *, has_ids: bool) -> di
     return tables
 
 
-def job_of(analysis: str, parties: Iterable[str], n_rows: int) -> Job:
+def job_of(analysis: str, parties: Iterable[str], n_rows: int, *, has_ids: bool = True) -> Job:
     """Return the job; its privacy does not matter for what is measured."""
     columns, parameters = ANALYSES[analysis]
     return Job(
@@ -74,6 +74,7 @@ def job_of(analysis: str, parties: Iterable[str], n_rows: int) -> Job:
         inputs=tuple(JobInput(party=party, table="rows", columns=columns) for party in parties),
         deadline_s=DEADLINE_S,
         privacy=PrivacyTarget(epsilon=1.0, delta=min(1e-6, largest_delta(n_rows))),
+        order=None if has_ids else "trusted",
         parameters={**parameters, "max_rows": 1 << n_rows.bit_length()},
     )
 
@@ -142,7 +143,7 @@ def main() -> None:
             tables = tables_in(Path(name), n_rows, options.columns, has_ids=options.ids)
             for analysis in options.analyses.split(","):
                 n_columns = N_PARTIES * len(ANALYSES[analysis][0]) or options.columns
-                job = job_of(analysis, tables, n_rows)
+                job = job_of(analysis, tables, n_rows, has_ids=options.ids)
                 taken = asyncio.run(measured(job, tables, n_rows * n_columns))
                 found.append({"analysis": analysis, "rows": n_rows, "columns": n_columns, "ids": options.ids, **taken})
                 sys.stderr.write(json.dumps(found[-1]) + "\n")

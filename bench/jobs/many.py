@@ -26,6 +26,7 @@ from typing import Any
 
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyst.connection import ClientConfig, connect
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import synthetic_tables
 from bench.jobs.federation import JobFailedError
 from bench.machine import ONE_THREAD, describe_machine, processor_s
@@ -126,6 +127,7 @@ async def measured(n_jobs: int, n_at_once: int, n_rounds: int, n_running: int) -
         job = Job(
             analysis="pca",
             inputs=tuple(JobInput(party=table.schema.party, table=file.name) for file, table in made),
+            **trusted_order(table.schema for _, table in made),
             deadline_s=120.0,
             privacy=PrivacyTarget(epsilon=0.5, delta=1e-9),
             parameters={"components": 2, "center": False},

@@ -25,6 +25,7 @@ from analyses.job.job import Job, JobInput, PrivacyTarget
 from analyses.job.schema import BlockSchema
 from analyses.pca.protocol import plan
 from analyst.connection import ClientConfig, connect
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import Tables, synthetic_tables
 from bench.jobs.federation import Federation
 from bench.jobs.gram import DELTA, GAMMA, Blocks, check_result
@@ -58,6 +59,7 @@ def job_of(tables: Tables, compute: Sequence[str]) -> Job:
     return Job(
         analysis="pca",
         inputs=tuple(JobInput(party=table.schema.party, table=file.name) for file, table in tables),
+        **trusted_order(table.schema for _, table in tables),
         compute=tuple(compute),
         deadline_s=60.0,
         privacy=PrivacyTarget(epsilon=1.0, delta=DELTA),

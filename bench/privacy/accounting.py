@@ -25,14 +25,10 @@ from analyses.registry import analysis_of
 from bench.machine import describe_machine
 from dp.cost.accounting import epsilon_of_rdp
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    BoundedSampledDpEvent,
-    DiscreteGaussianShiftsDpEvent,
-    PoissonSampledDpEvent,
-    PrivacyEvent,
-    SkellamShiftsDpEvent,
-)
+from dp.cost.events.discrete_gaussian import DiscreteGaussianShiftsDpEvent
+from dp.cost.events.event import PrivacyEvent, renyi_curve
+from dp.cost.events.sampling import BoundedSampledDpEvent, PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamShiftsDpEvent
 from dp.cost.views import VIEWS, View
 
 PARTIES = ("a", "b", "c")

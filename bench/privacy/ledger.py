@@ -25,16 +25,20 @@ from typing import Any
 import attr
 
 from bench.machine import describe_machine
-from dp.cost.accounting import Adjacency, SkellamDpEvent
-from dp.cost.event_record import record_of
-from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PrivacyEvent, RandomizedResponseDpEvent
+from dp.cost.accounting import Adjacency
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import PrivacyEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.record import record_of
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import ADJACENCY, UNIT, VIEWS
 from dp.mechanism.gram import NoisyGram
-from party.ledger.budget import Budget
-from party.ledger.entry import Reserved
-from party.ledger.ledger import Ledger, open_ledger
-from party.ledger.spending import Spending, spending_of
+from ledger.budget import Budget
+from ledger.entry import Reserved
+from ledger.ledger import Ledger, open_ledger
+from ledger.spending import Spending, spending_of
 
 N_EVENTS = 10_000
 TABLE = "people"

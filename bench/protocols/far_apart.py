@@ -34,7 +34,8 @@ from analyses.job.job import Job, MatchingKind
 from analyses.job.matching import MatchingSchema
 from analyses.job.row_ids import digests_of_ids
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.registry import analysis_of
+from analyses.registry import ANALYSES, analysis_of
+from bench.datasets.order import trusted_order
 from bench.machine import describe_machine
 from bench.protocols.flights import Counted, count
 
@@ -129,6 +130,7 @@ def tables_of(case: Case, n_rows: int) -> dict[str, Table]:
 def job_of(case: Case, tables: Mapping[str, Table], **parameters: Any) -> Job:
     """Return the job of a case, with the larger number of steps unless said otherwise."""
     steps = {case.steps[0]: case.steps[2]} if case.steps else {}
+    schemas = () if case.matching or not ANALYSES[case.analysis].joins else [t.schema for t in tables.values()]
     return Job.model_validate(
         {
             "analysis": case.analysis,
@@ -140,6 +142,7 @@ def job_of(case: Case, tables: Mapping[str, Table], **parameters: Any) -> Job:
             "privacy": {"epsilon": case.epsilon, "delta": 1e-6},
             "parameters": {**steps, **case.parameters, **parameters},
             **({"matching": {"kind": case.matching}} if case.matching else {}),
+            **trusted_order(schemas),
         }
     )
 

@@ -38,12 +38,29 @@ class WrongResultError(RuntimeError):
 
 def run_ours(n_elements: int, n_primes: int, n_parties: int, t: int, repeats: int) -> dict[str, Any]:
     """Run the parties, return what they measured: the slowest, the largest."""
-    names = [f"party-{number}" for number in range(1, n_parties + 1)]
     arguments = ["--elements", n_elements, "--primes", n_primes, "--colluding", t, "--repeats", repeats]
+    reports = run_members("bench.protocols.products_member", n_parties, arguments)
+    return {
+        "all_seconds": [max(together) for together in zip(*(r["seconds"] for r in reports), strict=True)],
+        "sent_bytes": max(r["sent_bytes"] for r in reports),
+        "wire_bytes": max(r["wire_bytes"] for r in reports),
+        "peak_resident_bytes": {
+            when: max(r["peak_resident_bytes"][when] for r in reports) for when in ("imports", "inputs", "products")
+        },
+    }
+
+
+def run_members(module: str, n_parties: int, arguments: Sequence[object]) -> list[dict[str, Any]]:
+    """Run a module as separate processes that join each other, and return what each printed.
+
+    Raises:
+        WrongResultError: one failed.
+    """
+    names = [f"party-{number}" for number in range(1, n_parties + 1)]
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
         processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "bench.protocols.products_member", str(file), *map(str, arguments)],
+                [sys.executable, "-m", module, str(file), *map(str, arguments)],
                 stdout=subprocess.PIPE,
                 env={**os.environ, **ONE_THREAD},
             )
@@ -57,15 +74,7 @@ def run_ours(n_elements: int, n_primes: int, n_parties: int, t: int, repeats: in
                 process.wait()
     if any(process.returncode for process in processes):
         raise WrongResultError("a party failed; it has said why")
-    reports = [json.loads(output) for output in outputs]
-    return {
-        "all_seconds": [max(together) for together in zip(*(r["seconds"] for r in reports), strict=True)],
-        "sent_bytes": max(r["sent_bytes"] for r in reports),
-        "wire_bytes": max(r["wire_bytes"] for r in reports),
-        "peak_resident_bytes": {
-            when: max(r["peak_resident_bytes"][when] for r in reports) for when in ("imports", "inputs", "products")
-        },
-    }
+    return [json.loads(output) for output in outputs]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

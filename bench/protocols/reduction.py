@@ -1,14 +1,15 @@
 """Element-wise products by resharing [GRR98] and by double sharings [DN07]: bytes and processor time per product.
 
     python -m bench.protocols.reduction [--parties 3,5,7,9,11] [--elements 1000,10000,100000,1000000] [--repeats 3]
-        [--format text|json]
+        [--proven] [--format text|json]
 
 All parties run in one thread over the in-process network, with t = (N - 1) / 2, so the processor time of
 the whole, divided by N, is that of one party without its sockets. The two ways take turns. The constants of
 `mpc.protocol.double_sharing.double_sharings_win` are from here; docs/decisions/007 has the figures. To the processor
 time come
 the bytes and the rounds of the network that the rule assumes: the way with the lesser sum is the measured winner, and
-stands beside what the rule chooses.
+stands beside what the rule chooses. With `--proven` a third way takes its turn: resharing with proofs of all products
+(`mpc.proofs.products`).
 """
 
 import argparse
@@ -31,9 +32,10 @@ import numpy as np
 from bench.machine import describe_machine
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import Words
 from mpc.arithmetic.shamir import ShamirScheme
+from mpc.arithmetic.words import Words
 from mpc.local.network import LocalNetwork, Message, local_names
+from mpc.proofs.products import ProductProofs
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.double_sharing import (
     EXTRA_ROUNDS_S,
@@ -53,9 +55,11 @@ async def by_resharing(exchange: ShareExchange, x: Words, y: Words) -> Words:
     agreement = DealerAgreement(exchange, "bench")
     check = ProductCheck(exchange, agreement)
     field, n_elements, degree = exchange.field, x.shape[1], 2 * exchange.t
-    return await reduce_degree(
+    reduced = await reduce_degree(
         exchange, agreement, check, 0, lambda s: field.multiply(x[:, s], y[:, s]), n_elements, degree
     )
+    await check.verify("bench")  # nothing where N = 2t + 1
+    return reduced
 
 
 async def by_double_sharings(exchange: ShareExchange, x: Words, y: Words) -> Words:
@@ -65,7 +69,20 @@ async def by_double_sharings(exchange: ShareExchange, x: Words, y: Words) -> Wor
     )
 
 
+async def by_proven_resharing(exchange: ShareExchange, x: Words, y: Words) -> Words:
+    agreement = DealerAgreement(exchange, "bench", needs_all=True)
+    check = ProductProofs(exchange, "bench")
+    field, n_elements, degree = exchange.field, x.shape[1], 2 * exchange.t
+    reduced = await reduce_degree(
+        exchange, agreement, check, 0, lambda s: field.multiply(x[:, s], y[:, s]), n_elements, degree
+    )
+    check.multiplied(x, y, reduced)
+    await check.verify("bench")
+    return reduced
+
+
 WAYS: dict[str, Multiply] = {"resharing": by_resharing, "double_sharings": by_double_sharings}
+PROVEN: dict[str, Multiply] = {"proven_resharing": by_proven_resharing}
 
 
 @dataclass(frozen=True)
@@ -116,12 +133,13 @@ def deal(scheme: ShamirScheme, secret: Words) -> dict[int, Words]:
     return derived | scheme.deal(1, secret, derived)
 
 
-def measure(n_parties: int, n_elements: int, n_primes: int, repeats: int) -> dict[str, Any]:
-    """Return bytes and processor time per product and party, both ways."""
+def measure(n_parties: int, n_elements: int, n_primes: int, repeats: int, *, is_proven: bool) -> dict[str, Any]:
+    """Return bytes and processor time per product and party, both ways, and with proofs where wanted."""
     field = ResidueField(n_primes)
-    runs: dict[str, list[Run]] = {way: [] for way in WAYS}
+    ways = WAYS | PROVEN if is_proven else WAYS
+    runs: dict[str, list[Run]] = {way: [] for way in ways}
     for _ in range(repeats):
-        for way, multiply in WAYS.items():
+        for way, multiply in ways.items():
             runs[way].append(run(multiply, field, n_parties, n_elements))
     row: dict[str, Any] = {"parties": n_parties, "elements": n_elements}
     for way, measured in runs.items():
@@ -133,6 +151,11 @@ def measure(n_parties: int, n_elements: int, n_primes: int, repeats: int) -> dic
         }
     row["double_sharings"]["batch_ms"] += 1e3 * EXTRA_ROUNDS_S
     is_chosen = double_sharings_win(n_parties, (n_parties - 1) // 2, n_elements, field.n_words)
+    if is_proven:
+        times = statistics.median(r.cpu_s for r in runs["proven_resharing"]) / statistics.median(
+            r.cpu_s for r in runs["resharing"]
+        )
+        row["proven_resharing"]["cpu_times_resharing"] = times
     row["chosen"] = "double_sharings" if is_chosen else "resharing"
     row["faster"] = min(WAYS, key=lambda way: float(row[way]["batch_ms"]))
     return row
@@ -141,6 +164,9 @@ def measure(n_parties: int, n_elements: int, n_primes: int, repeats: int) -> dic
 def as_text(row: dict[str, Any]) -> str:
     """Return the line that people read."""
     times = ", ".join(f"{way} {row[way]['batch_ms']:.2f} ms" for way in WAYS)
+    if "proven_resharing" in row:
+        proven = row["proven_resharing"]
+        times += f"; proven: {proven['cpu_ns_per_product']:.0f} ns, {proven['cpu_times_resharing']:.2f} times resharing"
     warning = "" if row["chosen"] == row["faster"] else "  NOT WHAT THE RULE CHOOSES"
     return f"N = {row['parties']}, {row['elements']:,} elements: {times}; faster: {row['faster']}{warning}"
 
@@ -151,12 +177,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--elements", default="1000,10000,100000,1000000")
     parser.add_argument("--primes", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--proven", action="store_true", help="resharing with proofs of all products besides")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args(argv)
     rows = []
     for n_parties in map(int, options.parties.split(",")):
         for n_elements in map(int, options.elements.split(",")):
-            rows.append(measure(n_parties, n_elements, options.primes, options.repeats))
+            rows.append(measure(n_parties, n_elements, options.primes, options.repeats, is_proven=options.proven))
             if options.format == "text":
                 print(as_text(rows[-1]), flush=True)
     if options.format == "json":

@@ -16,32 +16,32 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from analyses.sums.batch.answer import answer_of, open_sum
-from analyses.sums.batch.question import AskedBatch, BatchQuestion
 from analyses.sums.records import DeclaredRecord, Record
 from bench.machine import processor_s
-from coordinator.batches.sqlite_store import SqliteBatchesStore
-from coordinator.batches.store import GivenAnswer
+from coordinator.batches.store import TABLES, BatchesStore, GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
-from device.batches.member import BatchDevice
-from device.batches.policy import BatchPolicy
 from device.budget import DeviceBudget
+from device.questions.batch import BatchDevice
+from device.questions.batch_policy import BatchPolicy
 from device.records import KeptRecord
 from device.response_store import ResponseStore
 from dp.cost.views import MEMBER_UNIT
 from entropy import SystemEntropy
+from ledger.budget import Budget
 from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, answer_digest
 from party.batches.collecting import Collection
-from party.ledger.budget import Budget
+from questions.shares import AskedBatch, BatchQuestion
+from questions.shares_answer import answer_of, open_sum
+from service.database.sqlite import SqliteDatabase
 from service.identity import Identity, PeerCertificate, Role
 from service.pki import KeyPair, create_authority, issue
 from service.tls import Credentials, load_credentials
 from service.trust.statements import StatementCheck, sign
-from transport.batch_client import BatchClient, ask_batch
-from transport.batch_codec import OfferedBatch, PartyKey, decode_answer, encode_answer, part_of
+from transport.batch_codec import OfferedQuestion, PartyKey, decode_answer, part_of
 from transport.calls.channel import open_channel
-from transport.survey import SurveyFailure, SurveyOpened, SurveyResult
+from transport.happenings import Failed, Opened, Result
+from transport.question_client import QuestionClient
 
 PARTIES = ("bank", "clinic", "shop")
 HUB = "spiffe://local/coordinator/coordinator"
@@ -131,7 +131,7 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
         folder = Path(name)
         certified = Certified(folder)
         asked = AskedBatch(question=question(length, n_devices), asker=HUB, session="00" * 16)
-        store = SqliteBatchesStore(folder / "batches.sqlite")
+        store = BatchesStore(SqliteDatabase(folder / "batches.sqlite", TABLES))
         stack.callback(store.close)
         hub = StatementCheck(certified(Role.COORDINATOR, "coordinator"))
         keys, collections, offered = {}, {}, []
@@ -141,8 +141,8 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
             signed = sign(credentials, asked.key_statement(party, key.public_bytes))
             offered.append(PartyKey(key.public_bytes, signed))
             collections[party] = Collection(asked, party, key, StatementCheck(credentials))
-        batch = OfferedBatch(1, asked.canonical_json(), tuple(offered))
-        store.add(asked.batch_id, "ada", batch.text, b"", n_devices)
+        batch = OfferedQuestion(1, asked.canonical_json(), tuple(offered))
+        store.add(asked.question_id, "ada", batch.text, b"", n_devices)
         prototype = device_of(stack, folder / "device", certified(Role.DEVICE, "prototype"), length)
         for start in range(0, n_devices, BLOCK):
             given, parts = [], {party: [] for party in PARTIES}
@@ -151,10 +151,9 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
                 credentials = certified(Role.DEVICE, device)
                 own = named(prototype, device, credentials)
                 if number < ADMITTED:
-                    publics = timed.run("devices, before", lambda own=own: own._admit(asked, batch))
-                answer = timed.run("devices", lambda own=own, publics=publics: own._answer(asked, publics))
-                timed.run("coordinator", lambda answer=answer, own=own: checked(hub, asked, own.name, answer))
-                body = timed.run("coordinator", lambda answer=answer: encode_answer(answer))
+                    timed.run("devices, before", lambda own=own: own.admit(asked, batch.keys))
+                body = timed.run("devices", lambda own=own: own.make(asked, batch.keys))
+                timed.run("coordinator", lambda body=body, own=own: checked(hub, asked, own.name, decode_answer(body)))
                 given.append(GivenAnswer(1, device, body))
                 for place, party in enumerate(PARTIES):
                     part = timed.run("coordinator", lambda b=body, d=device, p=place: part_of(d, decode_answer(b), p))
@@ -192,7 +191,7 @@ def checked(hub: StatementCheck, asked: AskedBatch, name: str, answer: Any) -> N
     terms = SealingTerms(asked.digest, name, asked.question.parties)
     statement = answer_digest(terms, part.ephemeral_public, part.seal_digests)
     fingerprint = hashlib.sha256(answer.signed.certificate).digest()  # of the connection that there would be
-    caller = PeerCertificate(Identity("local", Role.DEVICE, name), 1, FAR, fingerprint)
+    caller = PeerCertificate(Identity("local", Role.DEVICE, name), 1, FAR, fingerprint, FAR)
     assert hub.signer_of_call(answer.signed, statement, caller).name == name
 
 
@@ -229,11 +228,11 @@ async def _real(folder: Path, n_devices: int, length: int) -> dict[str, Any]:
         async def ask() -> None:
             async with open_channel(address, coordinator, own(ANALYST_NAME)) as channel:
                 text = question(length, n_devices).canonical_json()
-                async for happening in ask_batch(COORDINATOR_NAME, channel, text):
-                    if isinstance(happening, SurveyOpened):
+                async for happening in ask(COORDINATOR_NAME, channel, "batch", text):
+                    if isinstance(happening, Opened):
                         opened.set()
-                    assert not isinstance(happening, SurveyFailure), happening
-                    if isinstance(happening, SurveyResult):
+                    assert not isinstance(happening, Failed), happening
+                    if isinstance(happening, Result):
                         ended.set()
 
         asking = asyncio.create_task(ask())
@@ -241,7 +240,7 @@ async def _real(folder: Path, n_devices: int, length: int) -> dict[str, Any]:
         own_s = time.process_time()
         for name in names:  # each connects, fetches, answers and leaves
             async with open_channel(address, coordinator, own(name)) as channel:
-                client = BatchClient(COORDINATOR_NAME, channel)
+                client = QuestionClient(COORDINATOR_NAME, channel, "batch")
                 device = device_of(stack, folder / f"data-{name}", own(name), length, client)
                 offered = await client.fetch(0)
                 assert offered is not None

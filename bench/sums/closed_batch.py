@@ -24,20 +24,20 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
 
-from analyses.sums.batch.question import AskedBatch
 from bench.machine import describe_machine, peak_resident_bytes, processor_s
 from bench.sums.batch_runs import BLOCK, FAR, HUB, PARTIES, checked, device_of, named, question
-from coordinator.batches.sqlite_store import SqliteBatchesStore
-from coordinator.batches.store import GivenAnswer
+from coordinator.batches.store import TABLES, BatchesStore, GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
+from questions.shares import AskedBatch
+from service.database.sqlite import SqliteDatabase
 from service.identity import Identity, Role
 from service.pki import KeyPair, issue_all
 from service.tls import Credentials, load_credentials
 from service.trust.statements import StatementCheck
-from transport.batch_client import BatchClient, ask_batch
-from transport.batch_codec import OfferedBatch, decode_answer, encode_answer
+from transport.batch_codec import OfferedQuestion, decode_answer, encode_answer
 from transport.calls.channel import open_channel
-from transport.survey import SurveyFailure, SurveyOpened, SurveyResult
+from transport.happenings import Failed, Opened, Result
+from transport.question_client import QuestionClient, ask
 
 PROTOTYPE = "prototype"
 BLOCKS_WAITING = 4
@@ -55,7 +55,7 @@ def credentials_of(authority: KeyPair, names: Sequence[str]) -> Iterator[Credent
 
 
 def make_answers(
-    folder: Path, authority: KeyPair, batch: OfferedBatch, numbers: range, blocks: "Queue[Block | dict[str, float]]"
+    folder: Path, authority: KeyPair, batch: OfferedQuestion, numbers: range, blocks: "Queue[Block | dict[str, float]]"
 ) -> None:
     """Do what devices do to answer, in a process of its own; at the end tell the processor seconds that it took."""
     spent = {"certificates": 0.0, "devices": 0.0}
@@ -63,14 +63,14 @@ def make_answers(
     with ExitStack() as stack:
         (own,) = credentials_of(authority, [PROTOTYPE])
         prototype = device_of(stack, folder / f"device-{numbers.start}", own, asked.question.n_elements)
-        publics = prototype._admit(asked, batch)
+        prototype.admit(asked, batch.keys)
         for start in range(numbers.start, numbers.stop, BLOCK):
             names = [f"d{number:09}" for number in range(start, min(start + BLOCK, numbers.stop))]
             before = time.process_time()
             credentials = list(credentials_of(authority, names))
             between = time.process_time()
             devices = [named(prototype, own.identity.name, own) for own in credentials]
-            block = [(one.name, encode_answer(one._answer(asked, publics))) for one in devices]
+            block = [(one.name, one.make(asked, batch.keys)) for one in devices]
             spent["certificates"] += between - before
             spent["devices"] += time.process_time() - between
             blocks.put(block)
@@ -78,7 +78,7 @@ def make_answers(
 
 
 def take_answers(
-    folder: Path, authority: KeyPair, batch: OfferedBatch, n_devices: int, n_makers: int
+    folder: Path, authority: KeyPair, batch: OfferedQuestion, n_devices: int, n_makers: int
 ) -> tuple[dict[str, float], float]:
     """Fill the store as the coordinator does; return the makers' processor seconds by kind, and the coordinator's."""
     context, asked = multiprocessing.get_context("spawn"), AskedBatch.from_json(batch.text)
@@ -89,7 +89,7 @@ def take_answers(
         for start, stop in pairwise(bounds)
     ]
     (own,) = credentials_of(authority, [PROTOTYPE])
-    hub, store = StatementCheck(own), SqliteBatchesStore(folder / "batches.sqlite")
+    hub, store = StatementCheck(own), BatchesStore(SqliteDatabase(folder / "batches.sqlite", TABLES))
     devices: dict[str, float] = {}
     coordinator_s, n_ended = 0.0, 0
     for maker in makers:
@@ -131,13 +131,13 @@ class Closing:
         own = load_credentials(authority=folder / "ca.pem", **paths)
         return open_channel(self._deployment.addresses[COORDINATOR_NAME], self._coordinator, own)
 
-    async def open(self) -> tuple[bytes, OfferedBatch]:
+    async def open(self) -> tuple[bytes, OfferedQuestion]:
         """Ask the question; return its identifier, and what a device is shown."""
         text = question(self._length, self._n_devices).canonical_json()
         async with self._channel(ANALYST_NAME) as channel, self._channel(PROTOTYPE) as of_device:
-            async for happening in ask_batch(COORDINATOR_NAME, channel, text):
-                assert isinstance(happening, SurveyOpened), happening
-                offered = await BatchClient(COORDINATOR_NAME, of_device).fetch(0)
+            async for happening in ask(COORDINATOR_NAME, channel, "batch", text):
+                assert isinstance(happening, Opened), happening
+                offered = await QuestionClient(COORDINATOR_NAME, of_device, "batch").fetch(0)
                 assert offered is not None
                 return happening.question_id, offered
         raise AssertionError("the coordinator does not open the batch")
@@ -145,9 +145,9 @@ class Closing:
     async def close(self, batch_id: bytes) -> dict[str, Any]:
         """Wait for the result."""
         async with self._channel(ANALYST_NAME) as channel:
-            async for happening in ask_batch(COORDINATOR_NAME, channel, batch_id=batch_id):
-                assert not isinstance(happening, SurveyFailure), happening
-                if isinstance(happening, SurveyResult):
+            async for happening in ask(COORDINATOR_NAME, channel, question_id=batch_id):
+                assert not isinstance(happening, Failed), happening
+                if isinstance(happening, Result):
                     result: dict[str, Any] = json.loads(happening.result_json)
                     return result
         raise AssertionError("the coordinator ends without a result")

@@ -55,9 +55,11 @@ from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey, is_signed_by
 from service.identity import Identity, Role
 from service.tls import load_credentials
-from transport.aggregation_client import AggregationClient, watch_sum
+from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
-from transport.sum_codec import StageReport, SumFailure, SumResult, encode_from_member
+from transport.happenings import Failed, Result, StageReport
+from transport.question_client import ask
+from transport.sum_codec import encode_from_member
 
 RECORD = "gradient"
 LARGEST = 1000
@@ -152,12 +154,12 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
         started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         reports, result = [], None
         async with open_coordinator(ClientConfig.load(deployment.client_config)) as (name, channel):
-            async for happening in watch_sum(name, channel, question.canonical_json()):
+            async for happening in ask(name, channel, "sum", question.canonical_json()):
                 if isinstance(happening, StageReport):
                     reports.append(happening)
-                elif isinstance(happening, SumResult):
+                elif isinstance(happening, Result):
                     result = json.loads(happening.result_json)
-                elif isinstance(happening, SumFailure):
+                elif isinstance(happening, Failed):
                     raise WrongSumError(happening.reason[:500])
         seconds = time.monotonic() - started_s
         coordinator_s, resident = processor_s(pid) - cpu_before_s, peak_resident_bytes(pid)

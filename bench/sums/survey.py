@@ -29,21 +29,22 @@ from typing import Any
 
 import numpy as np
 
-from analyses.distribution.survey import AskedQuestion, SurveyQuestion
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import run_locally
 from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, processor_s
-from coordinator.surveys.questions import Surveys
-from coordinator.surveys.sqlite_store import SqliteSurveyStore
+from coordinator.questions.surveys import Surveys
+from coordinator.surveys.store import TABLES, SurveyStore
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from entropy import SystemEntropy
+from questions.responses import AskedQuestion, SurveyQuestion
+from service.database.sqlite import SqliteDatabase
 from service.identity import Identity, Role
 from service.tls import Credentials, load_credentials
 from transport.calls.channel import open_channel
-from transport.survey import SurveyOpened, SurveyResult
-from transport.survey_client import SurveyClient, ask_survey
+from transport.happenings import Opened, Result
+from transport.question_client import QuestionClient, ask
 
 PATIENCE_S = 300.0
 PARTS = ("rates", "memory", "slots")
@@ -87,13 +88,15 @@ async def _rates(deployment: LocalDeployment, names: Sequence[str], n_kept: int,
     body = bytes(2)
     async with AsyncExitStack() as stack:
         clients = [
-            SurveyClient("hub", await stack.enter_async_context(open_channel(address, HUB, own[name])), PATIENCE_S)
+            QuestionClient(
+                "hub", await stack.enter_async_context(open_channel(address, HUB, own[name])), "survey", PATIENCE_S
+            )
             for name in names
         ]
         for client in clients:  # the connection stands before the clock starts
             await client.fetch(0)
 
-        async def answer_all(client: SurveyClient) -> None:
+        async def answer_all(client: QuestionClient) -> None:
             for question_id in ids[:n_kept]:
                 await client.answer(question_id, body)
 
@@ -102,7 +105,7 @@ async def _rates(deployment: LocalDeployment, names: Sequence[str], n_kept: int,
     async def answer_anew(name: str) -> None:
         for question_id in ids[n_kept:]:
             async with open_channel(address, HUB, own[name]) as channel:
-                await SurveyClient("hub", channel, PATIENCE_S).answer(question_id, body)
+                await QuestionClient("hub", channel, "survey", PATIENCE_S).answer(question_id, body)
 
     fresh = await _timed(pid, [answer_anew(name) for name in names], len(names) * n_fresh)
     return {"kept": kept, "fresh": fresh}
@@ -111,8 +114,8 @@ async def _rates(deployment: LocalDeployment, names: Sequence[str], n_kept: int,
 async def _opened(deployment: LocalDeployment) -> bytes:
     config = ClientConfig.load(deployment.client_config)
     async with open_coordinator(config) as (name, channel):
-        async for happening in ask_survey(name, channel, question_of().canonical_json()):
-            if isinstance(happening, SurveyOpened):
+        async for happening in ask(name, channel, "survey", question_of().canonical_json()):
+            if isinstance(happening, Opened):
                 return happening.question_id
     raise RuntimeError("the survey was not opened")
 
@@ -141,7 +144,7 @@ def memory(sizes: Sequence[int]) -> list[dict[str, Any]]:
 def _memory_of(n: int, method: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
         path = Path(folder) / "surveys.sqlite"
-        store = SqliteSurveyStore(path)
+        store = SurveyStore(SqliteDatabase(path, TABLES))
         question = question_of(method=method)
         asked = AskedQuestion(question=question, asker=HUB.uri, session=SystemEntropy().read(16).hex())
         number = store.add(asked.question_id, "analyst", asked.canonical_json()).number
@@ -167,15 +170,15 @@ def _memory_of(n: int, method: str) -> dict[str, Any]:
 
 def estimate(path: Path) -> dict[str, Any]:
     """Go on with the one survey of a store as a coordinator that starts, end it, and say what that took."""
-    store = SqliteSurveyStore(path)
+    store = SurveyStore(SqliteDatabase(path, TABLES))
     (stored,) = store.unended()
 
     async def end() -> str:
-        surveys = Surveys(store, HUB, SystemEntropy(), _no_sum, (), clock=lambda: 1e11)
+        surveys = Surveys(store, HUB.uri, SystemEntropy(), clock=lambda: 1e11)
         await surveys.start()
         last = [happening async for happening in surveys.follow("analyst", stored.question_id)][-1]
         await surveys.stop()
-        assert isinstance(last, SurveyResult), last
+        assert isinstance(last, Result), last
         return last.result_json
 
     start_bytes = _peak_bytes()
@@ -187,10 +190,6 @@ def estimate(path: Path) -> dict[str, Any]:
         "processor_s": used.ru_utime + used.ru_stime,
         "counted": result["responses"],
     }
-
-
-def _no_sum(analyst: str, text: str) -> Any:
-    raise NotImplementedError("no masked sum is asked for")
 
 
 def _peak_bytes() -> int:

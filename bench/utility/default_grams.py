@@ -22,7 +22,7 @@ from analyses.logistic_regression.plan import plan as plan_logistic
 from analyses.logistic_regression.weights import labelled_moments, weights_of
 from analyses.low_rank import protocol as low_rank
 from analyses.pca import protocol as pca
-from analyses.pca.baseline import captured_variance
+from analyses.pca.reference import captured_variance
 from analyses.rows.row_plan import clipped_rows
 from analyses.second_moments.centred import centred
 from analyses.second_moments.noisy_gram import GramPlan
@@ -30,6 +30,7 @@ from analyses.second_moments.noisy_moments import gram_noise_level
 from bench.analyses.least_squares import explained
 from bench.datasets.clustering_tables import lending_club, letter, taxi
 from bench.datasets.labelled_tables import LabelledTables, adult, california, earnings
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import kdd_tables
 from bench.datasets.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, housing
 from bench.datasets.vertical_tables import earnings as hourly_earnings
@@ -77,6 +78,7 @@ def job_on(analysis: str, tables: Sequence[Table], epsilon: float, parameters: M
         {
             "analysis": analysis,
             "inputs": [{"party": t.schema.party, "table": "table"} for t in tables],
+            **trusted_order(t.schema for t in tables),
             "privacy": {"epsilon": epsilon, "delta": DELTA, "view": "coordinator"},
             "parameters": dict(parameters),
         }

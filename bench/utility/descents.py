@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.matrix_factorization.baseline import dpals, local_non_private, objective_perturbation
-from analyses.matrix_factorization.descent import baseline_descent
 from analyses.matrix_factorization.descent.descent_plan import DescentParams, DescentPlan, calibrated
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember, fine_tuned
 from analyses.matrix_factorization.descent.in_process_steps import LocalSteps
@@ -23,6 +21,8 @@ from analyses.matrix_factorization.descent.vertical_descent import VerticalMembe
 from analyses.matrix_factorization.model import Fitted
 from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
+from bench.baselines import descent
+from bench.baselines.factors import dpals, local_non_private, objective_perturbation
 from bench.utility.factors import DELTA, SETS, load
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from entropy import InsecureTestEntropy, KeyStream
@@ -291,7 +291,7 @@ def gradient_clipping(data: Positive, size: float, *, epsilon: float | None, uni
         "rate": 0.5 * size / (1 + z),
         "of_users": of_users,
     }
-    return _measured(data, baseline_descent.gradient_clipping(train, RANK, z, data.rng(), **options))
+    return _measured(data, descent.gradient_clipping(train, RANK, z, data.rng(), **options))
 
 
 def private_als(data: Positive, *, epsilon: float, rank: int = RANK, n_rounds: int = 5) -> dict[str, float]:
@@ -307,14 +307,14 @@ def syn_sgd(data: Positive, size: float, *, epsilon: float | None, n_parties: in
     z = _multiplier(epsilon, 20, 1.0)
     train = data.train.trimmed(THETA["horizontal"], KeyStream(data.entropy("trimming").read(32)))
     options = {"n_steps": 20, "sampling_rate": 1.0, "rate": 0.5 * size / (1 + z)}
-    fitted = baseline_descent.syn_sgd(train, RANK, z * n_parties**0.5, data.rng(), **options)  # type: ignore[arg-type]
+    fitted = descent.syn_sgd(train, RANK, z * n_parties**0.5, data.rng(), **options)  # type: ignore[arg-type]
     return _measured(data, Fitted(fitted.users, fitted.items))
 
 
 def sgld(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
     """Return the error of DP-SGLD; a user of theta ratings costs theta times one rating."""
     part, share = (1, data.train) if unit == "rating" else (THETA["vertical"], _trimmed(data))
-    return _measured(data, baseline_descent.dp_sgld(share, RANK, epsilon / part, data.rng(), n_steps=200))
+    return _measured(data, descent.dp_sgld(share, RANK, epsilon / part, data.rng(), n_steps=200))
 
 
 def perturbed_objective(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
@@ -328,7 +328,7 @@ def perturbed_objective(data: Positive, _size: float, *, epsilon: float, unit: s
 
 def gd_dr(data: Positive, size: float, *, epsilon: float) -> dict[str, float]:
     """Return the error of GD-DR, its reports shuffled."""
-    return _measured(data, baseline_descent.gd_dr(data.train, RANK, epsilon, data.rng(), delta=DELTA, rate=0.05 * size))
+    return _measured(data, descent.gd_dr(data.train, RANK, epsilon, data.rng(), delta=DELTA, rate=0.05 * size))
 
 
 def alone(data: Positive, *, by_items: Split | None = None, n_parties: int = 10) -> float:

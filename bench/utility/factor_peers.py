@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from analyses.matrix_factorization.baseline import central_non_private
 from analyses.matrix_factorization.ratings import Ratings
+from bench.baselines.factors import central_non_private
 from bench.datasets import bundled
 from bench.peers.environment import PROGRAMS, ensure_environment, run_to_its_end
 from bench.utility.factors import SETS, Data, load

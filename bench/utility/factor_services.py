@@ -32,7 +32,7 @@ import polars as pl
 from analyses.job.job import Job
 from analyses.job.schema import Table
 from analyses.matrix_factorization import protocol
-from analyses.matrix_factorization.horizontal import Estimates, FactorResult, member_vector, offsets_of, own_offsets
+from analyses.matrix_factorization.horizontal import Estimates, FactorResult, member_vector, offsets_of, own_choice
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.protocol import PRIOR
@@ -146,7 +146,7 @@ def parts_of(plan: FactorJobPlan, table: Table) -> dict[str, float]:
 
     opened = member_vector(plan.factors, 0, None, own.ratings, PRIOR)
     result = FactorResult(model, offsets_of(plan.factors, Estimates(PRIOR), opened), plan.n_sums - 1)
-    _, improved = timed(lambda: own_offsets(plan.factors, result, own.ratings, PRIOR))
+    _, improved = timed(lambda: own_choice(plan.factors, result, own.ratings, PRIOR, plan.deviation_bounds))
     kernels = [kernel(min(t, 1)) for t in range(min(plan.n_sums, 2))]
     return {
         "ratings": own.ratings.n_ratings,

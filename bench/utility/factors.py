@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analyses.matrix_factorization.baseline import central_non_private
 from analyses.matrix_factorization.horizontal import (
     Estimates,
     NoisySum,
     item_rows,
     member_vector,
-    own_offsets,
+    own_choice,
     run,
     solve_users,
 )
@@ -38,6 +37,7 @@ from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.matrix_factorization.vertical import Owner, VerticalPrior
 from analyses.matrix_factorization.vertical import run as run_vertical
+from bench.baselines.factors import central_non_private
 from bench.datasets import bundled
 from dp.cost.views import View
 from dp.draw.skellam import sample_skellam
@@ -192,10 +192,10 @@ def stage_3(n_parties: int) -> Callable[[Data, float | None, int], float]:
         users, items, _ = data.test
         result = np.zeros(len(users))
         for k, part in enumerate(data.train.split_rows(n_parties)):
-            model = FactorModel.nearest(own_offsets(plan, found, part, PRIOR), np.zeros((part.n_columns, 0)), 1 << 12)
-            solved = solve_users(model, part, PRIOR)
+            model, _ = own_choice(plan, found, part, PRIOR, data.bounds)
             here = users % n_parties == k
-            result[here] = model.offsets[items[here]] + solved[users[here] // n_parties, 0]
+            solved = solve_users(model, part, PRIOR)[users[here] // n_parties]
+            result[here] = model.offsets[items[here]] + (solved * item_rows(model)[items[here]]).sum(axis=1)
         return data.error(result)
 
     return measured
@@ -229,8 +229,7 @@ def vertical(*, own: bool) -> Callable[[Data, float | None, int], float]:
             here = items % n_parties == k
             j, i = items[here] // n_parties, users[here]
             if own:
-                own_items, own_users = owner.own_model(found.users, found.opened)
-                result[here] = own_items[j, 0] + own_users[i, 0]
+                result[here] = owner.own_choice(found.opened, data.bounds).fitted.predict(i, j)
             else:
                 result[here] = model.offsets[j] + found.users.offsets[i]
         return data.error(result)

@@ -6,11 +6,11 @@ exactly such integers (`tests/utility/test_logistic_utility.py`).
 
 import numpy as np
 
-from analyses.logistic_regression.baseline import Floats
 from analyses.logistic_regression.labelled_plan import LabelledRowPlan
 from analyses.logistic_regression.link import fit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.weights import labelled_moments, weights_of
+from bench.baselines.logistic import Floats
 from bench.datasets.labelled_tables import LabelledTables
 from entropy import SystemEntropy
 from mpc.arithmetic.gram import expand_triangle

@@ -23,15 +23,15 @@ from scipy.special import expit
 from scipy.stats import rankdata
 
 from analyses.job.schema import Table
-from analyses.logistic_regression.baseline import Floats, dp_sgd_weights, exact_weights
 from analyses.logistic_regression.plan import plan
 from analyses.logistic_regression.protocol import scaled_rows
 from bench.analyses.logistic_regression import released_weights
+from bench.baselines.gaussian import analytic_gaussian_sigma
+from bench.baselines.logistic import Floats, dp_sgd_weights, exact_weights
 from bench.datasets.labelled_tables import MIN_ROWS, LabelledTables, adult, california, earnings, nsl_kdd
 from bench.datasets.small_tables import benign_tumours, high_digits
 from bench.peers.environment import PROGRAMS, PeerUnavailableError, ensure_environment, run_to_its_end
 from bench.utility.logistic_moments import exact_gram, own_scores, released_moment_weights
-from dp.audit.gaussian import analytic_gaussian_sigma
 
 REQUIREMENTS = ("diffprivlib==0.6.6", "numpy==2.4.6", "scikit-learn==1.6.1")
 

@@ -14,6 +14,7 @@ from analyses.job.job import Job
 from analyses.job.schema import Table
 from analyses.run_locally import local_network, run_plan
 from bench.analyses.table import Spent
+from bench.datasets.order import trusted_order
 from bench.jobs.federation import JobRun, running_federation
 from demo.data_sets.kdd import KddParties, write_kdd_parties
 from demo.job import example_job
@@ -50,6 +51,7 @@ def plan_of(
         {
             "analysis": analysis,
             "inputs": [{"party": t.schema.party, "table": "table"} for t in tables],
+            **trusted_order(t.schema for t in tables),
             "privacy": {"epsilon": epsilon, "delta": DELTA, "view": "coordinator"},
             "parameters": dict(parameters),
         }

@@ -20,8 +20,9 @@ import numpy as np
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.pattern_count import protocol as pattern_count
-from analyses.pattern_count.baseline import reported_counts
 from analyses.pattern_count.reports import PatternReports
+from bench.baselines.counts import reported_counts
+from bench.datasets.order import trusted_order
 from bench.machine import describe_machine, peak_resident_bytes
 from bench.utility.moment_runs import run_in_process
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
@@ -38,7 +39,9 @@ def categories_of(rows: int, n_categories: int, seed: int) -> list[np.ndarray]:
     return [np.minimum(rng.geometric(0.4, rows) - 1, n_categories - 1) for _ in PARTIES]
 
 
-def plan_of(categories: Sequence[np.ndarray], n_categories: int, method: str, epsilon: float) -> Any:
+def plan_of(
+    categories: Sequence[np.ndarray], n_categories: int, method: str, epsilon: float, delta: float = 1e-7
+) -> Any:
     """Return the plan of a job on these categories, and the tables."""
     column = (ColumnSchema(name="category", lower=0, upper=n_categories - 1),)
     rows = (1, len(categories[0]))
@@ -47,7 +50,8 @@ def plan_of(categories: Sequence[np.ndarray], n_categories: int, method: str, ep
         {
             "analysis": "pattern-count",
             "inputs": [{"party": party, "table": "users"} for party in PARTIES],
-            "privacy": {"epsilon": epsilon, "delta": 1e-7},
+            **trusted_order(schemas),
+            "privacy": {"epsilon": epsilon, "delta": delta},
             "parameters": {"method": method, "max_rows": len(categories[0])},
         }
     )

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 
 from analyses.job.job import Job, PrivacyTarget
 from analyses.job.schema import Table
-from analyses.pca.baseline import (
-    captured_variance,
+from analyses.pca.protocol import PcaPlan, clipped_rows, leading_components, plan, reference
+from analyses.pca.reference import captured_variance
+from analyses.pca.spectrum import spectrum
+from bench.baselines.components import (
     central_components,
     local_noise_components,
     moment_with_constant,
 )
-from analyses.pca.protocol import PcaPlan, clipped_rows, leading_components, plan, reference
-from analyses.pca.spectrum import spectrum
 from bench.datasets.tables import kdd_tables
 from entropy import SystemEntropy
 from mpc.arithmetic.gram import expand_triangle

@@ -10,9 +10,9 @@ import typer
 from cli.terminal.output import ExitCode, fail
 
 if TYPE_CHECKING:
+    from ledger.balance import Balance
+    from ledger.ledger import Ledger
     from party.config import PartyConfig
-    from party.ledger.balance import Balance
-    from party.ledger.ledger import Ledger
 
 Config = Annotated[
     Path, typer.Option("--config", envvar="MOIETY_PARTY_CONFIG", help="The party's configuration, party.toml.")
@@ -38,8 +38,8 @@ def opened_ledger(config: "PartyConfig", *, may_be_new: bool = False, adopt: str
         SettingsError: its folder cannot be made.
         LedgerError: it cannot be used, or was tampered with.
     """
-    from party.installation import Installation
-    from party.ledger.ledger import open_ledger
+    from ledger.ledger import open_ledger
+    from service.files.installation import Installation
 
     url = None if config.ledger.url is None else config.ledger.url.get_secret_value()
     if may_be_new:
@@ -66,8 +66,7 @@ def begin_ledger(config: "PartyConfig") -> "list[Balance] | None":
         None, and nothing is changed, where there is a ledger already.
 
     Raises:
-        SettingsError, LedgerError: as `opened_ledger`.
+        SettingsError, LedgerError: see `opened_ledger`.
     """
-    budgets = {table.name: table.first_budget.as_budget() for table in config.tables if table.first_budget is not None}
     with opened_ledger(config, may_be_new=True) as ledger:
-        return ledger.balances() if ledger.begin(budgets) else None
+        return ledger.balances() if ledger.begin(config.first_budgets) else None

@@ -1,8 +1,9 @@
 """`moiety table draft`: a first section `[[tables]]` for a file, with the questions that its owner must answer.
 
 It is written from names and types of columns alone, never from values: whatever follows from values would be public as
-soon as the section is used, and no noise would protect it. So of CSV files, which have no types, only the first line
-is read.
+soon as the section is used, and no noise would protect it. Of a CSV file, which has no types, the names in the first
+line are used, and all other lines only to say whether they are rows. What is told beside the draft, on standard error,
+comes from values (`cli.configuration.draft_notes`).
 """
 
 import json
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.configuration.draft_notes import notes_of
 from cli.terminal.options import OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_toml, say
 from mpc.public_text import made_public
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from party.tables.sources.csv_file import CsvFile
 
 table_app = typer.Typer(no_args_is_help=True, help="Describe a party's tables. For the owner.")
 
@@ -33,11 +37,14 @@ def _options() -> None:
 
 @table_app.command("draft")
 def draft(
-    file: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz, .parquet or .arrow, or a folder of these.")],
+    file: Annotated[Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .arrow, or a folder of these.")],
     name: Annotated[str | None, typer.Option(help="What jobs call it; default: as the file.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of a CSV file, such as cp1252; default: as its first bytes say, or UTF-8.")
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Write a first [[tables]] for party.toml, from the names and types of columns, never from values.
+    """Write a first section of a table for party.toml, from the names and types of columns, never from values.
 
     What only the owner can know stands there as a question: remove the sign # of a line when you have answered it.
     """
@@ -45,24 +52,27 @@ def draft(
         from party.tables.sources.source import SourceError
 
         try:
-            lines = drafted(file, name or _name_of(file))
+            lines = drafted(file, name or _name_of(file), encoding)
         except SourceError as error:
             fail(f"{file}: {error}", ExitCode.USAGE)
         text = "\n".join(lines)
-        print_json({"toml": text}) if output is Format.JSON else print_text(text)
+        print_json({"toml": text}) if output is Format.JSON else print_toml(text)
+        for note in notes_of(file):
+            say(note)
 
 
-def drafted(file: Path, name: str) -> list[str]:
+def drafted(file: Path, name: str, encoding: str | None = None) -> list[str]:
     """Return the section as lines of TOML. It is refused until its owner has said which columns jobs may use.
 
     Args:
         file: the table.
         name: what jobs call it.
+        encoding: encoding of a CSV file; None: the one that its first bytes show, or UTF-8.
 
     Raises:
-        SourceError: names and types of its columns cannot be read.
+        SourceError: names and types of its columns cannot be read, or one of its lines is no row.
     """
-    types, source = _described(file)
+    types, source = _described(file, encoding)
     ids = [column for column in types if _ID_NAMES.search(column)]
     lines = [
         "# All of this is public. Answer from what the table is about, never from a look at its values.",
@@ -105,10 +115,10 @@ def drafted(file: Path, name: str) -> list[str]:
     return lines
 
 
-def _described(file: Path) -> tuple[dict[str, "pl.DataType | None"], list[str]]:
+def _described(file: Path, encoding: str | None) -> tuple[dict[str, "pl.DataType | None"], list[str]]:
     """Return the type of each column, None where the file has none, and the section of its source if it needs one."""
     from party.tables.sources.columnar_file import ColumnarFile
-    from party.tables.sources.csv_file import SEPARATORS, CsvFile
+    from party.tables.sources.csv_file import CsvFile
     from party.tables.sources.registry import source_of_file
     from party.tables.sources.source import SourceError
 
@@ -116,25 +126,47 @@ def _described(file: Path) -> tuple[dict[str, "pl.DataType | None"], list[str]]:
         raise SourceError("call the folder NAME.parquet or NAME.arrow, or draft one of its files")
     source = source_of_file(file)
     if isinstance(source, ColumnarFile):
-        return dict(source.schema_of(source.files()[0])), []
+        return dict(source.types()), []
     assert isinstance(source, CsvFile), "there is no other kind of file"
+    return _described_csv(source, encoding)
+
+
+def _described_csv(usual: "CsvFile", encoding: str | None) -> tuple[dict[str, "pl.DataType | None"], list[str]]:
+    from pydantic import ValidationError
+
+    from party.tables.sources.csv_file import CsvFile, check_differ, likeliest_delimiter, why_no_names
+    from party.tables.sources.csv_lines import BadLineError
+    from party.tables.sources.csv_rows import NOT_ENCODED
+    from party.tables.sources.csv_text import encoding_of
+    from party.tables.sources.source import SourceError
+
     try:
-        with source.open_text() as text:
-            first = text.readline()
-    except OSError:
-        raise SourceError("its file is missing or unreadable") from None
-    delimiter = max(SEPARATORS, key=first.count)
-    names = CsvFile(path=file, delimiter=delimiter).column_names()
+        source = CsvFile(path=usual.path, encoding=encoding or encoding_of(usual.path))
+    except ValidationError:
+        raise SourceError(f"--encoding: {encoding!r} is not the name of a text encoding") from None
+    try:
+        delimiter = likeliest_delimiter(source.lines().header) or usual.delimiter
+        source = source.model_copy(update={"delimiter": delimiter})
+        names = source.column_names()
+        check_differ(names)
+        source.count_rows()
+    except BadLineError as error:
+        hint = "; say which encoding it has: --encoding cp1252" if NOT_ENCODED in str(error) and not encoding else ""
+        raise SourceError(f"{error}{hint}") from None
+    if doubt := why_no_names(names):
+        raise SourceError(doubt)
     section = [
-        "# In which encoding is it, and have numbers a comma before their fraction? `moiety doctor` compares.",
+        "# Have numbers a comma before their fraction? `moiety doctor` compares.",
         "[tables.source]",
         'kind = "csv"',
-        f"path = {json.dumps(str(file))}",
+        f"path = {json.dumps(str(usual.path))}",
         f"delimiter = {json.dumps(delimiter)}",
-        '# encoding = "cp1252"',
+        f"encoding = {json.dumps(source.encoding)}",
         "# decimal_comma = true",
+        """# thousands = "."           # what stands between groups of three digits""",
     ]
-    return dict.fromkeys(names), [] if delimiter == "," else section
+    is_usual = delimiter == usual.delimiter and source.encoding == "utf-8"
+    return dict.fromkeys(names), [] if is_usual else section
 
 
 def _question(column: str, kind: "pl.DataType | None") -> list[str]:

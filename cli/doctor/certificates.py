@@ -105,9 +105,8 @@ def _validity(name: str, path: Path, certificate: x509.Certificate, moment: date
         check_dates(path, certificate, moment)
     except CredentialsError as error:
         if is_early:
-            clock = f"{error} It says {moment:%Y-%m-%d %H:%M} UTC"
-            return failed("clock", clock, "Set the clock of this machine, or wait until the certificate is valid.")
-        return failed(name, str(error), fix)
+            return failed("clock", str(error), "Set the clock of this machine, or wait until the certificate is valid.")
+        return failed(name, str(error), f"Check the clock of this machine; if it is right: {fix[0].lower()}{fix[1:]}")
     days = days_left(certificate.not_valid_after_utc, moment)
     found = f"{path} is valid for {days} more days"
     return warning(name, found, fix) if days < EXPIRY_WARNING_DAYS else passed(name, found)

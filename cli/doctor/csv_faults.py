@@ -1,20 +1,30 @@
 """Searches a CSV file for all that keeps jobs from it, with lines and values, which no service ever tells."""
 
-import codecs
-import csv
-import gzip
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from party.tables.sources.csv_file import SEPARATORS, CsvFile
+import polars as pl
+
+from party.tables.sources.csv_file import SEPARATORS, CsvFile, FirstLineError, likeliest_delimiter
+from party.tables.sources.csv_lines import BadLine
+from party.tables.sources.csv_rows import NOT_ENCODED
+from party.tables.sources.csv_text import EncodingError, codec_of
 from party.tables.sources.source import SourceError
+from party.tables.spelling.ids import as_written
+from party.tables.spelling.numbers import numbers_of
 
-_SAMPLE_BYTES = 1 << 20
+_PLAIN = {
+    comma: re.compile(f"[+-]?[0-9]{{1,15}}(?:{mark}[0-9]{{1,15}})?") for comma, mark in ((False, r"\."), (True, ","))
+}
+_PLAIN_ID = re.compile(r"[!-+\-/-~]*", re.ASCII)
+"""Characters that are never taken off: no space, comma or point."""
+_ONLY_A_FRACTION = re.compile(r"[+-]?([0-9]{4,},[0-9]+|[0-9]+,([0-9]{1,2}|[0-9]{4,}))", re.ASCII)
+"""A comma that cannot stand between groups of three digits."""
 
 
 class Form(NamedTuple):
@@ -36,12 +46,30 @@ class Wording(NamedTuple):
 class Kind(Enum):
     """What can be wrong with a row."""
 
-    FIELDS = Wording(
-        "lines", "lines with another number of fields than the first one", "Quote values that contain a comma."
+    LINES = Wording(
+        "lines",
+        "lines that are no rows",
+        "Quote values that contain a separator or a line break, and remove lines that are no rows: blank ones, titles, "
+        "footers.",
     )
-    EMPTY = Wording("values", "empty values", "Fill them in, or leave these rows out at every party.")
+    EMPTY = Wording(
+        "values",
+        "empty values",
+        "Fill them in, or leave these rows out at every party; or declare the column in [tables.columns], with a kind "
+        "and what a gap becomes: missing.",
+    )
     TEXT = Wording(
-        "values", "values that are not numbers", "Write plain numbers with a point, without units or separators."
+        "values",
+        "values that are not numbers",
+        "Write plain numbers with a point, without units or separators; or declare the column in [tables.columns]: "
+        'kind "number" with the texts that mean a gap (gaps, missing), "yes/no" with its true and false values (yes, '
+        'no), "category" or "date".',
+    )
+    MARKED = Wording(
+        "values",
+        "numbers that can mean two things, or with a sign of a currency or of percent",
+        "Does the mark stand between groups of three digits? Then declare it in [tables.source]: thousands. Before the "
+        "fraction? Then decimal_comma says which. Take other signs off: what a number is must not be guessed.",
     )
     COMMA = Wording(
         "values",
@@ -94,9 +122,14 @@ class Wanted(NamedTuple):
 
 @dataclass
 class Faults:
-    """What was found, by kind, in the order of the file; the number of rows; and what a place's number counts."""
+    """What was found, by kind, in the order of the file; the number of rows; and what a place's number counts.
+
+    Attributes:
+        broken: why not all of the file could be read; empty where it could.
+    """
 
     n_rows: int = 0
+    broken: str = ""
     unit: str = "line"
     by_kind: dict[Kind, list[Place]] = field(default_factory=dict, repr=False)
 
@@ -106,30 +139,32 @@ class Faults:
 
 
 def guess_form(source: CsvFile) -> Form:
-    """Read the first line of a file as services do, and say whether it is as its source declares; guess what it is.
-
-    Raises:
-        OSError: it cannot be read, or is not whole.
-        EOFError: likewise, where it is compressed.
-    """
-    encoding, bad_line = _encoding(source.path) if source.is_utf_8 else (source.encoding, 0)
-    if encoding == "UTF-16":
-        fix = 'Save it as UTF-8, or declare encoding = "utf-16" in its [tables.source].'
-        return Form("UTF-16 text, as spreadsheets save it", [], fix)
+    """Read the lines of a file as services do, and say whether it is text as its source declares; guess what it is."""
+    called = "UTF-8" if codec_of(source.encoding) == "utf-8" else source.encoding
+    again = "Export the table again as CSV with the names of the columns in the first line."
     try:
-        names = source.column_names()
+        names, noted = source.column_names(), list[BadLine]()
+        for _ in source.lines().blocks(noted):
+            pass
+    except EncodingError as error:
+        return Form(str(error), [], "Save it as UTF-8, or declare its encoding in its [tables.source].")
+    except FirstLineError as error:
+        separator = likeliest_delimiter(source.lines().header)
+        between = "nothing" if separator is None else SEPARATORS[separator]
+        fix = again if separator in (None, source.delimiter) else _separator_fix(separator)
+        return Form(f"{called} text, {between} between the columns; {error}", [], fix)
     except SourceError as error:
-        separator = _separator(source)
-        return Form(f"{encoding} text, {separator} between the columns; {error}", [], _form_fix(separator, source))
-    if bad_line:
+        return Form(str(error), [], again)
+    miscoded = [bad for bad in noted if NOT_ENCODED in bad.what]
+    if miscoded and called == "UTF-8":
         return Form(
-            f"line {bad_line} has bytes that are not UTF-8; it seems to be Latin-1 or Windows-1252",
+            f"line {miscoded[0].line} has bytes that are not UTF-8; it seems to be Latin-1 or Windows-1252",
             [],
             'Save it as UTF-8, or declare encoding = "cp1252" in its [tables.source].',
         )
     between = SEPARATORS.get(source.delimiter, repr(source.delimiter))
     comma = ", a comma in decimal numbers" if source.decimal_comma else ""
-    return Form(f"{encoding} text, {between} between {len(names)} columns{comma}", names)
+    return Form(f"{called} text, {between} between {len(names)} columns{comma}", names)
 
 
 def find_faults(source: CsvFile, wanted: Wanted) -> Faults:
@@ -137,25 +172,26 @@ def find_faults(source: CsvFile, wanted: Wanted) -> Faults:
 
     Memory: the ids, and a note for each fault.
     """
-    faults, first_line_of = Faults(), dict[str, int]()
-    with source.open_text() as file:
-        records = _records(file, source.delimiter)
-        _, names = next(records, (1, []))
-        numbers = [(names.index(name), name) for name in wanted.numbers]
-        texts = [(names.index(name), name) for name in wanted.texts]
-        for line, record in records:
+    faults, first_line_of, noted = Faults(), dict[str, int](), list[BadLine]()
+    names = source.column_names()
+    numbers = [(names.index(name), name) for name in wanted.numbers]
+    texts = [(names.index(name), name) for name in wanted.texts]
+    try:
+        for line, record in source.records(noted):
             faults.n_rows += 1
-            if len(record) != len(names):
-                faults.add(Kind.FIELDS, line, "", "")
-                continue
             for place, name in numbers:
                 if (kind := _fault_of(record[place], source, is_finite=wanted.is_finite)) is not None:
                     faults.add(kind, line, name, record[place])
             for place, name in texts:
                 if not record[place]:
                     faults.add(Kind.NO_ID, line, name, "")
-                elif name == wanted.id_column and first_line_of.setdefault(record[place], line) != line:
+                elif name == wanted.id_column and first_line_of.setdefault(_id_of(record[place]), line) != line:
                     faults.add(Kind.REPEATED, line, name, record[place])
+    except SourceError as error:  # it ends early, and what is told of the rows before is true
+        faults.broken = str(error)
+    for bad in noted:
+        faults.n_rows += 1
+        faults.add(Kind.LINES, bad.line, "", bad.what)
     return faults
 
 
@@ -164,82 +200,37 @@ def lines_of_rows(source: CsvFile | None, rows: Sequence[int]) -> list[str]:
     if source is None:
         return [f"row {row + 1}" for row in rows]
     lines: list[str] = []
-    with source.open_text() as file:
-        records = _records(file, source.delimiter)
-        next(records, None)
-        wanted = list(rows)
-        for number, (line, _) in enumerate(records):
-            while wanted and wanted[0] == number:
-                lines.append(f"line {line}")
-                wanted.pop(0)
-            if not wanted:
-                break
+    wanted = list(rows)
+    for number, record in enumerate(source.records() if wanted else ()):
+        while wanted and wanted[0] == number:
+            lines.append(f"line {record.line}")
+            wanted.pop(0)
+        if not wanted:
+            break
     return lines
 
 
-def _records(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line in which each record begins, and its fields."""
-    reader = csv.reader(file, delimiter=delimiter)
-    line = 1
-    for record in reader:
-        yield line, record
-        line = reader.line_num + 1
+def _id_of(text: str) -> str:
+    """Return an id as services read it; hardly any needs a look."""
+    return text if _PLAIN_ID.fullmatch(text) is not None else str(as_written(pl.Series([text]))[0])
 
 
 def _fault_of(text: str, source: CsvFile, *, is_finite: bool) -> Kind | None:
-    if not text:
+    if not text.strip():
         return Kind.EMPTY
-    with_point = text.replace(",", ".", 1)
-    try:
-        value = float(with_point if source.decimal_comma else text)
-    except ValueError:
-        return Kind.COMMA if not source.decimal_comma and _is_number(with_point) else Kind.TEXT
-    if "_" in text:  # which Python allows
-        return Kind.TEXT
+    if _PLAIN[source.decimal_comma].fullmatch(text) is not None:
+        return None
+    found = numbers_of(pl.Series([text]), decimal_comma=source.decimal_comma, thousands=source.thousands)
+    value = found.values[0]
+    if value is None:
+        if not source.decimal_comma and _ONLY_A_FRACTION.fullmatch(text.strip()) is not None:
+            return Kind.COMMA
+        return Kind.MARKED if found.unclear[0] else Kind.TEXT
     return Kind.NAN if math.isnan(value) or (is_finite and math.isinf(value)) else None
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _encoding(path: Path) -> tuple[str, int]:
-    """Return the encoding of a file, and the first line that breaks UTF-8, or 0."""
-    open_bytes = gzip.open if path.suffix == ".gz" else open
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    name, line = "UTF-8", 1
-    with open_bytes(path, "rb") as file:
-        begin = True
-        while block := file.read(_SAMPLE_BYTES):
-            if begin and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                return "UTF-16", 1
-            if begin and block.startswith(codecs.BOM_UTF8):
-                name = "UTF-8 (with a byte order mark)"
-            begin = False
-            try:
-                decoder.decode(block)
-            except UnicodeDecodeError as error:
-                return "Latin-1 or Windows-1252", line + error.object.count(b"\n", 0, error.start)
-            line += block.count(b"\n")
-    return name, 0
-
-
-def _separator(source: CsvFile) -> str:
-    with source.open_text() as file:
-        first = file.readline(_SAMPLE_BYTES)
-    most = max(SEPARATORS, key=first.count)
-    return SEPARATORS[most] if first.count(most) else "nothing"
-
-
-def _form_fix(separator: str, source: CsvFile) -> str:
-    if separator in ("nothing", SEPARATORS.get(source.delimiter)):
-        return "Export the table again as CSV with the names of the columns in the first line."
-    character = next(character for character, name in SEPARATORS.items() if name == separator)
+def _separator_fix(delimiter: str) -> str:
     return (
-        f'Declare delimiter = {json.dumps(character)} in its [tables.source], with kind = "csv" and the path, and '
+        f'Declare delimiter = {json.dumps(delimiter)} in its [tables.source], with kind = "csv" and the path, and '
         "decimal_comma = true where numbers have one."
     )

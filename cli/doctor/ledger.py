@@ -8,8 +8,8 @@ from service.reach.check import Check, failed, passed, warning
 
 if TYPE_CHECKING:
     from coordinator.config import CoordinatorConfig
+    from ledger.ledger import Ledger
     from party.config import PartyConfig
-    from party.ledger.ledger import Ledger
 
 
 def check_ledger(config: "PartyConfig") -> list[Check]:
@@ -17,8 +17,8 @@ def check_ledger(config: "PartyConfig") -> list[Check]:
 
     The ledger may be in use by the service meanwhile; it is opened as `moiety budget verify` opens it.
     """
-    from party.ledger.entry import LedgerError
-    from party.ledger.ledger import open_ledger
+    from ledger.entry import LedgerError
+    from ledger.ledger import open_ledger
 
     path, counter = config.ledger_path, config.counter_path
     url = None if config.ledger.url is None else config.ledger.url.get_secret_value()
@@ -46,7 +46,7 @@ def check_ledger(config: "PartyConfig") -> list[Check]:
         return [*checks, failed("ledger", str(error), fix)]
     if is_new:
         return [*checks, *_no_ledger(config, f"{where} has no entry")]
-    return [*checks, passed("ledger", f"{where} is whole: {head.sequence} entries"), *budgets]
+    return [*checks, passed("ledger", f"{where} is whole: {head.counted}"), *budgets]
 
 
 def check_store(path: Path, what: str) -> Check:
@@ -115,9 +115,10 @@ def _counter(counter: Path, beside: Path, is_file: bool) -> Check:
 
 def _first(config: "PartyConfig") -> list[Check]:
     """Check the budgets of tables before there is a ledger."""
+    first = config.first_budgets
     return [
-        passed(f"budget of {table.name}", f"epsilon {table.first_budget.epsilon:g} from the first start on")
-        if table.first_budget is not None
+        passed(f"budget of {table.name}", f"epsilon {first[table.account].epsilon:g} from the first start on")
+        if table.account in first
         else _no_budget(table.name)
         for table in config.tables
     ]
@@ -127,9 +128,9 @@ def _budgets(config: "PartyConfig", ledger: "Ledger") -> list[Check]:
     checks = []
     balances = {balance.dataset: balance for balance in ledger.balances()}
     for table in config.tables:
-        name, balance = f"budget of {table.name}", balances.get(table.name)
+        name, balance = f"budget of {table.name}", balances.get(table.account)
         if balance is None:
-            checks += [_no_budget(table.name)] if table.first_budget is None else _first_of(config, table.name)
+            checks += _first_of(config, table.name)
             continue
         standing = balance.as_dict()
         found = f"period {standing['period']!r}: {standing['remaining_part']:.0%} of epsilon {standing['epsilon']:g}"
@@ -138,7 +139,8 @@ def _budgets(config: "PartyConfig", ledger: "Ledger") -> list[Check]:
             checks.append(warning(name, f"{found} remains, so noisy jobs are refused", fix))
         else:
             checks.append(passed(name, f"{found} remains"))
-    return checks
+    notices = config.budget_notices(list(balances.values()))
+    return [*checks, *(warning("tables and ledger", one.found_of, one.fix) for one in notices)]
 
 
 def _first_of(config: "PartyConfig", table: str) -> list[Check]:

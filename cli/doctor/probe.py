@@ -15,16 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from service.reach.health_call import SERVING, ask_health, client_context, remaining_s
+from service.reach.addresses import dialled
+from service.reach.health_call import RELAY_PROTOCOL, SERVING, ask_health, client_context, relay_health, remaining_s
 from service.settings_tree import SettingsError, read_tree
 
 PARTY_PREFIX = "MOIETY_PARTY"
 COORDINATOR_PREFIX = "MOIETY_COORDINATOR"
+RELAY_PREFIX = "MOIETY_RELAY"
 PARTY_LISTENS_AT = "127.0.0.1:7101"
 """Address at which a party listens by default, as in `party.config`. A coordinator's file always states one."""
-
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 -- read here, not listened on
-"""Addresses that one can listen at but not dial, and where to dial instead."""
 
 
 class ProbeError(Exception):
@@ -37,10 +36,11 @@ class Target(NamedTuple):
     """The service to ask.
 
     Attributes:
-        name: of the member.
+        name: name of the member.
         address: `host:port` at which this machine reaches it.
-        dns_name: that its certificate must prove: `service.identity.Identity.dns_name`.
+        dns_name: DNS name that its certificate must prove: `service.identity.Identity.dns_name`.
         authority, certificate, key: its PEM files.
+        is_relay: whether it is a relay.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Target(NamedTuple):
     authority: Path
     certificate: Path
     key: Path
+    is_relay: bool = False
 
 
 def target_of(path: Path, environ: Mapping[str, str] | None = None) -> Target:
@@ -66,23 +67,21 @@ def target_of(path: Path, environ: Mapping[str, str] | None = None) -> Target:
     variables = os.environ if environ is None else environ
     tree, _ = read_tree(path, prefix=PARTY_PREFIX, environ={})
     is_coordinator = not {"parties", "sum_members"}.isdisjoint(tree)
-    tree, _ = read_tree(path, prefix=COORDINATOR_PREFIX if is_coordinator else PARTY_PREFIX, environ=variables)
-    role = "coordinator" if is_coordinator else "party"
+    is_relay = "relay" in tree and not is_coordinator
+    role = "coordinator" if is_coordinator else "relay" if is_relay else "party"
+    prefixes = {"coordinator": COORDINATOR_PREFIX, "relay": RELAY_PREFIX, "party": PARTY_PREFIX}
+    tree, _ = read_tree(path, prefix=prefixes[role], environ=variables)
     name, federation = _text(path, tree, "name"), _text(path, tree, "federation")
-    listen = tree.get("listen", None if is_coordinator else PARTY_LISTENS_AT)
+    listen = tree.get("listen", PARTY_LISTENS_AT if role == "party" else None)
+    if is_relay:
+        listen = tree["relay"].get("listen") if isinstance(tree["relay"], dict) else None
     if not isinstance(listen, str) or ":" not in listen:
         raise SettingsError(f"{path}: listen: must be host:port, got {listen!r}")
     tls = tree.get("tls")
     if not isinstance(tls, dict):
         raise SettingsError(f"{path}: tls: missing")
     files = {field: path.parent / _text(path, tls, field, "tls.") for field in ("authority", "certificate", "key")}
-    return Target(name, dialled(listen), f"{name}.{role}.{federation}.moiety.internal", **files)
-
-
-def dialled(listen: str) -> str:
-    """Return the address at which a service that listens at `listen` is reached from its own machine."""
-    host, port = listen.rsplit(":", 1)
-    return f"{_EVERYWHERE.get(host, host)}:{port}"
+    return Target(name, dialled(listen), f"{name}.{role}.{federation}.moiety.internal", **files, is_relay=is_relay)
 
 
 def probe(target: Target, timeout_s: float) -> None:
@@ -90,13 +89,15 @@ def probe(target: Target, timeout_s: float) -> None:
 
     Args:
         target: whom.
-        timeout_s: for the whole of it.
+        timeout_s: seconds for the whole call.
 
     Raises:
         SettingsError: its certificate files cannot be used.
         ProbeError: it does not serve, or does not say so in time.
     """
     context = client_context(target.authority, target.certificate, target.key, whose=target.name)
+    if target.is_relay:
+        context.set_alpn_protocols([RELAY_PROTOCOL])
     who = f"{target.name} ({target.address})"
     host, _, port = target.address.rpartition(":")
     end_s = time.monotonic() + timeout_s
@@ -104,7 +105,7 @@ def probe(target: Target, timeout_s: float) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=remaining_s(end_s)) as plain:
             plain.settimeout(remaining_s(end_s))
             with context.wrap_socket(plain, server_hostname=target.dns_name) as channel:
-                status = ask_health(channel, target.dns_name, end_s)
+                status = (relay_health if target.is_relay else ask_health)(channel, target.dns_name, end_s)
     except ssl.SSLCertVerificationError as error:
         raise ProbeError(f"cannot check the health of {who}: {_meaning(error)}") from error
     except TimeoutError as error:

@@ -6,7 +6,9 @@ theirs, from `party.tables.table.load_table`; where it is bad, the file is searc
 
 import contextlib
 import difflib
+from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +16,17 @@ import polars as pl
 
 from analyses.job.job import JobInput
 from cli.doctor.csv_faults import Faults, Kind, Wanted, Wording, find_faults, guess_form, lines_of_rows
+from cli.doctor.id_spellings import check_id_spellings, check_text_columns
+from cli.doctor.lost_values import check_lost_values, check_ratings
 from mpc.public_text import made_public
 from party.tables.encoding import encode
 from party.tables.identify import fields_of, identify
+from party.tables.kinds import DateKind
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.sources.csv_file import CsvFile
+from party.tables.sources.csv_file import CsvFile, why_no_names
 from party.tables.sources.file import TableFile
 from party.tables.sources.source import SourceError, TableSource
+from party.tables.spelling.ids import as_written
 from party.tables.table import TableError, UnusableTableError, load_table
 from service.reach.check import Check, failed, passed, warning
 
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from party.tables.config import TableConfig
 
 MAX_SHOWN = 5
-"""So many lines of one kind of fault are shown; the others are counted."""
+"""Number of lines of one kind of fault that are shown; the others are counted."""
 
 MAX_VALUE_CHARACTERS = 40
 
@@ -41,6 +47,17 @@ def check_tables(config: "PartyConfig") -> list[Check]:
 
 
 def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
+    """Check one table, whatever its reader raises: libraries panic with errors that are no `Exception`."""
+    try:
+        return _checks(config, table)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        found = f"reading it failed: {type(error).__name__}"
+        return [failed(f"values of {table.name}", found, f"Export the table that {table.name} names again.")]
+
+
+def _checks(config: "PartyConfig", table: "TableConfig") -> list[Check]:
     """Check one table; later checks are left out where an earlier one leaves them without sense."""
     checks, names, file = _source(table)
     if any(check.outcome == "failed" for check in checks):
@@ -56,7 +73,10 @@ def check_table(config: "PartyConfig", table: "TableConfig") -> list[Check]:
         return [*checks, *_faults(table, file, error.detail)]
     except TableError as error:
         return [*checks, failed(f"values of {table.name}", str(error), f"Correct the section of {table.name}.")]
-    return [*checks, _values(table, file, loaded), _rows(table, loaded), *_ids(table, loaded)]
+    if isinstance(table, RatingsTableConfig):
+        return [*checks, *check_ratings(table, loaded), *check_lost_values(table)]
+    checks += [_values(table, file, loaded), *check_lost_values(table), *check_text_columns(table)]
+    return [*checks, _rows(table, loaded), *_ids(table, loaded), *check_id_spellings(table)]
 
 
 def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, CsvFile | None]:
@@ -70,7 +90,7 @@ def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, CsvFil
                 failed(
                     name,
                     f"{table.path}: {error}",
-                    "Save it as .csv, .csv.gz, .parquet or .arrow, or describe [tables.source].",
+                    "Save it as .csv, .tsv, .parquet or .arrow, or describe [tables.source].",
                 )
             ],
             None,
@@ -80,16 +100,12 @@ def _source(table: "TableConfig") -> tuple[list[Check], list[str] | None, CsvFil
         where = source.path if isinstance(source, TableFile) else "what [tables.source] names"
         if (reason := _reason(source)) is not None:
             return [failed(name, f"{where} cannot be read: {reason}", "Correct [tables.source].")], None, None
-        fix = f"Put the table there, or correct where {table.name} lies in the configuration."
-        return [failed(name, f"{where} does not exist", fix)], None, None
+        fix = f"Put the table there, or correct the path of {table.name} in the configuration."
+        return [failed(name, f"{where} does not exist or cannot be looked at", fix)], None, None
     if not isinstance(source, CsvFile):
         where = str(source.path) if isinstance(source, TableFile) else type(source).__name__
         return [passed(name, f"{where} is there")], None, None
-    try:
-        form = guess_form(source)
-    except (OSError, EOFError) as error:
-        fix = "Give it to the user of the service, and look whether it is damaged."
-        return [failed(name, f"{source.path} cannot be read: {error}", fix)], None, None
+    form = guess_form(source)
     found = f"{source.path}: {form.found}"
     if form.fix:
         return [failed(name, found, form.fix)], None, None
@@ -113,19 +129,23 @@ def _columns(table: "TableConfig", names: Sequence[str]) -> Check:
     if isinstance(table, RatingsTableConfig):
         keys = (table.user, table.item)
     wanted = (*keys, *table.source_columns)
-    missing = [column for column in wanted if column not in names]
-    repeated = [column for column in wanted if list(names).count(column) > 1]
+    times = Counter(names)
+    missing = [column for column in wanted if column not in times]
+    repeated = [column for column in wanted if times[column] > 1]
     if missing:
         near = difflib.get_close_matches(missing[0].casefold(), [one.strip().casefold() for one in names], 1)
         meant = [one for one in names if near and one.strip().casefold() == near[0]]
-        hint = f"; the file has {_shown(meant[0])}" if meant else ""
+        hint = f"; the file has {meant[0][:MAX_VALUE_CHARACTERS]!r}" if meant else ""  # spaces are to be seen
+        if meant and meant[0] != meant[0].strip():
+            hint += ", with a space at an end"
+        hint += f"; {doubt}" if (doubt := why_no_names(names)) else ""
         absent = ", ".join(map(repr, missing))
         found = f"the configuration has {_what(table, missing[0])} {absent}, and the file has no such column{hint}"
         return failed(name, found, "Correct the name in the configuration or in the first line of the file.")
     if repeated:
         fix = "Give every column of the file a name of its own."
         return failed(name, f"the file has the column {repeated[0]!r} more than once", fix)
-    unused = [column for column in names if column not in wanted]
+    unused = sorted(set(names).difference(wanted), key=list(names).index)
     found = f"all {len(wanted)} columns of the configuration are in the file"
     if unused:
         found += f"; without bounds, so no job can use them: {', '.join(map(_shown, unused[:MAX_SHOWN]))}"
@@ -148,6 +168,8 @@ def _faults(table: "TableConfig", file: CsvFile | None, detail: str) -> list[Che
         _add_faults_of_kinds(table, file, faults)
         _add_faults_of_ids(table, file, faults)
     checks = _checks_of(table, faults)
+    if faults.broken:
+        checks.append(failed(f"lines of {table.name}", faults.broken, f"Export {table.name} again."))
     if file is None and not checks and not faults.n_rows:
         fix = f"Correct what the section of {table.name} says, or what it names."
         return [failed(f"values of {table.name}", detail, fix)]
@@ -170,7 +192,8 @@ def _faults_of_columns(table: "TableConfig", wanted: Wanted) -> Faults:
             if column.dtype.is_float() and not is_text:
                 found[Kind.NAN] = column.is_nan()
             if column.name == wanted.id_column:
-                found[Kind.REPEATED] = column.is_not_null() & ~column.is_first_distinct()
+                names = as_written(column.cast(pl.String))
+                found[Kind.REPEATED] = names.is_not_null() & ~names.is_first_distinct()
             for kind, rows in found.items():
                 for row in rows.arg_true():
                     faults.add(kind, int(row) + 1, column.name, "" if column[row] is None else str(column[row]))
@@ -183,8 +206,14 @@ def _add_faults_of_kinds(table: "TableConfig", file: CsvFile | None, faults: Fau
         source = table.make_source()
         for column in source.read((), tuple(table.columns)):
             faults.n_rows = len(column)
-            encoding = encode(table.columns[column.name], column, decimal_comma=source.has_decimal_comma)
-            for kind, mask in ((Kind.GAP, encoding.gaps), (Kind.OTHER, encoding.others)):
+            comma, mark = source.has_decimal_comma, source.thousands_mark
+            encoding = encode(table.columns[column.name], column, decimal_comma=comma, thousands=mark)
+            of_kinds = (
+                (Kind.GAP, encoding.gaps),
+                (Kind.MARKED, encoding.unclear),
+                (Kind.OTHER, encoding.others & ~encoding.unclear),
+            )
+            for kind, mask in of_kinds:
                 rows = [int(row) for row in np.flatnonzero(mask & encoding.refused)]
                 for line, row in zip(lines_of_rows(file, rows), rows, strict=True):
                     value = "" if column[row] is None else str(column[row])
@@ -216,7 +245,7 @@ def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
     for kind, places in faults.by_kind.items():
         what: Wording = kind.value
         told = [
-            f"{faults.unit} {one.line}" + (f", {one.column}: {_shown(one.value)}" if one.column else "")
+            f"{faults.unit} {one.line}" + (f", {one.column}: {_shown(one.value)}" if one.column else f" {one.value}")
             for one in places
         ]
         more = f"; and {len(places) - MAX_SHOWN} more" if len(places) > MAX_SHOWN else ""
@@ -226,23 +255,31 @@ def _checks_of(table: "TableConfig", faults: Faults) -> list[Check]:
 
 
 def _values(table: "TableConfig", file: CsvFile | None, loaded: "Table") -> Check:
-    """Tell which values lie outside of their bounds: they are clipped, which is allowed and seldom meant."""
+    """Tell which values are outside their bounds: they are clipped, which is allowed and seldom meant."""
     name = f"values of {table.name}"
-    if loaded.ratings is not None:
-        return passed(name, f"all {len(loaded.ratings.values)} ratings are numbers")
     lower = np.array([column.lower for column in loaded.schema.columns])
     upper = np.array([column.upper for column in loaded.schema.columns])
     rows, places = np.nonzero((loaded.values < lower) | (loaded.values > upper))
     if not len(rows):
-        return passed(name, f"all values of {len(lower)} columns are numbers within their bounds")
+        return passed(name, "all values of the columns are as declared: of their kinds and within their bounds")
     lines = lines_of_rows(file, [int(row) for row in rows[:MAX_SHOWN]])
     told = [
-        f"{line}, {loaded.schema.columns[place].name}: {loaded.values[row, place]:g}"
+        f"{line}, {loaded.schema.columns[place].name}: {_told(table, loaded, int(row), int(place))}"
         for line, row, place in zip(lines, rows, places, strict=False)
     ]
     more = f"; and {len(rows) - MAX_SHOWN} more" if len(rows) > MAX_SHOWN else ""
-    found = f"{len(rows)} values lie outside of their bounds and are clipped: {'; '.join(told)}{more}"
+    found = f"{len(rows)} values are outside their bounds and are clipped: {'; '.join(told)}{more}"
     return warning(name, found, "Correct the values, or the bounds where the meaning of the column allows for more.")
+
+
+def _told(table: "TableConfig", loaded: "Table", row: int, place: int) -> str:
+    """Return a value as its owner knows it: a date as a date."""
+    value, column = float(loaded.values[row, place]), loaded.schema.columns[place]
+    kind = table.columns.get(column.source)
+    if isinstance(kind, DateKind):
+        with contextlib.suppress(OverflowError):
+            return f"{kind.origin + timedelta(days=value)}"
+    return f"{value:g}"
 
 
 def _rows(table: "TableConfig", loaded: "Table") -> Check:

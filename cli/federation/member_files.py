@@ -7,14 +7,15 @@ from importlib.resources import files
 from string import Template
 
 from service.identity import check_name
+from service.reach.addresses import BY_RELAY
 
 COORDINATOR, ANALYST = "coordinator", "analyst"
 TABLE = "people"
 N_ROWS = 5000
-"""So many that the first answer to `pca.toml` stands out of its noise."""
+"""Rows of each invented table: so many that the first answer to `pca.toml` stands out of its noise."""
 
 OWN_PART = 0.25
-"""Of an invented value; the rest is how active its person is, which all parties see something of."""
+"""Part of an invented value that is its own; the rest is how active its person is, which shows at all parties."""
 
 COLUMNS: Mapping[str, tuple[float, float]] = {"visits": (0, 20), "amount": (0, 500)}
 """Columns of the invented tables, with their public bounds."""
@@ -31,7 +32,9 @@ class Layout:
 
     Attributes:
         federation: its name.
-        addresses: of the parties, in order, and of the coordinator: host:port as the others dial it.
+        addresses: addresses of the parties, in order, and of the coordinator: host:port for the others' calls.
+        dial_out: parties that accept no connection from outside; they listen on loopback.
+        relay: address at which the coordinator relays for them; None where there are none.
         is_on_one_machine: whether all addresses are loopback ones; services then listen on nothing else.
 
     Raises:
@@ -41,6 +44,8 @@ class Layout:
     federation: str
     addresses: Mapping[str, str]
     is_on_one_machine: bool
+    dial_out: frozenset[str] = frozenset()
+    relay: str | None = None
 
     def __post_init__(self) -> None:
         check_name("federation", self.federation)
@@ -56,21 +61,46 @@ class Layout:
         """The names of the parties."""
         return tuple(name for name in self.addresses if name != COORDINATOR)
 
+    def dialled(self, party: str) -> str:
+        """Return where others dial a party: its address, or `relay`."""
+        return BY_RELAY if party in self.dial_out else self.addresses[party]
+
+    def relays(self, name: str) -> str:
+        """Return the relay that a party uses, as TOML; empty where it needs none."""
+        if self.relay is None or not (name in self.dial_out or self.dial_out - {name}):
+            return ""
+        return (
+            "\n# The relay by which parties are reached that accept no connection from outside: the coordinator. It "
+            "forwards sealed bytes.\n"
+            f'[[relays]]\nname = "{COORDINATOR}"\nrole = "coordinator"\naddress = "{self.relay}"\n'
+        )
+
+    def ports(self, name: str) -> list[int]:
+        """Return the ports at which others dial a member; none of a party that only dials out."""
+        if name in self.dial_out:
+            return []
+        at = [self.addresses[name], *([self.relay] if name == COORDINATOR and self.relay is not None else [])]
+        return [int(address.rpartition(":")[2]) for address in at]
+
     def listen(self, name: str) -> str:
         """Return the address at which a service listens."""
         address = self.addresses[name]
-        return address if self.is_on_one_machine else f"0.0.0.0:{address.rpartition(':')[2]}"
+        return address if self.is_on_one_machine or name in self.dial_out else f"0.0.0.0:{address.rpartition(':')[2]}"
 
 
 def party_files(layout: Layout, name: str) -> Files:
     """Return the files of one party: configuration, an invented table, and three ways to run it, one with workers."""
-    peers = {peer: layout.addresses[peer] for peer in layout.parties if peer != name}
+    peers = {peer: layout.dialled(peer) for peer in layout.parties if peer != name}
     values = {
         "name": name,
         "federation": layout.federation,
         "listen": layout.listen(name),
         "coordinator": layout.addresses[COORDINATOR],
         "peers": "\n".join(f'{peer} = "{address}"' for peer, address in peers.items()),
+        "reach": 'reach = "dial-out"        # no connection from outside is accepted: others come by the relay below\n'
+        if name in layout.dial_out
+        else "",
+        "relays": layout.relays(name),
         "table": TABLE,
         "bounds": "\n".join(f"{column} = [{low:g}, {high:g}]" for column, (low, high) in COLUMNS.items()),
     }
@@ -95,9 +125,15 @@ def coordinator_files(layout: Layout) -> Files:
         "federation": layout.federation,
         "listen": layout.listen(COORDINATOR),
         "parties": "\n\n".join(
-            f'[[parties]]\nname = "{name}"\naddress = "{layout.addresses[name]}"' for name in layout.parties
+            f'[[parties]]\nname = "{name}"\naddress = "{layout.dialled(name)}"' for name in layout.parties
         ),
     }
+    values["relay"] = ""
+    if layout.relay is not None:
+        everywhere = layout.relay if layout.is_on_one_machine else f"0.0.0.0:{layout.relay.rpartition(':')[2]}"
+        values["relay"] = (
+            f'\n# Parties that accept no connection from outside are reached here.\n[relay]\nlisten = "{everywhere}"\n'
+        )
     services = _services(layout, COORDINATOR, "coordinator", "The coordinator", data=("STORE", "/data/jobs.sqlite"))
     return {"coordinator.toml": _filled("coordinator.toml", values), **services}
 
@@ -130,15 +166,30 @@ def invented_table(name: str) -> str:
 def _services(
     layout: Layout, name: str, role: str, what: str, *, data: tuple[str, str], more: Sequence[str] = ()
 ) -> Files:
-    others = [address for other, address in layout.addresses.items() if other != name]
-    ports = sorted({int(address.rpartition(":")[2]) for address in others})
+    ports = sorted({port for other in layout.addresses if other != name for port in layout.ports(other)})
+    own = layout.ports(name)
+    health = f'exec: {{command: ["moiety", "health", "--config", "/etc/moiety/{role}.toml", "--timeout", "50"]}}'
+    port = layout.addresses[name].rpartition(":")[2]
+    looked_at = f"tcpSocket: {{port: {port}}}" if own else health
     values = {
         "name": name,
         "federation": layout.federation,
         "what": what,
         "role": role,
         "config": f"{role}.toml",
-        "port": layout.addresses[name].rpartition(":")[2],
+        "port": port,
+        "host": "0.0.0.0" if own else "127.0.0.1",  # noqa: S104 -- in a pod of its own
+        "published": "".join(["    ports:\n", *(f'      - "{one}:{one}"\n' for one in own)]) if own else "",
+        "reached": f"Other members reach it at port {port} of the service `{name}`, which has to be made reachable "
+        "from outside of the cluster."
+        if own
+        else "It accepts no connection from outside: others reach it by the relay that its configuration names.",
+        "service_ports": ", ".join(f"{{name: port-{one}, port: {one}}}" for one in own or [int(port)])
+        if len(own) > 1
+        else f"{{port: {port}}}",
+        "container_ports": ", ".join(f"{{containerPort: {one}}}" for one in own or [int(port)]),
+        "looked_at": looked_at,
+        "ingress": f"\n    - ports: [{', '.join(f'{{protocol: TCP, port: {one}}}' for one in own)}]" if own else " []",
         "prefix": f"MOIETY_{role.upper()}",
         "data_field": data[0],
         "data_path": data[1],

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 
 import cli.federation.requests  # noqa: F401 -- adds its commands
 from cli.federation.pki import PUBLIC_FILE, REVOKED, Output, PkiError, pki_app, read_authority, write_file
 from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from service.certificate_rules import check_issued_by, read_as
 from service.pki import read_pair
 from service.trust.revocation import RevocationList, create_list, read_list
 
@@ -70,12 +70,14 @@ def _before(path: Path, trusted: x509.Certificate) -> RevocationList | None:
 
 def _serial_in(file: Path, trusted: x509.Certificate) -> int:
     try:
-        certificate = x509.load_pem_x509_certificate(file.read_bytes())
-        certificate.verify_directly_issued_by(trusted)
+        pem = file.read_bytes()
+        with read_as("it is no PEM certificate"):
+            certificate = x509.load_pem_x509_certificate(pem)
+        check_issued_by(certificate, trusted)
     except OSError as error:
         raise PkiError(f"{file}: cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, InvalidSignature) as error:
-        raise PkiError(f"{file} is no certificate that this authority has signed") from error
+    except ValueError as error:
+        raise PkiError(f"{file} is not a certificate that this authority signed") from error
     if certificate == trusted:
         raise PkiError(f"{file} is the authority itself: make a new one, and new certificates for all")
     return certificate.serial_number
@@ -87,5 +89,5 @@ def _parse(text: str) -> int:
     except ValueError:
         number = 0
     if number <= 0 or number.bit_length() >= 160:  # RFC 5280, 4.1.2.2
-        raise PkiError(f"--serial {text!r} is no serial number in hexadecimal")
+        raise PkiError(f"--serial {text!r} is not a hexadecimal serial number")
     return number

@@ -10,6 +10,8 @@
 | 130 | interrupted; a submitted job goes on |
 """
 
+import codecs
+import io
 import json
 import shutil
 import sys
@@ -40,11 +42,35 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+_ESCAPED = "escaped"
+"""Name of the way in which text is written that an encoding lacks."""
+
+
 class Format(StrEnum):
     """How results are printed."""
 
     TEXT = "text"
     JSON = "json"
+
+
+def print_anywhere() -> None:
+    r"""Let standard output and error take any text, whatever the terminal's encoding: what it lacks becomes `\uXXXX`.
+
+    Without it one analyst's title would keep the list of jobs from everybody whose terminal lacks one of its letters.
+    The escapes are those of TOML and JSON.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError), "it is for writing only"
+    codes = map(ord, error.object[error.start : error.end])
+    return "".join(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}" for code in codes), error.end
+
+
+codecs.register_error(_ESCAPED, _escaped)
 
 
 def print_json(value: Any) -> None:
@@ -55,6 +81,12 @@ def print_json(value: Any) -> None:
 def print_text(text: str) -> None:
     """Print a result for people on standard output."""
     sys.stdout.write(text + "\n")
+
+
+def print_toml(text: str) -> None:
+    """Print a configuration on standard output. TOML is UTF-8: where that is another encoding, escapes stand in it."""
+    is_utf_8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    print_text(text if is_utf_8 else text.encode("ascii", _ESCAPED).decode("ascii"))
 
 
 def say(text: str) -> None:
@@ -74,8 +106,8 @@ def fail(what: str | Exception, exit_code: ExitCode, *, code: str = "") -> NoRet
 
     Args:
         what: a text, or an error, which has a code.
-        exit_code: of the command.
-        code: of the text; without, what can be said by the exit code alone.
+        exit_code: exit code of the command.
+        code: code of the text; without, what can be said by the exit code alone.
     """
     of_error = code_of(what) if isinstance(what, Exception) else ""
     if of_error == INTERNAL_CODE and exit_code is not ExitCode.FAILED:

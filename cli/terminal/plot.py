@@ -10,15 +10,17 @@ from cli.terminal.output import ExitCode, fail, say
 
 Plot = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", help="Also draw the result into this .svg file, or .png with matplotlib."),
+    typer.Option(
+        "--plot", metavar="FILE", help="Also draw the result into this .svg file, or .png with the extra plot."
+    ),
 ]
 
 
 def check_plot(path: Path | None) -> None:
     """Say before anything is asked of anybody that no picture can be written there."""
     if path is not None:
-        from analyses.drawing.chart import PictureError
-        from analyses.drawing.file import check
+        from results.drawing.chart import PictureError
+        from results.drawing.file import check
 
         try:
             check(path)
@@ -27,19 +29,22 @@ def check_plot(path: Path | None) -> None:
 
 
 def plot(result: Mapping[str, Any], path: Path, heading: str = "") -> None:
-    """Draw a result; a failure ends the command with its reason.
+    """Draw a result; a failure ends the command with its reason. A result without anything to draw is none.
 
     Args:
-        result: of any analysis, as the coordinator sent it.
-        path: of the file.
-        heading: to stand above it.
+        result: result of any analysis, as the coordinator sent it.
+        path: path of the file.
+        heading: heading above it.
     """
-    from analyses.drawing.chart import PictureError
-    from analyses.drawing.file import write
-    from analyses.registry import picture_of
+    from results.drawing.chart import NothingToDrawError, PictureError
+    from results.drawing.file import write
+    from results.registry import picture_of
 
     try:
         write(picture_of(result, heading), path)
+    except NothingToDrawError as error:
+        say(f"no plot: {error}")
+        return
     except PictureError as error:
         fail(error, ExitCode.FAILED)
     except OSError as error:

@@ -1,18 +1,19 @@
 """A job and its result as text for people."""
 
 import json
-import time
 
+from analyses.job.job import Job
 from service.codes.coded_text import coded
+from service.codes.printed_time import printed_time
 from transport.calls.coordinator_client import JobView
 
 
 def summary_of(view: JobView) -> str:
     """Return the lines of `moiety job show`."""
     lines = [f"job {view.job_id}: {view.analysis}, {view.state}"]
-    lines.append(f"submitted {_clock(view.submitted_at_s)}")
+    lines.append(f"submitted {printed_time(view.submitted_at_s)}")
     if view.ended_at_s:
-        lines[-1] += f", ended {_clock(view.ended_at_s)} after {view.ended_at_s - view.submitted_at_s:.1f} s"
+        lines[-1] += f", ended {printed_time(view.ended_at_s)} after {view.ended_at_s - view.submitted_at_s:.1f} s"
     if view.waits_for_owners_of:
         lines.append(f"waits for approval by the owners of: {', '.join(view.waits_for_owners_of)}")
     if view.reason:
@@ -22,11 +23,7 @@ def summary_of(view: JobView) -> str:
     if view.stage:
         lines.append(f"stage: {view.stage}")
     if view.result_json:
-        from analyses.registry import lines_of
+        from results.registry import result_of
 
-        lines += ["", *lines_of(view.analysis)(json.loads(view.result_json))]
+        lines += ["", *result_of(Job.from_json(view.job_json), json.loads(view.result_json)).lines]
     return "\n".join(lines)
-
-
-def _clock(at_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 import structlog
 
-from analyses.sums.batch.answer import answer_of, open_sum
-from analyses.sums.batch.question import AskedBatch
 from entropy import Entropy
 from mpc.errors import ProtocolError
+from questions.shares import AskedBatch
+from questions.shares_answer import answer_of, open_sum
 from service.codes.coded_text import coded, told
 from service.errors import RemoteFailureError, ServiceError, TimedOutError, TooMuchError, UnreachableError
 from transport.batch_codec import SumShare
@@ -24,7 +24,7 @@ from transport.batch_party import NOT_PREPARED_CODE, BatchPartyClient
 ATTEMPT_BYTES = 16
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 SETTLE_S = 5.0
-"""So long other parties may still say why, when one has failed: the first to fail is seldom the one that knows."""
+"""Seconds to wait for other parties' errors when one has failed: the first to fail seldom knows the cause."""
 
 _PASSING = (UnreachableError, TimedOutError, TooMuchError, RemoteFailureError)
 
@@ -43,7 +43,7 @@ class Closing:
 
     Attributes:
         client_of: calls to a party, by its name.
-        entropy: of the names of attempts.
+        entropy: randomness from which the names of attempts are drawn.
     """
 
     client_of: Callable[[str], BatchPartyClient]
@@ -54,7 +54,7 @@ class Closing:
 
         Args:
             asked: the question.
-            names: of the devices that have answered, in the order in which parties are shown them.
+            names: names of the devices that have answered, in the order in which parties are shown them.
 
         Raises:
             CannotOpenError: there is none and never will be.
@@ -66,7 +66,7 @@ class Closing:
             except ServiceError as error:
                 if not isinstance(error, _PASSING) and error.code != NOT_PREPARED_CODE:
                     raise CannotOpenError(told(error)) from error
-                _log.warning("batch not opened yet", batch=asked.batch_id.hex(), reason=told(error))
+                _log.warning("batch not opened yet", batch=asked.question_id.hex(), reason=told(error))
             except ProtocolError as error:
                 raise CannotOpenError(told(error)) from error
             await asyncio.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""The PostgreSQL database that several coordinators share: how one connects to it, its tables, and its errors in words.
+"""The PostgreSQL database that several coordinators share: how one connects to it, who leads, and its errors in words.
 
 A URL may hold a password, and texts of the database and of its driver quote what they were given. So no text of an
 error repeats either: each has words of our own.
@@ -23,74 +23,7 @@ CREATE TABLE IF NOT EXISTS coordinator_leader (
     holder TEXT NOT NULL DEFAULT '',
     lapses_at TIMESTAMPTZ NOT NULL DEFAULT '-infinity'
 );
-CREATE TABLE IF NOT EXISTS coordinator_jobs (
-    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job_id TEXT NOT NULL UNIQUE,
-    analyst TEXT NOT NULL,
-    idempotency_key BYTEA NOT NULL,
-    analysis TEXT NOT NULL,
-    state TEXT NOT NULL,
-    reason TEXT NOT NULL DEFAULT '',
-    culprit TEXT NOT NULL DEFAULT '',
-    stage TEXT NOT NULL DEFAULT '',
-    submitted_at_s DOUBLE PRECISION NOT NULL,
-    ended_at_s DOUBLE PRECISION NOT NULL DEFAULT 0,
-    job_json BYTEA NOT NULL,
-    plan_json BYTEA NOT NULL DEFAULT '',
-    result_json BYTEA NOT NULL DEFAULT '',
-    UNIQUE (analyst, idempotency_key)
-);
-ALTER TABLE coordinator_jobs ALTER job_json SET STORAGE EXTERNAL, ALTER plan_json SET STORAGE EXTERNAL,
-    ALTER result_json SET STORAGE EXTERNAL;
-CREATE TABLE IF NOT EXISTS coordinator_events (
-    job_id TEXT NOT NULL REFERENCES coordinator_jobs (job_id),
-    sequence INTEGER NOT NULL,
-    at_s DOUBLE PRECISION NOT NULL,
-    state TEXT NOT NULL,
-    stage TEXT NOT NULL,
-    member TEXT NOT NULL,
-    percent INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    PRIMARY KEY (job_id, sequence)
-);
-CREATE TABLE IF NOT EXISTS coordinator_questions (
-    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    question_id BYTEA NOT NULL UNIQUE,
-    analyst TEXT NOT NULL,
-    text TEXT NOT NULL,
-    n_contradictions INTEGER NOT NULL DEFAULT 0,
-    is_closed BOOLEAN NOT NULL DEFAULT FALSE,
-    result_json TEXT NOT NULL DEFAULT '',
-    failure TEXT NOT NULL DEFAULT ''
-);
-CREATE TABLE IF NOT EXISTS coordinator_responses (
-    question BIGINT NOT NULL REFERENCES coordinator_questions (number),
-    name TEXT COLLATE "C" NOT NULL,
-    response BIGINT NOT NULL,
-    PRIMARY KEY (question, name)
-);
-CREATE TABLE IF NOT EXISTS coordinator_batches (
-    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    batch_id BYTEA NOT NULL UNIQUE,
-    analyst TEXT NOT NULL,
-    text TEXT NOT NULL,
-    keys BYTEA NOT NULL,
-    most_answers BIGINT NOT NULL,
-    n_answers BIGINT NOT NULL DEFAULT 0,
-    is_closed BOOLEAN NOT NULL DEFAULT FALSE,
-    result_json TEXT NOT NULL DEFAULT '',
-    failure TEXT NOT NULL DEFAULT ''
-);
-CREATE TABLE IF NOT EXISTS coordinator_answers (
-    batch BIGINT NOT NULL REFERENCES coordinator_batches (number),
-    name TEXT COLLATE "C" NOT NULL,
-    digest BYTEA NOT NULL,
-    body BYTEA NOT NULL,
-    PRIMARY KEY (batch, name)
-);
 """
-# Long texts are bytes that are stored as they are: a piece of such a value is read without the rest of it, which the
-# database does for no text and for nothing that it compresses.
 
 LEADER = "SELECT holder, lapses_at >= clock_timestamp(), term FROM coordinator_leader"
 """Returns the fields of a `Leader`."""
@@ -139,7 +72,7 @@ class Leader:
     Attributes:
         holder: its instance; empty where nobody ever led.
         leads: whether its lease has not lapsed.
-        term: of it.
+        term: number of the term.
     """
 
     holder: str
@@ -155,8 +88,8 @@ class JobDatabase:
         url: `postgresql://user@host:port/database`. `?options=-csearch_path%3Dnorth` chooses a schema.
         password_file: a file whose first line is the password; None where the URL or libpq's own ways give it.
         password_variable: an environment variable that holds the password, likewise.
-        patience_s: so long a statement, a lock, an unfinished transaction, and a connection that is not acknowledged
-            may take.
+        patience_s: seconds that a statement, a lock, an unfinished transaction or an unacknowledged connection may
+            take.
     """
 
     url: SecretStr
@@ -191,7 +124,7 @@ class JobDatabase:
         return connection
 
     def prepare(self, coordinator: str) -> None:
-        """Make the tables where they are absent, for one coordinator.
+        """Make the table of who leads where it is absent, for one coordinator.
 
         Args:
             coordinator: URI of its identity. Another one's database is refused.

@@ -7,7 +7,9 @@ of an earlier term can be written, however late it comes. Parties see the term w
 (`service.trust.terms`).
 
 Terms are milliseconds of the database's clock where that is more than one above the last: then they also rise where a
-database was lost and is begun anew, and parties, which remember the last term, need not be restarted.
+database was lost and is begun anew, and parties, which remember the last term, need not be restarted. A term, or the
+end of a lease, further in the future than `MOST_AHEAD_S` was written while that clock was wrong: parties refuse such
+terms, so the next leader takes one of the present. Writes are fenced by the equality of terms, all the same.
 """
 
 import os
@@ -21,10 +23,22 @@ import structlog
 
 from coordinator.leading.database import LEADER, DatabaseAwayError, DatabaseError, JobDatabase, Leader, driver, error_of
 from service.errors import RemoteFailureError
+from service.trust.terms import MOST_AHEAD_S
 
 RENEWALS_PER_LEASE = 5
+LONGEST_LEASE_S = 3600.0
 LOST_EXIT_CODE = 75
 """EX_TEMPFAIL of sysexits.h: whoever supervises the process starts it again, and then it stands by."""
+
+_TAKE = """
+UPDATE coordinator_leader SET
+    holder = %s,
+    lapses_at = clock_timestamp() + %s * interval '1 s',
+    term = CASE WHEN term > now_ms + %s THEN now_ms ELSE greatest(term + 1, now_ms) END
+FROM (SELECT floor(1000 * extract(epoch FROM clock_timestamp()))::bigint AS now_ms) AS clock
+WHERE lapses_at < clock_timestamp() OR lapses_at > clock_timestamp() + %s * interval '1 s'
+RETURNING term
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -53,7 +67,7 @@ class Lease:
         database: whose row it is; its tables are made where they are absent.
         coordinator: URI of the identity of all its coordinators.
         holder: its instance, which is what others are told of this one, when it leads.
-        lease_s: so long after the last renewal nobody else may take it.
+        lease_s: seconds after the last renewal for which nobody else may take it.
         on_lost: told why, from any thread, when it is lost. By default this ends the process.
         now_s: a clock of this machine, in seconds.
     """
@@ -95,11 +109,11 @@ class Lease:
             self._is_prepared = True
         begun_s = self._now_s()
         row = self._row(
-            "UPDATE coordinator_leader SET holder = %s, lapses_at = clock_timestamp() + %s * interval '1 s',"
-            " term = greatest(term + 1, floor(1000 * extract(epoch FROM clock_timestamp())))::bigint"
-            " WHERE lapses_at < clock_timestamp() RETURNING term",
+            _TAKE,
             self._holder,
             self._lease_s,
+            int(1000 * MOST_AHEAD_S),
+            LONGEST_LEASE_S + MOST_AHEAD_S,
         )
         if row is None:
             return False
@@ -126,7 +140,7 @@ class Lease:
         """
         if self._now_s() >= self._lapses_at_s:
             self.lose(f"the lease was not renewed for {self._lease_s:g} s")
-            raise SupersededError("this coordinator leads no more")
+            raise SupersededError("this coordinator no longer leads")
 
     def fence(self, cursor: Any) -> None:
         """Keep others from leading until the transaction ends, whose writes are those of the present term.

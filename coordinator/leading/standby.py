@@ -31,10 +31,10 @@ class Standby:
     """Answers every call with who leads, and to a health check that it does not serve, until it leads itself.
 
     Args:
-        lease: to take when it is free.
+        lease: lease to take when it is free.
         lease_s: how long that takes at most.
-        credentials: of the coordinator.
-        federation: whose members may ask.
+        credentials: credentials of the coordinator.
+        federation: federation whose members may ask.
         permitted: full method name to the roles that may call it, of a coordinator that leads.
 
     Attributes:
@@ -66,7 +66,7 @@ class Standby:
         """Stand by until this coordinator leads, or until SIGTERM or SIGINT.
 
         Args:
-            address: to listen at.
+            address: address to listen at.
             reload: called at SIGHUP, see `Server.serve_until_signal`.
             beside: what else runs as long as it stands by.
 

@@ -27,8 +27,9 @@ from service.codes.coded_text import told
 from service.errors import NotAllowedError, NotFoundError, TooMuchError
 from service.identity import Identity
 from transport.aggregation import STEP_OF, RoundStep, longest_answer_bytes
+from transport.happenings import StageReport
 from transport.refusal import Declined, Refusals, WhyRefused, counted
-from transport.sum_codec import Ended, Invitation, StageReport, ToMembers
+from transport.sum_codec import Ended, Invitation, ToMembers
 
 MAX_ROUNDS = 16
 """Largest number of rounds that run at the same time."""
@@ -52,7 +53,7 @@ class HostedRound:
     the round ends then, for all.
 
     Attributes:
-        config: of the round.
+        config: configuration of the round.
         public_input: what all members start from.
         stage_s: the deadline of each stage.
         on_stage: called for each stage that is over.
@@ -60,7 +61,7 @@ class HostedRound:
         give_up: called where the round cannot be brought to an end; returns what members are told beside the reason.
         grace_s: once enough have answered a stage, or too many have declined, it is over when nobody has said anything
             for so long; None for a third of `stage_s`.
-        is_hopeless: set where so many have declined that the round can only fail, and so can any other attempt of it.
+        is_infeasible: set where so many have declined that the round can only fail, and so can any other attempt of it.
     """
 
     config: RoundConfig
@@ -77,7 +78,7 @@ class HostedRound:
         self._due: dict[RoundStep, Mapping[int, ToMembers]] = {}
         self._ended: Ended | None = None
         self._declined: dict[int, WhyRefused] = {}
-        self.is_hopeless = False
+        self.is_infeasible = False
         self._handed_out = {step: asyncio.Event() for step in RoundStep}
         self._arrived = asyncio.Event()
         self._turn = asyncio.Lock()  # the machine works in threads, one step at a time
@@ -127,8 +128,8 @@ class HostedRound:
         """Take in a member's message. A member that declines is not waited for; it can do so before it has entered.
 
         Args:
-            name: of the caller's certificate.
-            message: as it came.
+            name: name in the caller's certificate.
+            message: message as it came.
 
         Raises:
             NotAllowedError: the caller is not the member that the message names.
@@ -188,10 +189,10 @@ class HostedRound:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.stage_s):
                 while n_awaited := self._n_awaited():
-                    is_decided = self._coordinator.has_quorum() or self._is_hopeless_now()
+                    is_decided = self._coordinator.has_quorum() or self._is_infeasible_now()
                     async with asyncio.timeout(grace_s if is_decided else None):
                         await self._fewer_than(n_awaited)
-        self.is_hopeless = self._is_hopeless_now()
+        self.is_infeasible = self._is_infeasible_now()
         missing = self._coordinator.waiting_for() - self._declined.keys()
         names = tuple(self.config.name_of(member) for member in sorted(missing))
         seconds = time.monotonic() - started_s
@@ -200,8 +201,8 @@ class HostedRound:
         n_answers = n_expected - self._coordinator.n_missing
         self.on_stage(StageReport(str(stage), seconds, n_answers, names, refused))
 
-    def _is_hopeless_now(self) -> bool:
-        return self._coordinator.is_hopeless(len(self._declined))
+    def _is_infeasible_now(self) -> bool:
+        return self._coordinator.is_infeasible(len(self._declined))
 
     def _n_awaited(self) -> int:
         n_declined = len(self._declined) if self._coordinator.stage is Stage.ADVERTISE else 0
@@ -233,17 +234,19 @@ class HostedRounds:
         self._places: dict[RoundId, int] = {}
         self._n_hosted = 0
         self._new = asyncio.Event()
+        self._room = asyncio.Semaphore(MAX_ROUNDS)
 
     async def run(self, hosted: HostedRound) -> OpenedSum:
-        """Host a round from its beginning to its end.
+        """Host a round from its beginning to its end; wait for room first, as members may have paid for earlier rounds.
 
         Raises:
-            TooMuchError: too many rounds run at once.
             ProtocolError: see `HostedRound.run`.
         """
+        async with self._room:
+            return await self._run(hosted)
+
+    async def _run(self, hosted: HostedRound) -> OpenedSum:
         round_id = hosted.config.round_id
-        if sum(not other.is_over for other in self._rounds.values()) >= MAX_ROUNDS:
-            raise TooMuchError(f"{MAX_ROUNDS} masked sums run here already; try again later")
         self._rounds[round_id] = hosted
         self._n_hosted += 1
         self._places[round_id] = self._n_hosted
@@ -255,6 +258,11 @@ class HostedRounds:
             return await hosted.run()
         finally:
             asyncio.get_running_loop().call_later(LINGER_S, self._rounds.pop, round_id, None)
+
+    def check_room(self) -> None:
+        """Refuse a round more where too many run; raises `TooMuchError`."""
+        if self._room.locked():
+            raise TooMuchError(f"{MAX_ROUNDS} masked sums run here already; try again later")
 
     def end_all(self, reason: str) -> None:
         """End all rounds, for instance because the coordinator stops."""

@@ -83,7 +83,7 @@ def write_customers(stack: ExitStack, folder: Path, n_customers: int) -> Custome
     Args:
         stack: on leaving it, the shop's database ends.
         folder: for the files.
-        n_customers: of each party.
+        n_customers: customers of each party.
     """
     n_common = 2 * n_customers // 3
     rng = np.random.default_rng(SEED)

@@ -51,7 +51,7 @@ class RatingParties:
         tables: party to its table.
         pooled: shape (ratings, 3): student, lecturer and rating of all tables, as numbers from 0, and what nobody in
             the federation has. For comparison only.
-        held_out: likewise, of what is in no table.
+        held_out: ratings that are in no table, in the same form.
         is_vertical: whether parties hold lecturers, not students.
     """
 

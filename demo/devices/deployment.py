@@ -55,7 +55,7 @@ def write_device(
 
     Args:
         deployment: that `deploy` has made.
-        name: of the device.
+        name: name of the device.
         held: the JSON object in the record's file.
         policy: sections of its configuration.
         record: declared, without its path.

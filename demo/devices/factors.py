@@ -1,6 +1,5 @@
 """`moiety demo factor-devices`: devices as real processes factorize their users' ratings; some are killed meanwhile."""
 
-import asyncio
 import random
 import time
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ class FactorDemoOutcome:
     """What the demo shows.
 
     Attributes:
-        answer: of the coordinator.
+        answer: answer of the coordinator.
         seconds: it took.
         killed_after_s: device to the moment of its kill, after the question was asked.
         n_kept: devices that have kept the model.
@@ -97,7 +96,7 @@ def run_demo(
     from analyses.job.ratings import digest_of_items
     from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
     from analyst.connection import ClientConfig
-    from cli.sum import run_sum
+    from cli.ask import run_question
     from cli.terminal.output import say
     from device.config import DeviceConfig
     from device.recommend import recommend_own
@@ -125,7 +124,7 @@ def run_demo(
     kills = random_kills(devices, n_killed, seed)
     kills.stage_begins()
     config = ClientConfig.load(deployment.client_config)
-    answer = asyncio.run(run_sum(config, question, on_stage=lambda _: kills.stage_begins()))
+    answer = run_question(config, question, on_stage=lambda _: kills.stage_begins())
     seconds = time.monotonic() - started_s
     kills.wait()
     say("3/3  comparing what the devices have paid for and kept")
@@ -167,9 +166,9 @@ def kept_model(config: Any) -> tuple[list[int], list[list[int]]] | None:
 
 def text_of(outcome: FactorDemoOutcome) -> str:
     """Return the outcome for people."""
-    from cli.sum import text_of as text_of_answer
+    from results.registry import device_text
 
-    lines = [f"{outcome.seconds:.1f} s", text_of_answer(dict(outcome.answer)), ""]
+    lines = [f"{outcome.seconds:.1f} s", device_text(outcome.answer), ""]
     for name, moment_s in sorted(outcome.killed_after_s.items(), key=lambda item: item[1]):
         rounds = [str(t) for t, one in enumerate(outcome.answer["rounds"]) if name in one["survivors"]]
         lines.append(f"  {name} killed after {moment_s:5.2f} s; it is in round {', '.join(rounds) or 'none'}")

@@ -1,6 +1,5 @@
 """`moiety demo survey`: devices as real processes answer one question, and some are killed and restarted meanwhile."""
 
-import asyncio
 import datetime
 import random
 import signal
@@ -29,8 +28,8 @@ class SurveyDemoOutcome:
     """What the demo shows.
 
     Attributes:
-        result: of the coordinator.
-        true_mean: of all devices' numbers, which only a demo can read.
+        result: result of the coordinator.
+        true_mean: mean of all devices' numbers, which only a demo can read.
         killed: device to its response as it stood when it was killed; None where it had none yet.
         n_sat_out: devices that have no response.
         is_one_each: whether no device ever had two different responses.
@@ -48,9 +47,9 @@ class Restarts:
     """Kills devices one after the other at random moments, and starts each again.
 
     Attributes:
-        deployment: of the devices.
-        names: of those that are killed.
-        seed: of the moments.
+        deployment: deployment of the devices.
+        names: names of the devices that are killed.
+        seed: seed of the moments.
         found: device to its response as it stood when it was killed.
     """
 
@@ -94,10 +93,10 @@ def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float]) -> 
 
 def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int) -> SurveyDemoOutcome:
     """Start coordinator and devices, ask, kill and restart devices meanwhile, compare their responses."""
-    from analyses.distribution.survey import SurveyQuestion
     from analyst.connection import ClientConfig
-    from cli.distribution import run_survey
+    from cli.ask import run_question
     from cli.terminal.output import say
+    from questions.responses import SurveyQuestion
 
     deployment, names = deploy(stack, folder, n_devices)
     draw = random.Random(seed)  # noqa: S311 -- made-up data
@@ -118,7 +117,7 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     killing.start()
     try:
         client = ClientConfig.load(deployment.client_config)
-        result = asyncio.run(run_survey(client, question_json=question.canonical_json()))
+        result = run_question(client, question)
     finally:
         killing.join()
     say("3/3  comparing the responses that the devices have kept")
@@ -135,9 +134,9 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
 
 def text_of(outcome: SurveyDemoOutcome) -> str:
     """Return the outcome for people."""
-    from cli.distribution import text_of as text_of_result
+    from results.registry import device_text
 
-    lines = [text_of_result(dict(outcome.result)), "", *picture_of(outcome.result), ""]
+    lines = [device_text(outcome.result), "", *picture_of(outcome.result), ""]
     for name, before in sorted(outcome.killed.items()):
         what = "before it had a response" if before is None else "with its response, which stayed the same"
         lines.append(f"  {name} killed and started again, {what}")

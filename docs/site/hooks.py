@@ -21,21 +21,16 @@ from python_names import python_reference
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def list_of_decisions() -> str:
-    """Return a page that lists all decisions by their titles."""
-    pages = sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))
-    titles = [(page.name, page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")) for page in pages]
-    return "\n".join(["# Decisions", "", *(f"* [{title}]({name})" for name, title in titles), ""])
-
-
 GENERATED = {
-    "decisions/README.md": list_of_decisions,
     "reference/commands.md": command_reference,
     "reference/configuration.md": configuration_reference,
     "reference/errors.md": error_codes,
     "reference/jobs.md": job_reference,
     "reference/python.md": python_reference,
 }
+FOUND_LAST = ("audit", "corrections", "decisions/", "reference/", "repository/")
+"""Pages that name nearly every word: a search shows them below the guides."""
+
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 LANGUAGES = {".toml": "toml", ".py": "python", ".yml": "yaml", ".sh": "sh"}
 
@@ -59,6 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links out of `docs/` lead to the page that shows the file, and links to folders to their first page."""
     here = page.file.src_uri
+    if here.startswith(FOUND_LAST) and here != "repository/README.md":
+        page.meta["search"] = {"boost": 0.01}
 
     def rewritten(match: re.Match[str]) -> str:
         target, anchor = match[1], match[2] or ""

@@ -67,7 +67,7 @@ class Finding:
         statistic: the event is about it.
         likelier_world: input 0 or 1, under which the event is likelier.
         hits: how often the event came up, under the likelier input and under the other.
-        n_runs: of each input in the second half.
+        n_runs: runs of each input in the second half.
         false_alarm: see above.
     """
 
@@ -103,8 +103,8 @@ def audit(target: Target, entropy: Entropy, *, n_runs: int, false_alarm: float =
 
     Args:
         target: mechanism, inputs, claim.
-        entropy: of the mechanism.
-        n_runs: of each input; half of them choose the event.
+        entropy: random source of the mechanism.
+        n_runs: runs of each input; half of them choose the event.
         false_alarm: probability, over the mechanism's randomness, of calling a true claim beaten.
 
     Raises:
@@ -129,10 +129,10 @@ def epsilon_shown(
     """Return the epsilon that counts of an event prove, with error probability at most `false_alarm`.
 
     Args:
-        likely_hits: of `n_runs`, where the event is likelier.
+        likely_hits: runs that hit the event, of `n_runs`, under the input where it is likelier.
         rare_hits: where it is less likely.
-        n_runs: of each.
-        delta: of the claim.
+        n_runs: runs of each input.
+        delta: delta of the claim.
         false_alarm: half for the lower bound of one probability, half for the upper bound of the other.
 
     Returns:

@@ -92,7 +92,7 @@ class Statistic:
 
     Attributes:
         tables: for each entry of `ExactTarget.parts`, what each value adds.
-        times: of each of these parts.
+        times: number of columns of each part.
     """
 
     tables: tuple[Integers, ...]
@@ -118,7 +118,7 @@ class Design:
     """All that is fixed before anything is drawn.
 
     Attributes:
-        n_runs: of each input.
+        n_runs: runs of each input.
         false_alarm: bound of the probability that a true claim is called false.
         loss, concentration: the two statistics.
         privacy, noise: the two tests.
@@ -142,7 +142,7 @@ class ExactFinding:
     """What the runs showed.
 
     Attributes:
-        design: of the audit.
+        design: design of the audit.
         privacy_hits: how often the event of the privacy test came up: under its likelier input, under the other.
         delta_at_least: bound of the true delta at the claim's epsilon, with an error of half of `false_alarm`; may be
             negative.
@@ -183,7 +183,7 @@ def design_audit(
 
     Args:
         target: mechanism, inputs, laws.
-        n_runs: of each input; by default the least number, in steps of a quarter, with which one of the two tests
+        n_runs: runs of each input; by default the least number, in steps of a quarter, with which one of the two tests
             catches a mechanism with `LESS` of the noise with probability `power`, and the other one with `least_power`
             where some 2^12 runs do that.
         false_alarm: bound of the probability of calling a true claim false.
@@ -224,8 +224,8 @@ def audit_exactly(target: ExactTarget, design: Design, entropy: Entropy) -> Exac
 
     Args:
         target: the one that the design is for, or the same `with_noise`.
-        design: from `design_audit`.
-        entropy: of the mechanism.
+        design: result of `design_audit`.
+        entropy: random source of the mechanism.
     """
     n, privacy = design.n_runs, design.privacy
     outputs = [target.draw(world, n, entropy) for world in (0, 1)]

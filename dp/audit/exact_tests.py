@@ -49,7 +49,7 @@ class PrivacyTest:
     Attributes:
         epsilon, delta: the claim: delta is the exact hockey-stick divergence of the loss at epsilon.
         likelier_world: input 0 or 1.
-        event: of the loss, chosen so that less noise shows.
+        event: event of the loss, chosen so that it shows too little noise.
         power: probability of an alarm with `LESS` of the noise.
     """
 
@@ -65,9 +65,9 @@ class NoiseTest:
     """That an event of the concentration has its claimed probability under input 0, or less.
 
     Attributes:
-        event: of the concentration.
+        event: event of the concentration.
         probability: claimed.
-        least_hits: so many or more are an alarm.
+        least_hits: least number of hits that raises an alarm.
         power: probability of an alarm with `LESS` of the noise.
     """
 
@@ -82,10 +82,10 @@ class PrivacyTests:
     """Privacy tests to choose from: events that attain the divergence of the claimed laws, or of those of less noise.
 
     Attributes:
-        start: of all laws.
+        start: first value of all laws.
         events: shape (candidates, values).
         epsilons: shape (candidates,).
-        likelier: likewise, input 0 or 1.
+        likelier: shape (candidates,); the likelier input, 0 or 1.
         deltas: the claims.
         chances: shape (4, candidates): of each event, under its likelier input and the other, as claimed and with less
             noise.
@@ -104,7 +104,7 @@ class PrivacyTests:
 
         Args:
             claimed: laws of the loss under input 0 and input 1, over the same values as `less`.
-            less: likewise, with less noise.
+            less: laws of the loss under input 0 and input 1 with less noise.
         """
         events, chosen, deltas, chances = [], [], [], []
         for likelier, laws, epsilon in itertools.product((0, 1), (claimed, less), _EPSILONS):

@@ -1,4 +1,4 @@
-"""What Skellam noise costs: Renyi differential privacy of integer vectors whose coordinates have noise of their own.
+"""Costs: Renyi orders, neighbouring relations, and the conversion of Renyi curves to epsilon and delta.
 
 Every step is rounded against us: costs are exact fractions, their conversion to floating point and all that follows is
 rounded up, so a stated epsilon is never below the true value of the bound.
@@ -30,67 +30,13 @@ class Adjacency(Enum):
     REPLACE_ONE = "replace_one"
 
 
-class DpEvent:
-    """What a release does to privacy: the base of the events whose cost is known. They are immutable and hashable.
-
-    Not the class of this name of `dp_accounting`, whose accountants know none of ours, and which takes longer to import
-    than all else that a service imports.
-    """
-
-    __slots__ = ()
-
-
-@attr.frozen
-class SkellamDpEvent(DpEvent):
-    """The release of an integer vector F plus independent noise Sk(mu_i) on coordinate i.
-
-    Sk(mu) is the difference of two Poisson(mu) variables: variance 2 mu. With d the difference of F on two neighbouring
-    tables, the attributes bound sums over the coordinates, each over all pairs of neighbours. They are all that the
-    cost depends on.
-
-    Attributes:
-        squares: bound of sum d_i^2 / mu_i.
-        squares_second: bound of sum d_i^2 / mu_i^2.
-        sizes: bound of sum |d_i| / mu_i.
-        sizes_second: bound of sum |d_i| / mu_i^2.
-        adjacency: the neighbouring relation.
-    """
-
-    squares: Fraction
-    squares_second: Fraction
-    sizes: Fraction
-    sizes_second: Fraction
-    adjacency: Adjacency
-
-    @classmethod
-    def of_vector(cls, squared_l2: int, l1: int, mu: Fraction, adjacency: Adjacency) -> "SkellamDpEvent":
-        """Return the event of one parameter on all coordinates.
-
-        Args:
-            squared_l2: bound of sum d_i^2.
-            l1: bound of sum |d_i|.
-            mu: of the noise on each coordinate, positive.
-            adjacency: the neighbouring relation.
-        """
-        return cls(squared_l2 / mu, squared_l2 / mu**2, l1 / mu, l1 / mu**2, adjacency)
-
-    def times(self, n_times: int) -> "SkellamDpEvent":
-        """Return what `n_times` such releases cost together, each with fresh noise.
-
-        One event for all: each branch of `skellam_rdp` is linear in the sums.
-        """
-        n = n_times
-        sums = (n * self.squares, n * self.squares_second, n * self.sizes, n * self.sizes_second)
-        return SkellamDpEvent(*sums, self.adjacency)
-
-
 @attr.frozen
 class EpsilonBound:
     """An (epsilon, delta) guarantee and the Renyi order that gave it.
 
     Attributes:
         epsilon: rounded up.
-        delta: as asked for.
+        delta: requested delta.
         order: the Renyi order that gave epsilon; None where a privacy loss distribution gave it.
         order_at_edge: whether the order is the smallest (2, usual for large epsilon) or the largest one at which the
             divergence is known, so that another order might give a smaller epsilon. The guarantee holds in any case.
@@ -124,36 +70,6 @@ _LOG1P_ORDERS = np.log1p(-1 / _FLOAT_ORDERS)
 def float_orders(orders: NDArray[np.int64]) -> Floats:
     """Return orders as floats, to be read only; `ORDERS` are converted once."""
     return _FLOAT_ORDERS if orders is ORDERS else orders.astype(np.float64)
-
-
-def skellam_rdp(event: SkellamDpEvent, orders: NDArray[np.int64] = ORDERS) -> Floats:
-    """Return the Renyi divergence bound of a release at each order.
-
-    [Agarwal21], restated as lemma 1 of [SPCA24], bounds it for one coordinate and integer order a > 1 by
-
-        a d^2 / (4 mu) + min( ((2a - 1) d^2 + 6 |d|) / (16 mu^2),  3 |d| / (4 mu) ).
-
-    The noise of the coordinates is independent, so divergences add; the sum of the minima is at most the minimum of the
-    sums, which needs only the four sums that the event states.
-
-    Args:
-        event: the release.
-        orders: integers, at least 2.
-
-    Returns:
-        same shape as `orders`, rounded up.
-    """
-    if orders is not ORDERS and (np.any(orders < 2) or not np.issubdtype(orders.dtype, np.integer)):
-        raise ValueError("the bound for Skellam noise holds for integer orders from 2 on")
-    order = float_orders(orders)
-    squares, squares_second = round_up(event.squares), round_up(event.squares_second)
-    sizes, sizes_second = round_up(event.sizes), round_up(event.sizes_second)
-    with np.errstate(over="ignore"):  # to inf, an upper bound too
-        first = order * squares / 4
-        second = np.minimum(((2 * order - 1) * squares_second + 6 * sizes_second) / 16, 3 * sizes / 4)
-        # Six roundings of non-negative terms, each of relative error at most 2^-53.
-        found: Floats = (first + second) * (1 + 2.0**-49)
-    return found
 
 
 def epsilon_of_rdp(rdp: Floats, n_terms: int, delta: float) -> EpsilonBound:
@@ -196,8 +112,8 @@ def delta_of_rdp(rdp: Floats, n_terms: int, epsilon: float) -> float:
     delta = min over a of exp((a - 1) (rdp(a) - epsilon)) (1 - 1/a)^(a - 1) / a, and at most 1.
 
     Args:
-        rdp: as in `epsilon_of_rdp`.
-        n_terms: as there.
+        rdp: see `epsilon_of_rdp`.
+        n_terms: see `epsilon_of_rdp`.
         epsilon: positive.
 
     Raises:
@@ -230,7 +146,7 @@ def check_delta(delta: float) -> None:
         CalibrationError: not strictly between 0 and 1.
     """
     if not (_is_normal(delta) and delta < 1):
-        raise CalibrationError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+        raise CalibrationError(f"delta must be strictly between 0 and 1, not {delta!r}")
 
 
 def _is_normal(value: float) -> bool:

@@ -1,7 +1,7 @@
 """The joint cost of the releases of one job: the smallest one of several valid bounds.
 
 Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
-are known (`dp.cost.losses.of_events`), and give less, as nothing is lost in a conversion. Vectors with much Skellam
+are known (`PrivacyEvent.losses`), and give less, as nothing is lost in a conversion. Vectors with much Skellam
 noise are charged as Gaussian releases with a slack (`dp.cost.losses.rounded_gaussian`). All are upper bounds of the
 same delta for a job whose plan is fixed before it starts, so the smallest one holds.
 
@@ -29,25 +29,16 @@ import numpy as np
 from dp.cost.accounting import (
     ORDERS,
     AdjacencyError,
-    DpEvent,
     EpsilonBound,
     Floats,
-    SkellamDpEvent,
     check_delta,
-    check_epsilon,
-    delta_of_rdp,
     epsilon_of_rdp,
 )
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    BoundedSampledDpEvent,
-    PoissonSampledDpEvent,
-    PrivacyEvent,
-    SkellamShiftsDpEvent,
-    SkellamVectorDpEvent,
-)
+from dp.cost.events.event import PrivacyEvent, renyi_curve
+from dp.cost.events.sampling import BoundedSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.cost.losses.distribution import LossDistribution, Losses
-from dp.cost.losses.of_events import PairLosses, losses_of
+from dp.cost.losses.pairs import PairLosses
 from dp.cost.losses.rounded_gaussian import RoundedGaussian
 
 Events = frozenset[tuple[PrivacyEvent, int]]
@@ -100,34 +91,8 @@ def composed_epsilon(events: Composed, delta: float, *, near: float | None = Non
     return _tighter(kept, bound)
 
 
-def renyi_epsilon(events: Composed, delta: float) -> EpsilonBound:
-    """Return the epsilon that the Renyi curves alone give: quicker, never less, and what ledgers compose.
-
-    Arguments and errors as of `composed_epsilon`.
-    """
-    check_delta(delta)
-    return _renyi_epsilon(_counted(events), delta)
-
-
-def composed_delta(events: Composed, epsilon: float) -> float:
-    """Return the delta of releases at `epsilon`, rounded up.
-
-    Raises:
-        CalibrationError: epsilon is out of range.
-        AdjacencyError, TypeError: as `composed_epsilon`.
-    """
-    check_epsilon(epsilon)
-    kept = _counted(events)
-    found = delta_of_rdp(_curve_of(kept), _n_events(kept), epsilon)
-    if (rounded := _rounded(kept)) is not None:
-        found = min(found, rounded.delta(epsilon))
-    for way in _ways(kept, found):
-        found = min(found, max(d.delta(epsilon) for d in way))
-    return found
-
-
 def _counted(events: Composed) -> Events:
-    counted = Counter([events]) if isinstance(events, DpEvent) else Counter(events)
+    counted = Counter([events]) if isinstance(events, PrivacyEvent) else Counter(events)
     adjacencies = {event.adjacency for event in counted}
     if len(adjacencies) != 1:
         names = " and ".join(sorted(one.value for one in adjacencies)) or "none"
@@ -167,6 +132,17 @@ def _by_losses(events: Events, bound: EpsilonBound) -> EpsilonBound:
     return bound
 
 
+def rounded_gaussian_of(events: Composed) -> RoundedGaussian | None:
+    """Return releases as rounded Gaussian ones; None where one has other noise than Skellam, or is about a sample.
+
+    Raises:
+        AdjacencyError: see `composed_epsilon`.
+    """
+    kept = _counted(events)
+    has_skellam = all(event.gaussian_terms is not None for event, _ in kept)
+    return _rounded(kept) if has_skellam else None
+
+
 @lru_cache(maxsize=512)
 def _rounded(events: Events) -> RoundedGaussian | None:
     """Return the releases as rounded Gaussian ones, if all are vectors or numbers with Skellam noise.
@@ -175,13 +151,10 @@ def _rounded(events: Events) -> RoundedGaussian | None:
     """
     releases = []
     for event, n in _unsampled(events):
-        match event:
-            case SkellamVectorDpEvent():
-                releases.append((n * event.squares, event.least_mu, n * event.n_moved))
-            case SkellamShiftsDpEvent():
-                releases.append((n * event.sums.squares, event.mu, n * event.n_shifts))
-            case _:
-                return None
+        if event.gaussian_terms is None:
+            return None
+        squares, least_mu, n_moved = event.gaussian_terms
+        releases.append((n * squares, least_mu, n * n_moved))
     return RoundedGaussian.of(releases)
 
 
@@ -189,13 +162,8 @@ def _unsampled(events: Events) -> Events:
     """Return what the releases are without sampling: of steps of which a unit is in K at most, K releases."""
     found: Counter[PrivacyEvent] = Counter()
     for event, n in events:
-        match event:
-            case BoundedSampledDpEvent():
-                found[event.step.release] += n * event.most_participations
-            case PoissonSampledDpEvent():
-                found[event.release] += n
-            case _:
-                found[event] += n
+        release, n_releases = event.unsampled
+        found[release] += n * n_releases
     return frozenset(found.items())
 
 
@@ -224,7 +192,7 @@ def _composed(events: Events, delta: float) -> Iterator[list[LossDistribution]]:
     known: list[tuple[tuple[PairLosses, ...], int]] = []
     curve, n_curves = np.zeros(len(ORDERS)), 0
     for event, n in sorted(events, key=repr):
-        pairs = losses_of(event)
+        pairs = event.losses()
         # Of several copies of an event with several pairs each may have another one as its worst.
         if pairs is None or (n > 1 and len(pairs) > 1):
             curve, n_curves = curve + n * renyi_curve(event), n_curves + n
@@ -284,8 +252,8 @@ def covering(curve: Floats, n_terms: int, step: float, tail: float) -> LossDistr
 
     Args:
         curve: at `ORDERS`, the sum of `n_terms` divergences that hold in both directions.
-        n_terms: as in `dp.cost.accounting.epsilon_of_rdp`.
-        step: of the grid.
+        n_terms: see `dp.cost.accounting.epsilon_of_rdp`.
+        step: width of a step of the grid.
         tail: the delta at the highest loss on it.
 
     Returns:
@@ -318,7 +286,8 @@ def covering(curve: Floats, n_terms: int, step: float, tail: float) -> LossDistr
     shown = lost + np.concatenate([np.cumsum((gaps * above[1:])[::-1])[::-1], [0.0]])
     shown *= 1 - len(x) * 2.0**-50
     at = corners[1:] - 1
-    short = max(1.0, float(np.max(bound[1:][at] / shown[at])), 1 / (float(masses.sum()) + lost))
+    ratios = np.divide(bound[1:][at], shown[at], out=np.ones(len(at)), where=bound[1:][at] > 0)  # 0 is shown anyway
+    short = max(1.0, float(np.max(ratios)), 1 / (float(masses.sum()) + lost))
     if not short < 1.01:
         return None
     more = short * (1 + 2.0**-40)

@@ -23,17 +23,9 @@ person with fewer rows makes fewer differences, which are bounded too.
 
 from typing import overload
 
-import attr
-
-from dp.cost.accounting import SkellamDpEvent
-from dp.cost.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteGaussianShiftsDpEvent,
-    DiscreteLaplaceDpEvent,
-    LaplaceSharesDpEvent,
-    SkellamShiftsDpEvent,
-    SkellamVectorDpEvent,
-)
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent, DiscreteGaussianShiftsDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 
 SkellamEvent = SkellamDpEvent | SkellamShiftsDpEvent
 LaplaceEvent = DiscreteLaplaceDpEvent | LaplaceSharesDpEvent
@@ -64,25 +56,6 @@ def for_rows(
     """
     if most_rows < 1:
         raise ValueError("a protected unit must have at least one row that counts")
-    k = most_rows
-    if k == 1 and isinstance(event, SkellamEvent | GaussianEvent | LaplaceEvent):
+    if most_rows == 1 and isinstance(event, SkellamEvent | GaussianEvent | LaplaceEvent):
         return event
-    if isinstance(event, SkellamShiftsDpEvent | DiscreteGaussianShiftsDpEvent):
-        event = event.sums  # what is known of single numbers is not proven for several rows
-    if isinstance(event, LaplaceSharesDpEvent):
-        event = event.whole
-    if isinstance(event, SkellamDpEvent):
-        if isinstance(event, SkellamVectorDpEvent):
-            event = attr.evolve(event, n_moved=k * event.n_moved)
-        return attr.evolve(
-            event,
-            squares=k**2 * event.squares,
-            squares_second=k**2 * event.squares_second,
-            sizes=k * event.sizes,
-            sizes_second=k * event.sizes_second,
-        )
-    if isinstance(event, DiscreteGaussianDpEvent):
-        return attr.evolve(event, squares=k**2 * event.squares)
-    if isinstance(event, DiscreteLaplaceDpEvent):
-        return attr.evolve(event, l1_sensitivity=k * event.l1_sensitivity)
-    raise TypeError(f"the cost of several rows is not known for an event of class {type(event).__name__}")
+    return event.of_rows(most_rows)

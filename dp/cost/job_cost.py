@@ -7,11 +7,11 @@ from typing import Self, cast
 
 import numpy as np
 
-from dp.cost.accounting import DpEvent, EpsilonBound, Floats
-from dp.cost.composition import composed_epsilon
-from dp.cost.curves import differs_in_neighbours_only
-from dp.cost.event_record import rdp_of
-from dp.cost.events import PrivacyEvent
+from dp.cost.accounting import EpsilonBound, Floats
+from dp.cost.composition import composed_epsilon, rounded_gaussian_of
+from dp.cost.events.event import PrivacyEvent, differs_in_neighbours_only
+from dp.cost.events.record import rdp_of
+from dp.cost.gaussian_filter import GaussianCost, gaussian_cost
 from dp.cost.views import ADJACENCY, View, views_of
 
 
@@ -47,7 +47,7 @@ class JobCost:
         CostError: a view is missing, has no release, or has one for other neighbours than the view's.
     """
 
-    events: Mapping[View, tuple[DpEvent, ...]] = field(repr=False)
+    events: Mapping[View, tuple[PrivacyEvent, ...]] = field(repr=False)
     unit: str
     colluding: int
     _bounds: dict[float, EpsilonBound] = field(default_factory=dict, init=False, repr=False)
@@ -71,11 +71,11 @@ class JobCost:
                     )
 
     @classmethod
-    def of(cls, events_of: Callable[[View], Sequence[DpEvent]], unit: str, colluding: int) -> Self:
+    def of(cls, events_of: Callable[[View], Sequence[PrivacyEvent]], unit: str, colluding: int) -> Self:
         """Return the cost of whatever states its releases per view. Arguments as of the class.
 
         Raises:
-            CostError: as the class.
+            CostError: see the class.
         """
         return cls({view: tuple(events_of(view)) for view in views_of(unit)}, unit, colluding)
 
@@ -100,6 +100,14 @@ class JobCost:
         curve.setflags(write=False)
         return curve
 
+    @cached_property
+    def gaussian(self) -> GaussianCost:
+        """The cost as rounded Gaussian noise: one that dominates those of all views, as `curve` does."""
+        found = GaussianCost()
+        for events in self.events.values():
+            found = found | gaussian_cost(rounded_gaussian_of(cast(Iterable[PrivacyEvent], events)))
+        return found
+
     def epsilon(self, delta: float) -> EpsilonBound:
         """Return the epsilon at `delta` of the job by itself: that of its worst view.
 
@@ -112,14 +120,14 @@ class JobCost:
         return self._bounds[delta]
 
 
-def cost_alike(one: Sequence[DpEvent], other: Sequence[DpEvent]) -> bool:
+def cost_alike(one: Sequence[PrivacyEvent], other: Sequence[PrivacyEvent]) -> bool:
     """Whether two views have the same releases, and curves that do not depend on the neighbours that they are for."""
     return len(one) == len(other) and all(
         differs_in_neighbours_only(*events) for events in zip(one, other, strict=True)
     )
 
 
-def _sum(events: Sequence[DpEvent]) -> Floats:
+def _sum(events: Sequence[PrivacyEvent]) -> Floats:
     """Return the sum of the curves of at least one event."""
     curves = [rdp_of(event) for event in events]
     return curves[0] if len(curves) == 1 else np.asarray(np.sum(curves, axis=0))

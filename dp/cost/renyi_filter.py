@@ -91,7 +91,7 @@ class RenyiFilter:
     r_k falls by ln(1 / share_k) / (a_k - 1). What each order is worth: docs/decisions/012-adaptive-jobs.md.
 
     Attributes:
-        epsilon, delta: of the budget.
+        epsilon, delta: parameters of the budget.
         orders: fixed before the first job.
     """
 
@@ -125,8 +125,7 @@ class RenyiFilter:
 
         Args:
             curve: at each of `dp.cost.accounting.ORDERS`, the floating-point sum of `n_terms` nonnegative curves; inf
-            where
-                no bound is known.
+                where no bound is known.
             n_terms: how many were added.
         """
         return self.tightest(curve, n_terms)[1]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import ADJACENCY, UNIT, VIEWS, View
 
 
@@ -29,10 +29,10 @@ def privacy_report(
         sensitivity: what one unit can change at most, in words.
         n_parties: N.
         colluding: t.
-        delta: for which the epsilons are stated.
+        delta: delta for which the epsilons are stated.
         events: per view all releases of the job.
         noise: per view what of the noise is unknown there, in words.
-        parameters: of the mechanism, whatever the analysis wants to state besides.
+        parameters: parameters of the mechanism, and others that the analysis states.
         unit: what the events protect.
 
     Raises:
@@ -83,9 +83,10 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
     """Return the lines in which a person reads the privacy report of any analysis.
 
     Args:
-        report: as made here. A job that matches rows has `matching` besides: `kind`, and `reveals` in words, which no
-            view covers. One of local responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and
-            `never` say whom it is about, `epsilon` and `responses` what it promises. No ledger is charged by it.
+        report: report made here. A job that matches rows has `matching` besides: `kind`, and `reveals` in words, which
+            no view covers. One that holds against members that deviate has `security`, "malicious". One of local
+            responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and `never` say whom it is about,
+            `epsilon` and `responses` what it promises. No ledger is charged by it.
         participants: what those are called who take part.
     """
     matching = report.get("matching")
@@ -103,8 +104,11 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
         "coordinator": "the coordinator alone",
         "coalition": f"the coordinator and {report['colluding']} of {report['n_parties']} {participants} together",
     }
+    proven = report.get("security") == "malicious"
+    deviating = "Security: malicious. Owners prove that their rows keep their bounds; epsilon counts what that shows."
     lines = [
         *matched,
+        *([deviating] if proven else []),
         f"Released: {report['mechanism']}.",
         f"Sensitivity: {report['sensitivity']}.",
         f"Protected: one {report['unit']}. delta = {report['delta']:g}.",

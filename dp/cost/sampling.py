@@ -46,7 +46,7 @@ def poisson_sampled_rdp(rdp: Floats, rate: float, *, is_reflected: bool) -> Floa
         ValueError: the rate is no probability.
     """
     if not 0 <= rate <= 1:
-        raise ValueError(f"a sampling rate must lie in 0..1, not {rate}")
+        raise ValueError(f"a sampling rate must be in 0..1, not {rate}")
     if rate == 0:
         return np.zeros(MAX_ORDER - 1)
     from scipy.special import logsumexp  # slow to import, and many processes only add up costs

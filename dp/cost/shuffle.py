@@ -50,7 +50,7 @@ def shuffled_delta(weights: Sequence[Sequence[int]], other: int, n: int, epsilon
     """Return a bound of delta for who sees the counts of n responses, rounded up.
 
     Args:
-        weights: of the outputs for two inputs x and y, with one sum T. The bound is for both directions.
+        weights: weights of the outputs for two inputs x and y, with one sum T. The bound is for both directions.
         other: B, the least weight that any input gives to any output.
         n: responses that the onlooker does not know, at least 1.
         epsilon: not negative.

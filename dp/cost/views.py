@@ -64,7 +64,7 @@ def check_budget_unit(unit: str) -> str:
         ValueError: there is no analysis that protects it; the text lists all units.
     """
     if unit not in BUDGET_UNITS:
-        raise ValueError(f"{unit!r} is no unit of a budget; the units are {', '.join(map(repr, BUDGET_UNITS))}")
+        raise ValueError(f"{unit!r} is not a unit of a budget; the units are {', '.join(map(repr, BUDGET_UNITS))}")
     return unit
 
 

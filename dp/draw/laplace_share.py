@@ -56,7 +56,7 @@ def sample_laplace_share(entropy: Entropy, shape: Fraction, mean: Fraction, size
     Args:
         entropy: gives the key of the stream that all bits come from: 32 bytes per call.
         shape: above 0, at most MAX_SHAPE.
-        mean: of a geometric variable of the same ratio, MIN_MEAN .. MAX_MEAN.
+        mean: mean of a geometric variable of the same ratio, MIN_MEAN .. MAX_MEAN.
         size: how many.
 
     Returns:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.draw.discrete import Binomial, DiscreteGaussian, DiscreteLaplace, Geometric
+from dp.draw.discrete import Binomial, DiscreteGaussian, DiscreteLaplace
 from dp.draw.rejection import sample_offsets
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
@@ -75,26 +75,6 @@ def sample_discrete_gaussian(entropy: Entropy, variance: int | Fraction, size: i
     """
     exact = _exact("variance", variance, MIN_SCALE, Fraction(MAX_SCALE**2))
     return sample_offsets(DiscreteGaussian(exact), _size(size), _stream(entropy))
-
-
-def sample_geometric(entropy: Entropy, success: int | Fraction, size: int) -> Integers:
-    """Draw independent numbers of failures before the first success: P(k) = (1 - success)^k success, k = 0, 1, ...
-
-    Args:
-        entropy: gives the key of the stream.
-        success: probability, 1 / MAX_SCALE .. 1.
-        size: how many.
-
-    Returns:
-        shape (size,).
-
-    Raises:
-        ValueError: success or size is out of range, or success is no exact number.
-    """
-    exact = _exact("probability of success", success, Fraction(1, MAX_SCALE), Fraction(1))
-    if exact == 1:
-        return np.zeros(_size(size), dtype=np.int64)
-    return sample_offsets(Geometric(1 - exact), _size(size), _stream(entropy))
 
 
 def sample_bernoulli(entropy: Entropy, probability: int | Fraction, size: int) -> NDArray[np.bool_]:

@@ -123,7 +123,8 @@ class _Envelope:
         tail_width: integers per block of a tail; block g has the share 2**-(g + 1) of its tail's weight.
         lower, slope: the chord of bin b: (*) has a logarithm of at least lower[b] + slope[b] * r at offset
             first + b * w + r, 0 <= r < w, up to slack.
-        upper_left, slope_left, upper_right, slope_right: likewise, it is at most the smaller of these two lines.
+        upper_left, slope_left, upper_right, slope_right: two lines of bin b in the same form: the logarithm is at most
+            the smaller of them.
         surely_below: V below it means (*) for every offset of the bin.
         slack: relative error of the exponential of any of the lines: see `_slack`.
     """

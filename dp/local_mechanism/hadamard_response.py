@@ -54,7 +54,7 @@ class HadamardResponse(LocalResponse):
 
         Args:
             values: shape (n,), 0 .. d - 1.
-            choices: of the n respondents.
+            choices: choices of the n respondents.
             entropy: gives the key of the stream.
             negated: shape (n,), which inputs carry a minus; none by default.
 
@@ -68,7 +68,7 @@ class HadamardResponse(LocalResponse):
     ) -> Integers:
         """Return the output that a uniform integer below T leads to, for each input and public row."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         is_minus = (np.bitwise_count(values & rows) & 1).astype(np.bool_)
         if negated is not None:
             is_minus = is_minus ^ negated

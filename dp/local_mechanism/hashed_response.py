@@ -19,7 +19,7 @@ from entropy import Entropy
 class HashedResponse(LocalResponse):
     """Reports, by randomized response, the bucket of an input under the respondent's own public function.
 
-    Claim: that of the response among the g buckets (`dp.local_mechanism.odds.Odds`); functions are public.
+    Claim: the claim of the response among the g buckets (`dp.local_mechanism.odds.Odds`); functions are public.
 
     Attributes:
         n_inputs: d, at least 2.
@@ -60,7 +60,7 @@ class HashedResponse(LocalResponse):
 
         Args:
             values: shape (n,), 0 .. d - 1.
-            choices: of the n respondents.
+            choices: choices of the n respondents.
             entropy: gives the keys of the streams.
 
         Raises:
@@ -71,7 +71,7 @@ class HashedResponse(LocalResponse):
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         return self.response.reports(choices.hashed(values, self.n_buckets), draws)
 
 
@@ -96,7 +96,7 @@ class DirectResponse(LocalResponse):
 
     @property
     def variance(self) -> Fraction:
-        """As `HashedResponse.variance`, with q the probability of each lie."""
+        """Return the variance; see `HashedResponse.variance`, with q the probability of each lie."""
         p, q = self.response.truthful, self.response.other
         return q * (1 - q) / (p - q) ** 2
 

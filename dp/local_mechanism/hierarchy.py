@@ -38,7 +38,7 @@ class HierarchicalResponse(LocalResponse):
     Attributes:
         n_inputs: d, at least 2.
         odds: A and B.
-        branching: of the tree, at least 2.
+        branching: branching factor of the tree, at least 2.
     """
 
     n_inputs: int
@@ -69,7 +69,7 @@ class HierarchicalResponse(LocalResponse):
 
         Args:
             values: shape (n,), 0 .. d - 1.
-            choices: of the n respondents.
+            choices: choices of the n respondents.
             entropy: gives the keys of the streams.
 
         Raises:
@@ -88,7 +88,7 @@ class HierarchicalResponse(LocalResponse):
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         levels, found = choices.levels(len(self.sizes)), np.empty(len(values), dtype=np.int64)
         for level, oracle in enumerate(self.oracles):
             at = levels == level
@@ -135,7 +135,7 @@ class HaarResponse(LocalResponse):
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         levels, found = choices.levels(self.n_heights), np.empty(len(values), dtype=np.int64)
         for level in range(self.n_heights):
             at, height = levels == level, level + 1

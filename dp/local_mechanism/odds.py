@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from dp.cost.accounting import Adjacency, CalibrationError, log_ratio
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.rejection import precise_context
 
@@ -67,7 +67,7 @@ class Odds:
             CalibrationError: epsilon is out of range, or so small for B that A would be B.
         """
         if not math.isfinite(epsilon) or not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-            raise CalibrationError(f"the epsilon of a response lies in 2^-10..{MAX_EPSILON}, not at {float(epsilon):g}")
+            raise CalibrationError(f"the epsilon of a response must be in 2^-10..{MAX_EPSILON}, not {float(epsilon):g}")
         exact, digits = Fraction(epsilon), _DIGITS
         while True:
             with localcontext(precise_context(digits)):

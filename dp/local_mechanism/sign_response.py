@@ -52,7 +52,7 @@ class SignResponse(LocalResponse):
     def outputs_of(self, values: Integers, draws: Integers) -> Integers:
         """Return the output that a uniform integer below T leads to, for each input."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value lies outside 0..{self.n_inputs - 1}")
+            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         plus = self.odds.other * (self.n_inputs - 1 - values) + self.odds.favoured * values
         found: Integers = (draws < plus).astype(int)
         return found

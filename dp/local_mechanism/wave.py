@@ -98,7 +98,7 @@ class Wave(LocalResponse):
             n_inputs: d.
             odds: A and B.
             half_width: w, at least 0; by default `best_half_width`.
-            top: of a trapezoid: the flat part of the window, 0 .. 1.
+            top: flat part of a trapezoid's window, 0 .. 1.
             has_empty: see the class.
 
         Raises:
@@ -219,7 +219,7 @@ class Wave(LocalResponse):
         """Return the first output of each input's window."""
         n_all = self.n_inputs + self.has_empty
         if values.size and not 0 <= values.min() <= values.max() < n_all:
-            raise ValueError(f"a value lies outside 0..{n_all - 1}")
+            raise ValueError(f"a value is outside 0..{n_all - 1}")
         found: Integers = np.where(values == self.n_inputs, self.n_real_outputs, values).astype(np.int64)
         return found
 

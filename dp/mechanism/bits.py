@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
 from dp.cost.calibrate import last_enough
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.draw.noise import sample_bernoulli
 from entropy import Entropy
 
@@ -36,7 +36,7 @@ class RandomizedBits:
 
     def __post_init__(self) -> None:
         if not 0 < self.bias < Fraction(1, 2):
-            raise ValueError(f"the bias of randomized response lies between 0 and 1/2, not at {float(self.bias):g}")
+            raise ValueError(f"the bias of randomized response must be between 0 and 1/2, not {float(self.bias):g}")
 
     @staticmethod
     def largest_bias(
@@ -47,7 +47,7 @@ class RandomizedBits:
         Args:
             epsilon_of: cost of a whole release made with these bits; grows with the bias.
             epsilon: positive.
-            delta: for which `epsilon_of` states it; checked here for a clear error.
+            delta: delta for which `epsilon_of` states it; checked here for a clear error.
 
         Raises:
             CalibrationError: epsilon or delta is out of range, or no bias is small enough.
@@ -82,6 +82,6 @@ class RandomizedBits:
 
         Args:
             entropy: gives the key of the stream.
-            shape: of the bits.
+            shape: shape of the bits.
         """
         return sample_bernoulli(entropy, 1 - self.truthful, math.prod(shape)).reshape(shape)

@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent
-from dp.cost.events import BoundedSampledDpEvent, PoissonSampledDpEvent, SkellamShiftsDpEvent
+from dp.cost.accounting import Adjacency
+from dp.cost.events.sampling import BoundedSampledDpEvent, PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.group import for_rows
 from entropy import KeyStream
 
@@ -79,9 +80,9 @@ class BoundedPoisson:
 
     def __post_init__(self) -> None:
         if not 1 <= self.rate_units <= RATE_UNITS:
-            raise ValueError(f"a sampling rate must lie in 1/2^32 .. 1, not {self.rate_units}/2^32")
+            raise ValueError(f"a sampling rate must be in 1/2^32 .. 1, not {self.rate_units}/2^32")
         if not 1 <= self.most_participations <= self.n_steps:
-            raise ValueError(f"most_participations must lie in 1..{self.n_steps}, not at {self.most_participations}")
+            raise ValueError(f"most_participations must be in 1..{self.n_steps}, not {self.most_participations}")
         if self.rate_units == RATE_UNITS and self.most_participations < self.n_steps:
             raise ValueError(
                 "at rate 1 every unit takes part in every step, so no unit would be left after "

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from dp.cost.accounting import ORDERS, Adjacency, CalibrationError, check_delta, check_epsilon
 from dp.cost.calibrate import last_enough
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import cardinality_sketch_rdp
-from dp.cost.events import CardinalitySketchDpEvent
+from dp.cost.events.sketch import CardinalitySketchDpEvent
 from dp.cost.views import ADJACENCY, View
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
@@ -78,11 +77,11 @@ class PartitionSketch:
             raise CalibrationError("at least one cluster, one sketch and two parties are needed")
         if not (0 <= self.own_phantoms <= MAX_PHANTOMS and 1 <= self.shared_phantoms <= MAX_PHANTOMS):
             raise CalibrationError(
-                f"the number of shared phantoms must lie in 1..{MAX_PHANTOMS}, and that of own phantoms in "
+                f"the number of shared phantoms must be in 1..{MAX_PHANTOMS}, and that of own phantoms in "
                 f"0..{MAX_PHANTOMS}"
             )
         if not 1 <= self.floor < HIGHEST:
-            raise CalibrationError(f"the floor of a sketch lies in 1..{HIGHEST - 1}")
+            raise CalibrationError(f"the floor of a sketch must be in 1..{HIGHEST - 1}")
 
     def event(self, adjacency: Adjacency) -> CardinalitySketchDpEvent:
         """Return what the sketches of all parties of all groups cost together, against whoever does not know the keys.
@@ -143,7 +142,7 @@ class PartitionSketch:
             ValueError: a cluster that is none, or an axis that is none.
         """
         if membership.size and not 0 <= membership.min() <= membership.max() < self.n_clusters:
-            raise ValueError(f"a cluster lies outside 0..{self.n_clusters - 1}")
+            raise ValueError(f"a cluster is outside 0..{self.n_clusters - 1}")
         if not 0 <= axis < self.n_parties:
             raise ValueError(f"axis {axis} does not exist in a group of {self.n_parties} parties")
         levels = highest_of_clusters(users, membership, self.n_clusters, self.n_sketches)
@@ -234,7 +233,7 @@ class RenyiBound:
         while True:
             near = np.unique(np.clip(self._best + _OFFSETS, 0, last))
             orders = ORDERS[near]
-            curve, a = cardinality_sketch_rdp(event, orders), orders.astype(np.float64)
+            curve, a = event.curve(orders), orders.astype(np.float64)
             excess = (a - 1) * (curve - self._epsilon + np.log1p(-1 / a)) - np.log(a)
             before, self._best = self._best, int(near[excess.argmin()])
             if excess.min() <= self._log_delta:
@@ -249,7 +248,7 @@ def highest_of_clusters(stream: KeyStream, membership: NDArray[np.int64], n_clus
     User i of sketch s has bits number s n + i of the stream, 32 of them.
 
     Args:
-        stream: at its beginning.
+        stream: stream at its beginning.
         membership: shape (n,), cluster of each user.
         n_clusters: k'.
         n_sketches: M.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dp.cost.accounting import Adjacency, EpsilonBound
 from dp.cost.calibrate import remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import SkellamVectorDpEvent
+from dp.cost.events.skellam import SkellamVectorDpEvent
 from dp.cost.group import SkellamEvent, for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
@@ -62,7 +62,7 @@ class GramSensitivity:
     Attributes:
         squares, squares_second, sizes, sizes_second: bounds of the four sums at mu = 1, as in `SkellamDpEvent`.
         n_moved: entries of the triangle that one row moves at most.
-        adjacency: of the tables.
+        adjacency: adjacency of the tables.
     """
 
     squares: Fraction
@@ -112,15 +112,15 @@ class NoisyGram:
     Sensitivity to one row: `GramSensitivity`. To a person, of whose rows at most k are not zero: X^T X is a sum over
     rows, so `dp.cost.group` applies: ||D||_F <= k B for a person that is added or removed, <= sqrt(2) k B for one whose
     rows hold other contents. k equal rows attain what one of them attains, k times.
-    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `dp.cost.accounting.skellam_rdp`.
+    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `SkellamDpEvent.curve`.
 
     Attributes:
         n_columns: n, columns of X.
         squared_norm_bound: B, checked on the integers by those that make the rows.
         n_parties: N, parties that add noise.
-        colluding: t, parties that may join with the coordinator.
+        colluding: t: parties that may collude with the coordinator.
         party_mu: even, so that party_mu / 2 is an integer; at most MAX_MU.
-        protected: whose contribution neighbouring tables differ in.
+        protected: unit in whose contribution neighbouring tables differ.
     """
 
     n_columns: int
@@ -138,7 +138,7 @@ class NoisyGram:
                 f"{self.colluding} of {self.n_parties} parties must not collude: they would know all of the noise"
             )
         if self.party_mu % 2 or not 2 <= self.party_mu <= MAX_MU:
-            raise ValueError(f"party_mu must be even and lie in 2..2^100, not {self.party_mu}")
+            raise ValueError(f"party_mu must be even and in 2..2^100, not {self.party_mu}")
 
     @classmethod
     @remembered

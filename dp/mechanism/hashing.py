@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.views import View
 from dp.mechanism.response import Floats, Integers, RandomizedResponse
 from entropy import Entropy, KeyStream
@@ -34,7 +34,7 @@ class LocalHashing:
 
     Attributes:
         n_options: k, at least 2.
-        response: of the bucket, among g.
+        response: randomized response to the bucket, one of g.
         label: public; the functions are drawn from its hash. Different reporters take different labels.
     """
 
@@ -96,7 +96,7 @@ class LocalHashing:
             ValueError: a choice that is no option.
         """
         if choices.size and not 0 <= choices.min() <= choices.max() < self.n_options:
-            raise ValueError(f"a choice lies outside 0..{self.n_options - 1}")
+            raise ValueError(f"a choice is outside 0..{self.n_options - 1}")
         buckets = self._buckets(len(choices))[np.arange(len(choices)), choices].astype(np.int64)
         return self.response.reports(buckets, noise)
 

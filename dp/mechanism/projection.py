@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.calibrate import remembered
-from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
 from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View, views_to_calibrate
@@ -63,11 +63,11 @@ class NoisySketch:
     Attributes:
         sketch_rows: s.
         squared_norm_bounds: B_j, one per party with columns; positive integers.
-        constant: of the last party's constant column; 0 where there is none.
+        constant: value of the last party's constant column; 0 where there is none.
         is_signed: whether entries of X may be negative.
         n_parties, colluding: N and t of the job, for the report: each block's noise is its owner's alone.
         multiplier: 1 .. 2^100.
-        protected: whose contribution neighbouring tables differ in.
+        protected: unit in whose contribution neighbouring tables differ.
     """
 
     sketch_rows: int

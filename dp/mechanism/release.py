@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteGaussianDpEvent, PrivacyEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy
@@ -43,7 +44,7 @@ class StepwiseNoise:
     """Discrete Gaussian noise for releases of which each decides about the next.
 
     Args:
-        entropy: of the party; each step reads one key.
+        entropy: random source of the party; each step reads one key.
     """
 
     def __init__(self, entropy: Entropy) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon, log_ratio
 from dp.cost.calibrate import last_enough
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import sample_bernoulli, sample_categorical
 from entropy import Entropy
@@ -122,7 +122,7 @@ class RandomizedResponse:
             ValueError: a choice that is no option.
         """
         if choices.size and not 0 <= choices.min() <= choices.max() < self.n_options:
-            raise ValueError(f"a choice lies outside 0..{self.n_options - 1}")
+            raise ValueError(f"a choice is outside 0..{self.n_options - 1}")
         return np.asarray((choices + noise) % self.n_options, dtype=np.int64)
 
     def unbiased_indicators(self, reports: Integers) -> Floats:

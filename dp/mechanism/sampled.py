@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dp.cost.accounting import EpsilonBound
 from dp.cost.calibrate import remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import RECORD, VIEWS, Protected, View
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -32,7 +32,7 @@ class SampledSkellam:
     Attributes:
         step: the release of one step about its whole sample: length, sensitivities, noise.
         sampling: which rows take part when.
-        protected: whose contribution neighbouring tables differ in. The step is about one row.
+        protected: unit in whose contribution neighbouring tables differ. The step is about one row.
     """
 
     step: SharedSkellam
@@ -86,7 +86,7 @@ class SampledSkellam:
         """Return the epsilon of all steps together in a view.
 
         Args:
-            view: of whom.
+            view: view to account for.
             delta: strictly between 0 and 1.
             near: see `dp.cost.composition.composed_epsilon`.
 
@@ -108,7 +108,7 @@ class SampledSkellam:
 
         Args:
             what: is released in a step, in words.
-            delta: for which the epsilons are stated.
+            delta: delta for which the epsilons are stated.
 
         Raises:
             CalibrationError: delta is out of range.

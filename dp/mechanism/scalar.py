@@ -12,17 +12,13 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, AdjacencyError, SkellamDpEvent
+from dp.cost.accounting import Adjacency, AdjacencyError
 from dp.cost.calibrate import Ladder, least_noise, remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteGaussianShiftsDpEvent,
-    DiscreteLaplaceDpEvent,
-    PrivacyEvent,
-    SkellamShiftsDpEvent,
-)
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent, DiscreteGaussianShiftsDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import PrivacyEvent, renyi_curve
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.views import ADJACENCY, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_gaussian, sample_discrete_laplace
 from dp.draw.skellam import MAX_MU, sample_skellam
@@ -120,7 +116,7 @@ class _AdditiveNoise(Mechanism):
 
 @dataclass(frozen=True)
 class SkellamNoise(_AdditiveNoise):
-    """Sk(parameter) on each coordinate, variance twice the parameter. Bound: `dp.cost.accounting.skellam_rdp`."""
+    """Sk(parameter) on each coordinate, variance twice the parameter. Bound: `SkellamDpEvent.curve`."""
 
     @classmethod
     def _most(cls) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, CalibrationError, check_delta, check_epsilon
 from dp.cost.calibrate import Ladder
-from dp.cost.events import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
 from dp.cost.group import for_rows
 from dp.cost.losses.laplace_share import scale_of
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
@@ -50,8 +50,8 @@ def laplace_event(
         squared_l2: bound of the squared Euclidean distance of neighbours' vectors.
         l1: bound of the sum of the absolute differences.
         length: numbers in the vector.
-        shape: of all shares that are unknown together, at least 1.
-        mean: of a geometric variable of their ratio.
+        shape: total shape parameter of all unknown shares, at least 1.
+        mean: mean of a geometric variable of their ratio.
         adjacency: the neighbouring relation.
     """
     moved = shifts_of(squared_l2, l1, length) if squared_l2 and l1 else None
@@ -67,8 +67,8 @@ def laplace_tail_bound(shape: Fraction, mean: Fraction, n_entries: int, log2_pro
     <= 2 q^-x E q^Polya. With q = 1 + 3 / (4 mean) that is 2 4^shape q^-x.
 
     Args:
-        shape: of all shares together.
-        mean: of a geometric variable of their ratio.
+        shape: total shape parameter of all shares.
+        mean: mean of a geometric variable of their ratio.
         n_entries: how many entries, over all releases.
         log2_probability: negative; of all entries together.
     """
@@ -89,7 +89,7 @@ class SharedLaplace(SharedNoise):
     of the same ratio, but for one epsilon the ratio is smaller.
 
     Attributes:
-        mean_units: of a geometric variable of the shares' ratio, in `MEAN_UNIT`.
+        mean_units: mean of a geometric variable of the shares' ratio, in `MEAN_UNIT`.
     """
 
     length: int
@@ -105,11 +105,11 @@ class SharedLaplace(SharedNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.mean_units <= MAX_MEAN_UNITS:
-            raise ValueError(f"mean_units must lie in 1..2^114, not {self.mean_units}")
+            raise ValueError(f"mean_units must be in 1..2^114, not {self.mean_units}")
 
     @property
     def mean(self) -> Fraction:
-        """Of a geometric variable of the shares' ratio."""
+        """Return the mean of a geometric variable of the shares' ratio."""
         return self.mean_units * MEAN_UNIT
 
     def unknown_shape(self, view: View) -> Fraction:
@@ -175,7 +175,7 @@ def noise_fields(mechanism: SharedSkellam | SharedLaplace) -> dict[str, int]:
     return {"party_mu": mechanism.party_mu, "mean_units": 0}
 
 
-def quietest_noise(
+def least_variance_noise(
     *,
     length: int,
     sensitivities: Mapping[View, VectorSensitivity],
@@ -230,9 +230,9 @@ def may_be_quieter(squared_l2: int, l1: int, shape: Fraction, *, epsilon: float,
     Args:
         squared_l2: squared Euclidean sensitivity.
         l1: sensitivity in the 1-norm.
-        shape: of all shares together.
-        epsilon: of the target.
-        delta: of the target.
+        shape: total shape parameter of all shares.
+        epsilon: epsilon of the target.
+        delta: delta of the target.
     """
     if shape > MAX_SHAPE:
         return False

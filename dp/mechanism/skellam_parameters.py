@@ -43,7 +43,7 @@ def least_noisy(
 
     Args:
         make: the release with a noise parameter.
-        views: in each of which that holds.
+        views: views in each of which that holds.
         epsilon: positive.
         delta: strictly between 0 and 1.
         ladder: noise parameters to choose from.

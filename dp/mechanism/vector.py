@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.cost.accounting import Adjacency, EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import Adjacency, EpsilonBound
 from dp.cost.calibrate import Ladder, remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent, SkellamVectorDpEvent
+from dp.cost.events.event import PrivacyEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent, SkellamVectorDpEvent
 from dp.cost.group import for_rows
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, RECORD, VIEWS, Protected, View
@@ -27,8 +28,8 @@ class VectorSensitivity:
     """The sensitivity of an integer vector to one row: bounds over all pairs of neighbours.
 
     Attributes:
-        squared_l2: of the sum of the squared differences.
-        l1: of the sum of the absolute differences. Where it is above `squared_l2`, that holds too: |d| <= d^2.
+        squared_l2: bound of the sum of the squared differences.
+        l1: bound of the sum of the absolute differences. Where it is above `squared_l2`, that holds too: |d| <= d^2.
     """
 
     squared_l2: int
@@ -71,7 +72,7 @@ def skellam_event(
         squared_l2: bound of the squared Euclidean distance of neighbours' vectors.
         l1: bound of the sum of the absolute differences.
         length: numbers in the vector.
-        mu: of the noise that is unknown.
+        mu: parameter of the unknown noise Sk(mu).
         adjacency: the neighbouring relation.
     """
     if squared_l2 and l1 and (moved := shifts_of(squared_l2, l1, length)) is not None:
@@ -93,7 +94,7 @@ class SharedNoise(ABC):
         length: entries of one vector.
         sensitivities: per view, of one vector to one row, for the neighbours of `dp.cost.views.ADJACENCY`.
         n_parties: N, parties that add noise.
-        colluding: t, parties that may join with the coordinator.
+        colluding: t: parties that may collude with the coordinator.
         n_releases: how many vectors.
         protected: whose contribution neighbouring tables differ in: of several rows, `dp.cost.group` tells the cost.
     """
@@ -182,7 +183,7 @@ class SharedNoise(ABC):
         """Return the epsilon of all releases together in a view.
 
         Args:
-            view: of whom.
+            view: view to account for.
             delta: strictly between 0 and 1.
             near: see `dp.cost.composition.composed_epsilon`.
 
@@ -196,7 +197,7 @@ class SharedNoise(ABC):
 
         Args:
             what: is released, in words.
-            delta: for which the epsilons are stated.
+            delta: delta for which the epsilons are stated.
 
         Raises:
             CalibrationError: delta is out of range.
@@ -239,17 +240,17 @@ class SharedSkellam(SharedNoise):
     that subtract their own. Every party must add its part; if one is missing, nothing may be opened.
 
     The vectors of several releases may depend on what was opened before: Renyi divergences of adaptive releases add up,
-    and those of equal bounds are the divergence of the sums of their bounds, as each branch of `skellam_rdp` is linear
-    in them.
+    and those of equal bounds are the divergence of the sums of their bounds, as each branch of `SkellamDpEvent.curve`
+    is linear in them.
 
-    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `dp.cost.accounting.skellam_rdp`. Where
+    Cost: `dp.cost.losses.rounded_gaussian`, and the Renyi bound of [Agarwal21], `SkellamDpEvent.curve`. Where
     a neighbour moves few numbers by little (`shifts_of`) the cost is exact.
 
     Attributes:
         length: entries of one vector.
         sensitivities: per view, of one vector to one row, for the neighbours of `dp.cost.views.ADJACENCY`.
         n_parties: N, parties that add noise.
-        colluding: t, parties that may join with the coordinator.
+        colluding: t: parties that may collude with the coordinator.
         party_mu: 1 .. MAX_MU.
         n_releases: how many vectors.
         protected: whose contribution neighbouring tables differ in: of several rows, `dp.cost.group` tells the cost.
@@ -268,7 +269,7 @@ class SharedSkellam(SharedNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.party_mu <= MAX_MU:
-            raise ValueError(f"party_mu must lie in 1..2^100, not {self.party_mu}")
+            raise ValueError(f"party_mu must be in 1..2^100, not {self.party_mu}")
 
     def unknown_mu(self, view: View) -> int:
         """Return the parameter of the noise that is unknown in a view."""

@@ -15,7 +15,8 @@ import numpy as np
 from entropy import KeyStream
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
+from mpc.arithmetic.words import Words
 from mpc.errors import OutOfRangeError, ShapeError
 
 _STREAM_CHUNK = 1 << 16  # as in `mpc.arithmetic.field`
@@ -94,7 +95,7 @@ class CompactForm:
 
         Args:
             stream: read from where it stands.
-            shape: of the elements.
+            shape: shape of the elements.
         """
         n = prod(shape)
         out = np.empty((self._n_whole + 1, n), dtype=np.uint64)

@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from entropy import KeyStream
 from mpc.arithmetic import kernels
-from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.arithmetic.moduli import PRIMES, WordConstants, is_prime, words_of
+from mpc.arithmetic.words import Words
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
 _CHUNK = 1 << 13  # words per pass of a linear combination: the result stays in the caches near the core
@@ -208,7 +209,7 @@ class ResidueField:
 
         Args:
             stream: read from where it stands.
-            shape: of the elements.
+            shape: shape of the elements.
             out: C-contiguous array to be overwritten; or None for a new one.
         """
         words_shape = (self.n_words, *((shape,) if isinstance(shape, int) else shape))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD
+from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, ShapeError
 
 _PANEL_ROWS = 384
@@ -28,7 +29,7 @@ class GramAccumulator:
     float64 matrices of 384 rows, and one float64 square per prime.
 
     Args:
-        field: of the shares.
+        field: field of the shares.
         n_columns: columns of the joint table, at least 1.
     """
 

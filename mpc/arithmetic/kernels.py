@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.arithmetic.words import Words
 from mpc.machine_code import Array, inlined, kernel
 
-Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 RESIDUE_BITS = 21
@@ -311,3 +311,13 @@ def reduce_balanced(sums: Floats, prime: float, inverse: float) -> None:
     """
     for j in range(sums.size):
         sums[j] -= np.rint(sums[j] * inverse) * prime
+
+
+@kernel(Array("float64", 2, is_written=True), Array("float64", 2), Array("float64"), "float64", "float64")
+def scale_balanced(out: Floats, rows: Floats, factors: Floats, prime: float, inverse: float) -> None:
+    """Write the products of each row with the factors, reduced as by `reduce_balanced`, to `out`."""
+    for i in range(rows.shape[0]):
+        row, to = rows[i], out[i]
+        for j in range(row.size):
+            product = row[j] * factors[j]
+            to[j] = product - np.rint(product * inverse) * prime

@@ -8,7 +8,8 @@ import numpy as np
 
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD, Floats, Words
+from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD, Floats
+from mpc.arithmetic.words import Words
 from mpc.errors import ShapeError
 
 _TILE = 1024
@@ -19,7 +20,7 @@ def matrix_product(field: ResidueField, a: Words, b: Words) -> Words:
     """Return a @ b modulo every prime of the field. On shares the degrees add up.
 
     Args:
-        field: of the elements.
+        field: field of the elements.
         a: shape `(n_words, n, k)`.
         b: shape `(n_words, k, m)`.
 
@@ -63,7 +64,7 @@ def _tile_product(field: ResidueField, a: Words, b: Words) -> Words:
 
 
 def _unpacked(field: ResidueField, word: int, matrix: Words) -> Floats:
-    """Return the balanced residues, shape (3, *matrix.shape), in the order in which the matrix lies in memory."""
+    """Return the balanced residues, shape (3, *matrix.shape), in the matrix's order in memory."""
     is_transposed = matrix.strides[0] < matrix.strides[1]
     rows = np.ascontiguousarray(matrix.T if is_transposed else matrix)
     out = np.empty((RESIDUES_PER_WORD, *rows.shape))

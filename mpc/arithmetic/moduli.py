@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
+from mpc.arithmetic.words import Words
 
 PRIMES = (2097143, 2097133, 2097131, 2097097, 2097091, 2097083)
 """The six largest primes below 2^21."""

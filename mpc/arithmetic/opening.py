@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import Words
 from mpc.arithmetic.reed_solomon import decode_reed_solomon
 from mpc.arithmetic.shamir import lagrange_weights
-from mpc.errors import InconsistentSharesError, LocalFaultError, ShapeError, TooFewPartiesError, TooFewSharesError
+from mpc.arithmetic.words import Words
+from mpc.errors import InconsistentSharesError, LocalFaultError, ShapeError, TooFewSharesError
+from mpc.hidden import Hidden
 
 
-@dataclass(frozen=True)
-class Opening:
+@dataclass(frozen=True, eq=False)
+class Opening(Hidden):
     """What was opened.
 
     Attributes:
@@ -25,29 +26,10 @@ class Opening:
         wrong: the numbers of the members that sent a corrupted share of any entry, ascending; empty if all agree.
     """
 
+    instead = "ask its `words`"
+
     words: Words = field(repr=False)
     wrong: tuple[int, ...]
-
-
-def survivable(n_parties: int, degree: int) -> tuple[int, int]:
-    """Return how many parties may drop out before an opening, and how many may send corrupted shares instead.
-
-    An opening needs degree + 1 shares. Of the surplus s all shares may be missing; or s // 2 shares may be corrupted
-    and are corrected, and their senders named.
-
-    Args:
-        n_parties: N.
-        degree: of what is opened: t, or 2t for a product, with t colluding parties tolerated.
-
-    Raises:
-        TooFewPartiesError: not degree + 1 <= N.
-    """
-    surplus = n_parties - degree - 1
-    if degree < 0 or surplus < 0:
-        raise TooFewPartiesError(
-            f"{n_parties} parties cannot open a sharing of degree {degree}: {degree + 1} are needed"
-        )
-    return surplus, surplus // 2
 
 
 def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -> Opening:
@@ -58,8 +40,8 @@ def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -
 
     Args:
         shares: member number, which is the abscissa, to share; all of one shape, already range-checked.
-        degree: of the sharing.
-        field: of the shares.
+        degree: degree of the sharing polynomial.
+        field: field of the shares.
 
     Raises:
         TooFewSharesError: fewer than `degree + 1` shares.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, ShapeError, TooFewPartiesError, TooFewSharesError
 
 
@@ -54,7 +54,7 @@ def lagrange_weights(field: ResidueField, points: Sequence[int], at: int = 0) ->
         raise LocalFaultError(f"interpolation needs distinct points, not {abscissas}")
     if not all(0 <= x < min(field.primes) for x in (*abscissas, at)):
         raise LocalFaultError(
-            f"abscissas must lie in 0 .. {min(field.primes) - 1}, but some of {(*abscissas, at)} do not"
+            f"abscissas must be in 0 .. {min(field.primes) - 1}, but some of {(*abscissas, at)} do not"
         )
     return _weights(field.primes, abscissas, at)
 
@@ -66,7 +66,7 @@ class ShamirScheme:
     Args:
         field: where secrets and shares live.
         n_parties: how many hold a share.
-        degree: of the polynomial: any `degree` shares are uniform, any `degree + 1` determine the secret.
+        degree: degree of the polynomial; any `degree` shares are uniform, any `degree + 1` determine the secret.
 
     Raises:
         TooFewPartiesError: not 1 <= degree < n_parties < smallest prime.
@@ -117,7 +117,7 @@ class ShamirScheme:
         """Compute the explicit shares of a block of secrets.
 
         Args:
-            dealer: whose secrets these are.
+            dealer: party that deals these secrets.
             secret_words: shape `(n_words, *shape)`.
             derived: for exactly the `derived_receivers(dealer)` the uniform elements drawn from the streams shared with
                 them, of the same shape. They must be fresh: used for one array of secrets only.

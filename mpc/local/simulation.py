@@ -25,23 +25,25 @@ async def run_program(
     field: ResidueField,
     n_parties: int,
     t: int,
+    kind: type[Computation] = Computation,
 ) -> dict[int, Any]:
     """Run a program at every member of an in-process network, to the end of each.
 
     Args:
         network: its members are the coordinator, compute parties 1..n_parties, input-only parties.
         program: run by all, the coordinator included.
-        values: of those members that have any.
-        field: of all shares.
+        values: values of the members that have any.
+        field: field of all shares.
         n_parties: compute parties.
         t: how many of them may collude.
+        kind: class of the computation: `mpc.proofs.products.ProvenComputation` where members may deviate.
 
     Returns:
         Member number to what its program returned, or to the `ProtocolError` that ended it.
     """
 
     async def member(session: Session) -> Any:
-        return await _run_member(session, program, values, field, n_parties, t)
+        return await _run_member(session, program, values, field, n_parties, t, kind)
 
     return await network.run(dict.fromkeys(network.names, member))
 
@@ -54,6 +56,7 @@ def run_program_locally(
     t: int = 1,
     n_owners: int = 0,
     field: ResidueField | None = None,
+    kind: type[Computation] = Computation,
 ) -> Any:
     """Run a program among compute parties, input-only parties and a coordinator, all in this process.
 
@@ -63,7 +66,8 @@ def run_program_locally(
         n_parties: compute parties.
         t: how many of them may collude.
         n_owners: input-only parties.
-        field: of all shares; default: three primes, 63 bits.
+        field: field of all shares; default: three primes, 63 bits.
+        kind: class of the computation, as in `run_program`.
 
     Returns:
         What the coordinator's program returned.
@@ -76,13 +80,19 @@ def run_program_locally(
 
     async def run_all() -> list[Any]:
         sessions = map(network.session, network.names)
-        return await run_together(*(_run_member(s, program, values, chosen, n_parties, t) for s in sessions))
+        return await run_together(*(_run_member(s, program, values, chosen, n_parties, t, kind) for s in sessions))
 
     return dict(zip(network.names, asyncio.run(run_all()), strict=True))[COORDINATOR]
 
 
 async def _run_member(
-    session: Session, program: Program, values: Mapping[int, ArrayLike], field: ResidueField, n_parties: int, t: int
+    session: Session,
+    program: Program,
+    values: Mapping[int, ArrayLike],
+    field: ResidueField,
+    n_parties: int,
+    t: int,
+    kind: type[Computation],
 ) -> Any:
-    computation = await Computation.start(session, field, n_parties, t)
+    computation = await kind.start(session, field, n_parties, t)
     return await program(computation, values.get(session.me))

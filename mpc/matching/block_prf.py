@@ -61,7 +61,7 @@ def lengthen(keys: Bytes, purpose: str, n_bytes: int) -> Bytes:
     Args:
         keys: shape (n, 16), pseudorandom.
         purpose: two different purposes give unrelated bytes; public.
-        n_bytes: for each key.
+        n_bytes: bytes for each key.
     """
     prefix = hashlib.shake_256(len(purpose).to_bytes(8, "big") + purpose.encode())
     packed = np.ascontiguousarray(keys).tobytes()

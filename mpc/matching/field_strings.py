@@ -18,8 +18,9 @@ import numpy as np
 from entropy import KeyStream
 from mpc.arithmetic import kernels
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.arithmetic.moduli import words_of
+from mpc.arithmetic.words import Words
 
 WORDS_PER_STRING = 2
 """64-bit words of the string of an element, per word of the field: the high one, then the low one."""
@@ -34,7 +35,7 @@ def elements_of_strings(field: ResidueField, strings: Words) -> Words:
     """Read strings as elements.
 
     Args:
-        field: of the elements.
+        field: field of the elements.
         strings: shape (n, m, n_words, 2).
 
     Returns:
@@ -55,7 +56,7 @@ def strings_of_elements(field: ResidueField, words: Words, stream: KeyStream) ->
     next one would have more than 128 bits.
 
     Args:
-        field: of the elements.
+        field: field of the elements.
         words: shape (n_words, n, m).
         stream: read from where it stands.
 
@@ -85,7 +86,7 @@ def elements_of_tags(field: ResidueField, tags: Words) -> Words:
     """Read tags of 64 bits per word as elements.
 
     Args:
-        field: of the elements.
+        field: field of the elements.
         tags: shape (n, m, n_words).
 
     Returns:

@@ -49,7 +49,7 @@ async def evaluate_by_helper(
     Args:
         session: my end; I am the leader.
         secrets: pairwise, of the job.
-        owner: whose function it is.
+        owner: party whose function it is.
         helper: a compute party, neither the owner nor I.
         ids: mine, shape (n, 32).
         bin_of: the bin of each, all different; shape (n,).
@@ -90,8 +90,8 @@ def evaluate_own(
     Args:
         secrets: pairwise, of the job.
         me: the owner.
-        leader: as agreed.
-        helper: as agreed.
+        leader: the agreed leader.
+        helper: the agreed helper.
         ids: mine, shape (n, 32).
         candidates: bins of each, shape (n, number of candidates).
     """

@@ -84,7 +84,7 @@ def eliminate(bits: Words, values: Words, n_columns: int, pivot_columns: Integer
     Args:
         bits: shape (rows, ceil(n_columns / 64)); column j is bit j % 64 of word j // 64.
         values: the right sides, shape (rows, w).
-        n_columns: of the system.
+        n_columns: columns of the system.
         pivot_columns: shape (rows,), written: the column of the leading one of each of the first rank rows.
     """
     rank = 0
@@ -132,7 +132,7 @@ def fill_peeled(table: Words, slots: Integers, dense: Words, order: Integers, pi
         slots: shape (n, 3).
         dense: shape (n,).
         order: the keys that were peeled, from `peel`.
-        pivots: of each of them.
+        pivots: pivot of each key of `order`.
     """
     for place in range(order.size - 1, -1, -1):
         i, pivot = order[place], pivots[place]

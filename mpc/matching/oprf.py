@@ -61,7 +61,7 @@ class MatchingFunction:
     """The two hashes of one match.
 
     Args:
-        binding: of the job, 32 bytes (`mpc.protocol.greeting`).
+        binding: binding of the job, 32 bytes (`mpc.protocol.greeting`).
     """
 
     def __init__(self, binding: bytes) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.words import Words
 from mpc.matching.block_prf import Bytes, lengthen
 from mpc.matching.okvs import SEED_BYTES, Okvs
 from mpc.protocol.session import Session
@@ -29,12 +29,12 @@ async def send_store(
         session: my end.
         to: member.
         store: its public shape.
-        purpose: of this store and no other between us.
+        purpose: label that belongs to no other store between the two parties.
         keys: groups of keys, shape (any number, 16) each, all different.
         values: the number of a group to the values of its keys, shape (keys of the group, n_words).
 
     Raises:
-        PlacementFailedError, LocalFaultError: as `Okvs.encode`.
+        PlacementFailedError, LocalFaultError: see `Okvs.encode`.
         PeerError: the member cannot be reached or does not listen.
     """
 
@@ -58,7 +58,7 @@ async def receive_store(session: Session, sender: int, store: Okvs, purpose: str
         session: my end.
         sender: member.
         store: its public shape.
-        purpose: as at the sender.
+        purpose: the sender's label.
         keys: shape (any number, 16).
 
     Raises:

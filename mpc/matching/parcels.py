@@ -40,7 +40,7 @@ class ParcelLine:
         secret: what the two have in common.
         sender: member number; I am it, or the receiver.
         receiver: the other's.
-        stage: of the messages; one list per stage, direction and job.
+        stage: name of the messages' stage; one list per stage, direction and job.
 
     Raises:
         LocalFaultError: I have sent a list of this stage before with this secret.
@@ -76,7 +76,7 @@ class ParcelLine:
         """Return the next parcel, shape (n_rows, width).
 
         Args:
-            n_rows: in it.
+            n_rows: rows in the parcel.
             width: bytes of a row.
             patience: how many deadlines to wait: 2 where the sender may itself be waiting for a third member that is
                 silent, so that who waits for that one directly says it first.

@@ -103,7 +103,7 @@ async def match_revealed(
         At an owner, the numbers of its rows that all owners have, in an order common to all owners; else None.
 
     Raises:
-        TooManyIdsError, RepeatedIdsError: of my own ids.
+        TooManyIdsError, RepeatedIdsError: my own ids are too many or repeated.
         LocalFaultError: a size or a secret is missing, or the secrets were used for a match before.
         PeerViolationError: a member sent a number of points that is not the declared one, something that is no point,
             or something of another job.

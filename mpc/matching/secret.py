@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
-from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, ShapeError
 from mpc.matching.bins import ID_BYTES, N_CANDIDATES
 from mpc.matching.block_prf import Bytes
@@ -88,7 +88,7 @@ class SecretMatch:
         if not c.holds_shares and ids is not None:
             raise LocalFaultError("a member that holds no shares brings no table to a match under shares")
         if (ids is None) != (c.me not in terms.owners):
-            raise LocalFaultError("the owners, and nobody else, bring ids to a match")
+            raise LocalFaultError("only the owners bring ids to a match")
         if ids is not None and (ids.shape != (len(ids), ID_BYTES) or ids.dtype != np.uint8):
             raise ShapeError(f"ids are uint8 of shape (n, {ID_BYTES}), not {ids.shape}")
         if ids is not None and len(ids) > terms.most_rows[c.me]:
@@ -219,7 +219,7 @@ class SecretMatch:
         """Yield the rows block by block, zero in all columns where there is no match.
 
         Args:
-            rows: from `share_rows`.
+            rows: result of `share_rows`.
             height: rows of a block.
             bound: public bound on the size of all values; None for one that nothing is done with that needs it.
 

@@ -13,7 +13,7 @@ class SecretTerms:
 
     Attributes:
         owners: members that bring tables, in the order of the joint table; all are compute parties.
-        most_rows: of each owner, the largest number of rows that it declares.
+        most_rows: maximum number of rows that each owner declares.
         n_parties: compute parties, at least 3.
     """
 

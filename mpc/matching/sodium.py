@@ -1,7 +1,7 @@
 """libsodium's ristretto255, as functions of addresses, which release the GIL while they compute.
 
 The library is what the distribution of `rbcl` carries. rbcl's own functions take and return `bytes`, one point each;
-these work on arrays of points where they lie, which makes threads scale (docs/decisions/039). An image of containers
+these work on arrays of points in place, which makes threads scale (docs/decisions/039). An image of containers
 has the library beside the kernels, under `PREPARED`, where the dynamic loader finds it: rbcl writes it to a temporary
 file at every start, which a file system that forbids programs refuses to load.
 """

@@ -41,7 +41,7 @@ async def all_zero(c: Computation, values: SharedArray) -> SharedArray:
         and 0 modulo these, so it is neither: callers see to it that this has no weight.
 
     Raises:
-        PeerError: as `Computation.reduce_all`.
+        PeerError: see `Computation.reduce_all`.
 
     Privacy: any t parties see uniform elements. Cost: (k + 29) n products, 27 + log2(k) rounds for each `BITS_AT_ONCE`.
     """

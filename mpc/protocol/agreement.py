@@ -30,12 +30,14 @@ class DealerAgreement:
     A party that failed once is never listened to again by this member: a late message could be taken for the next one.
 
     Args:
-        exchange: of the job.
-        name: of the computation; begins the names of its stages.
+        exchange: exchange of the job.
+        name: name of the computation, which begins the names of its stages.
+        needs_all: whether any dropout ends the job, however many parties there are.
     """
 
-    def __init__(self, exchange: ShareExchange, name: str) -> None:
+    def __init__(self, exchange: ShareExchange, name: str, *, needs_all: bool = False) -> None:
         self._exchange = exchange
+        self._needs_all = needs_all
         self._name = name
         self._dropped_out: dict[int, PeerError] = {}
         self._everybody = tuple(range(1, exchange.n_parties + 1))
@@ -48,8 +50,8 @@ class DealerAgreement:
 
     @property
     def has_surplus(self) -> bool:
-        """Whether parties may drop out at all, that is, whether N > 2t + 1."""
-        return self._exchange.n_parties > 2 * self._exchange.t + 1
+        """Whether parties may drop out at all: N > 2t + 1, and not all are needed."""
+        return not self._needs_all and self._exchange.n_parties > 2 * self._exchange.t + 1
 
     @property
     def view(self) -> int:
@@ -129,7 +131,7 @@ class DealerAgreement:
         """Send my view to the receivers of an opening; as a receiver, return the parties whose shares belong together.
 
         Args:
-            stage: of these messages, for this opening only.
+            stage: stage of these messages; used for this opening only.
             receivers: member numbers.
             n_required: shares needed.
 

@@ -13,16 +13,17 @@ rounds. Members that hold no shares (the coordinator, input-only parties) follow
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets, confirm_pairwise_secrets
 from mpc.protocol.operations.core import parameters_digest
+from mpc.protocol.operations.fixed_point import FixedPoint
 from mpc.protocol.operations.noise import Noise
-from mpc.protocol.operations.openings import OpenedArray, Openings
-from mpc.protocol.operations.products import Products
+from mpc.protocol.operations.openings import OpenedArray
 from mpc.protocol.operations.rows import Rows
+from mpc.protocol.operations.selections import Selections
 from mpc.protocol.session import COORDINATOR, Session
 
 __all__ = ["Computation", "OpenedArray"]
 
 
-class Computation(Rows, Products, Noise, Openings):
+class Computation(Selections, FixedPoint, Rows, Noise):
     """One member's end of a computation on shares. Made by `start`.
 
     Methods that take rounds are awaited one after another, in the same order by all members: independent products go
@@ -46,7 +47,7 @@ class Computation(Rows, Products, Noise, Openings):
 
         Args:
             session: my end; the members are the coordinator, compute parties 1..n_parties and input-only parties.
-            field: of all shares. `ResidueField.for_bound` finds the smallest for what will be opened.
+            field: field of all shares. `ResidueField.for_bound` finds the smallest for what will be opened.
             n_parties: compute parties, N.
             t: how many of them may collude without learning anything, 2t + 1 <= N.
             name: see the class.

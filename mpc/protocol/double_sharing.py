@@ -176,7 +176,7 @@ class _Multiplication:
             await self._masked.put(_Masked(block, segment, mask, masked))
 
     async def open(self) -> None:
-        """As a king, open my part; then add to r the values that the kings sent."""
+        """Open my part if I am a king; then add to r the values that the kings sent."""
         for _ in self._segments:
             masked = await self._masked.get()
             reigns = self._reigns(masked.where.stop - masked.where.start)

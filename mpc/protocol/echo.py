@@ -12,7 +12,7 @@ from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import Session
 
 ECHO_BYTES = 32
-"""Of the digest that each receiver sends to each other one."""
+"""Bytes of the digest that each receiver sends to every other receiver."""
 
 
 async def receive_alike(
@@ -27,8 +27,8 @@ async def receive_alike(
     Args:
         session: my end of the job.
         sender: member number.
-        stage: of the array; "<stage> echo" is that of the digests.
-        shape: of the array.
+        stage: stage of the array; "<stage> echo" is that of the digests.
+        shape: shape of the array.
         receivers: member numbers, mine among them.
 
     Raises:

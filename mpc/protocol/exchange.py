@@ -80,7 +80,7 @@ async def confirm_pairwise_secrets(
 
     Args:
         session: my end of the job.
-        secrets: from `agree_pairwise_secrets`.
+        secrets: result of `agree_pairwise_secrets`.
         parameters: digest of what we both have to compute with; empty where something else makes sure of that.
 
     Raises:
@@ -115,10 +115,10 @@ class ShareExchange:
 
     Attributes:
         session: my end of the job.
-        field: of all shares.
+        field: field of all shares.
         n_parties: N; the receivers of shares are 1..N.
         t: degree of inputs and number of colluding parties tolerated, 2t + 1 <= N.
-        secrets: from `agree_pairwise_secrets`.
+        secrets: result of `agree_pairwise_secrets`.
     """
 
     session: Session
@@ -155,7 +155,7 @@ class ShareExchange:
             label: what it is; the stage under which the shares travel. Unique within the job.
             block: 0, 1, 2 ... within the label, in the order in which they are sent.
             secret: packed words, shape (n_words, ...), values of mine.
-            degree: of the polynomial: t for inputs, 2t for noise.
+            degree: degree of the polynomial: t for inputs, 2t for noise.
 
         Returns:
             My own share if I am a compute party, else None.
@@ -170,10 +170,10 @@ class ShareExchange:
         """Share one array of mine as `deal` does; it is made in the thread that shares it: one way there, not two.
 
         Args:
-            label: as of `deal`.
-            block: likewise.
+            label: label given to `deal`.
+            block: block given to `deal`.
             make: returns the packed words.
-            degree: likewise.
+            degree: degree given to `deal`.
             n_words: how many it makes, where that says how long it takes; else it is always done in a thread.
         """
         shares = await self.compute(n_words, lambda: self._split(label, block, make(), degree))
@@ -212,12 +212,12 @@ class ShareExchange:
 
         Args:
             shapes: dealer to the shape of its array, without the words axis.
-            label: as of `deal`.
-            block: likewise.
-            degree: likewise.
+            label: label given to `deal`.
+            block: block given to `deal`.
+            degree: degree given to `deal`.
 
         Raises:
-            LocalFaultError, PeerViolationError, PeerError: as `take`, for the first dealer that fails.
+            LocalFaultError, PeerViolationError, PeerError: see `take`; raised for the first dealer that fails.
         """
         receives = [self._arrival(dealer, label, shape, degree) for dealer, shape in shapes.items()]
         arrived = dict(zip(shapes, await run_together(*receives), strict=True))
@@ -292,6 +292,8 @@ class ShareExchange:
         degree: int,
         receivers: Sequence[int],
         senders: Sequence[int] | None = None,
+        *,
+        needs_all: bool = False,
     ) -> Opening | None:
         """Reveal a shared array to some members.
 
@@ -309,17 +311,19 @@ class ShareExchange:
         Args:
             label: stage of the messages, unique within the job.
             share: mine, shape (n_words, *shape), where I am a compute party.
-            shape: of the array.
-            degree: of its sharing.
+            shape: shape of the array.
+            degree: degree of its sharing.
             receivers: member numbers that learn the values; 0 is the coordinator.
             senders: the parties whose shares count, besides mine; default: all.
+            needs_all: whether each of them has to answer: where a share is missing, who sent the others could choose
+                what is opened.
 
         Returns:
             The values and the members that sent corrupted shares, at a receiver; None at other members.
 
         Raises:
             TooFewSharesError, InconsistentSharesError: see `mpc.arithmetic.opening.open_shares`.
-            PeerError: fewer than degree + 1 parties answered; names one that did not.
+            PeerError: fewer than degree + 1 parties answered, or not all that are needed; names one that did not.
         """
         me, shares = self.session.me, {}
         counted = range(1, self.n_parties + 1) if senders is None else senders
@@ -344,7 +348,7 @@ class ShareExchange:
                         failures[tasks[task]] = answer
                     else:
                         shares[tasks[task]] = answer
-                if failures and len(shares) + len(pending) < degree + 1:
+                if failures and (needs_all or len(shares) + len(pending) < degree + 1):
                     raise min(failures.items())[1]
         finally:
             for task in pending:

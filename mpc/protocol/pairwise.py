@@ -121,7 +121,7 @@ def pairwise_secret(
     Args:
         mine: my key of this job.
         their_public: the public bytes that the other member sent.
-        binding: of the job, 32 bytes; see `mpc.protocol.greeting.binding_of`.
+        binding: binding of the job, 32 bytes; see `mpc.protocol.greeting.binding_of`.
         my_number: my member number.
         their_number: the other's.
 

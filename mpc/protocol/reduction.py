@@ -7,6 +7,7 @@ pairwise keys; everybody takes the shares dealt to it and returns a public linea
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mpc.errors import PeerError, TooFewPartiesError
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import ShareExchange, Words
-from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.product_check import ReductionCheck
 
 SEGMENT = 7 << 14
 """Elements per message: 896 KiB per word, two chunks of the transport. A segment is computed on while the next one
@@ -40,7 +41,7 @@ def _look_away(block: int, shares: Mapping[int, Words]) -> None:
 async def reduce_degree(
     exchange: ShareExchange,
     agreement: DealerAgreement,
-    check: ProductCheck,
+    check: ReductionCheck,
     first_block: int,
     product_share: Part,
     n_elements: int,
@@ -55,14 +56,18 @@ async def reduce_degree(
 
     is a point of a polynomial of degree t with the product at 0. Source: [GRR98]; original step: [BGW88].
 
+    With surplus dealers each deals random elements behind its products: together the coin that chooses the
+    coefficients of the check. That of the reduction before is opened meanwhile.
+
     Args:
         exchange: dealing and taking of shares.
         agreement: who counts as a dealer.
-        check: records what surplus dealers dealt.
-        first_block: number of the first segment, the same for all parties, never used before in this stage.
+        check: records what dealers dealt.
+        first_block: number of the first segment, the same for all parties, never used before in this stage. There are
+            as many as `n_elements` and the check's coin together fill.
         product_share: mine.
         n_elements: how many.
-        degree: of its sharing, t < degree < N.
+        degree: degree of its sharing, t < degree < N.
 
     Returns:
         Shape (n_words, n_elements).
@@ -72,7 +77,8 @@ async def reduce_degree(
         PeerError: a member drops out, is silent or sent an invalid share, and fewer than degree + 1 dealers are left.
 
     Privacy: passive, at most t corrupt: a dealer's h_j is hidden by its fresh polynomial. Reveals nothing.
-    Cost: 1 round (2 where N > 2t + 1); per element (N - 1 - t) words sent, N - 1 + t drawn from key streams.
+    Cost: 1 round (2 where N > 2t + 1); per element (N - 1 - t) words sent, N - 1 + t drawn from key streams. With
+    surplus dealers `N_COINS` elements more, and as many to each party when the coin is opened.
     """
     if degree >= exchange.n_parties:
         raise TooFewPartiesError(
@@ -84,19 +90,39 @@ async def reduce_degree(
         used = dealers[: degree + 1]
         return dict(zip(used, lagrange_weights(exchange.field, used), strict=True))
 
-    stage = agreement.stage("products")
-    return await _combine_dealt(
-        exchange,
-        agreement,
-        stage,
-        first_block,
-        product_share,
-        n_elements,
-        exchange.t,
-        n_required=degree + 1,
-        weigh=weigh,
-        observe=lambda block, shares: check.collect(stage, block, degree, shares),
+    n_coin = check.n_coins(degree, n_elements)
+    coin = None if not n_coin else exchange.field.random(KeyStream(exchange.session.entropy.read(32)), (n_coin,))
+
+    def dealt(segment: slice) -> Words:
+        products = slice(segment.start, min(segment.stop, n_elements))
+        if coin is None or segment.stop <= n_elements:
+            return product_share(products)
+        behind = coin[:, max(0, segment.start - n_elements) : segment.stop - n_elements]
+        return behind if products.start >= n_elements else np.concatenate([product_share(products), behind], axis=1)
+
+    def collect(block: int, shares: Mapping[int, Words]) -> None:
+        n_products = n_elements - (block - first_block) * SEGMENT
+        if n_products > 0:
+            check.collect(degree, {dealer: words[:, :n_products] for dealer, words in shares.items()})
+
+    _, reduced = await run_together(
+        check.reveal(),
+        _combine_dealt(
+            exchange,
+            agreement,
+            agreement.stage("products"),
+            first_block,
+            dealt,
+            n_elements + n_coin,
+            exchange.t,
+            n_required=degree + 1,
+            weigh=weigh,
+            observe=collect,
+        ),
     )
+    if coin is not None:
+        check.keep_coin(reduced[:, n_elements:].copy())
+    return cast(Words, reduced[:, :n_elements])
 
 
 async def random_sharing(

@@ -32,10 +32,10 @@ class SealedChannel:
 
     Args:
         secret: what the two have in common.
-        binding: of the job that it was agreed for.
+        binding: binding of the job for which the key was agreed.
         me: my member number.
         them: the other's.
-        their_name: for error texts.
+        their_name: name of the other member, for error texts.
     """
 
     __slots__ = ("_binding", "_secret", "_their_name", "me", "them")

@@ -116,7 +116,7 @@ class Session(Protocol):
         Args:
             release: what is drawn.
             *args: what `release.draw` takes after the entropy.
-            **kwargs: likewise.
+            **kwargs: named arguments that `release.draw` takes.
 
         Raises:
             LocalFaultError: the plan does not state this release, or not so often.

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.arithmetic.kernels import Words
+from mpc.arithmetic.words import Words
 from mpc.errors import ProtocolError
 from mpc.transcript import encode_fields
 
@@ -53,7 +53,7 @@ def shards_of(n_rows: int, n_lanes: int, height: int) -> tuple[Shard, ...]:
     """Return the partition of a joint table, the same at all members; empty where workers are not worth it.
 
     Args:
-        n_rows: of the joint table.
+        n_rows: rows of the joint table.
         n_lanes: shards that are worked on at the same time: workers of the member that has fewest; 0 without workers.
         height: rows of a block; a shard has whole blocks, but for the last one.
 
@@ -73,8 +73,8 @@ class Attempt:
     """One attempt at one shard of one job, and what its keys are bound to. Public among the members.
 
     Attributes:
-        job_id: of the job.
-        binding: of the job, 32 bytes (`mpc.protocol.greeting.binding_of`).
+        job_id: id of the job.
+        binding: binding of the job, 32 bytes (`mpc.protocol.greeting.binding_of`).
         shard: which.
         number: 0 at first; each repetition counts one up.
     """
@@ -102,8 +102,8 @@ class ShardSum:
     """What a worker returns to its own member.
 
     Attributes:
-        share: of the shard's part of the upper triangle of X^T X, degree 2t, shape (n_words, entries); None where the
-            member holds no shares. Secret.
+        share: share of the shard's part of the upper triangle of X^T X, degree 2t, shape (n_words, entries); None where
+            the member holds no shares. Secret.
         counts: what the worker counted of its owner's rows. Private to the owner.
     """
 

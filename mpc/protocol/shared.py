@@ -5,10 +5,11 @@ degrees. A degree grows until the roster is too small to open it; `Computation.r
 of messages. So the price of a formula can be read off it: `(x * y).sum()` is local, whatever the length.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from math import prod
+from operator import attrgetter
 from types import EllipsisType
 from typing import Any, cast
 
@@ -16,24 +17,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import Words
 from mpc.arithmetic.matmul import matrix_product
+from mpc.arithmetic.words import Words
 from mpc.errors import FieldMismatchError, ShapeError
+from mpc.hidden import OPERATORS, Hidden
 
 Index = int | slice | EllipsisType | None
 Public = int | NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class SharedArray:
+class SharedArray(Hidden):
     """One member's view of an array of secrets. All members hold one of the same shape, degree and bound.
 
-    Immutable by convention: nobody writes into `share`, so slices and reshapes do not copy.
+    Immutable by convention: nobody writes into `share`, so slices and reshapes do not copy. What an operator or a
+    function of NumPy cannot answer rightly raises TypeError (`mpc.hidden`); docs/protocols/sharing.md lists
+    them.
 
     Attributes:
         field: where the elements live.
-        shape: of the array.
-        degree: of the sharing: `degree + 1` shares determine the secrets. A public constant has degree 0.
+        shape: shape of the array.
+        degree: degree of the sharing: `degree + 1` shares determine the secrets. A public constant has degree 0.
         bound: public bound on the size of every element as an integer; None for uniform elements of the field, whose
             size means nothing. Opening refuses what might have wrapped around.
         share: packed words, shape `(n_words, *shape)`; None for a member that holds no shares (the coordinator, an
@@ -45,8 +49,6 @@ class SharedArray:
     degree: int
     bound: int | None
     share: Words | None = attribute(repr=False)
-
-    __array_ufunc__ = None  # a NumPy array on the left leaves the operation to us
 
     def __post_init__(self) -> None:
         if self.share is not None and self.share.shape != (self.field.n_words, *self.shape):
@@ -81,13 +83,25 @@ class SharedArray:
     def __getitem__(self, index: Index | tuple[Index, ...]) -> "SharedArray":
         """Return the part that integers, slices, `...` and `None` select; no lists or masks."""
         chosen = index if isinstance(index, tuple) else (index,)
-        if not all(i is None or isinstance(i, (int, np.integer, slice, EllipsisType)) for i in chosen):
+        if any(isinstance(i, Hidden) for i in chosen):
+            self._refuse(*OPERATORS["__index__"])
+        if not all(i is None or isinstance(i, (int, np.integer, slice, EllipsisType)) for i in chosen) or any(
+            isinstance(i, bool) for i in chosen
+        ):
             raise ShapeError("shared arrays are indexed by integers, slices, ... and None only")
         try:
             new_shape = _pattern(self.shape)[chosen].shape
         except IndexError as error:
             raise ShapeError(f"index {index} does not fit shape {self.shape}") from error
         return self._with(new_shape, None if self.share is None else self.share[(slice(None), *chosen)])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a shared array without axes has no len()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["SharedArray"]:
+        return (self[row] for row in range(len(self)))
 
     # -- sums ------------------------------------------------------------------------------------------------------
 
@@ -108,6 +122,9 @@ class SharedArray:
 
     def __neg__(self) -> "SharedArray":
         return self * -1
+
+    def __pos__(self) -> "SharedArray":
+        return self
 
     def sum(self, axis: int | None = None) -> "SharedArray":
         """Return the sum of all elements, or along one axis."""
@@ -143,6 +160,36 @@ class SharedArray:
 
     def __rmatmul__(self, other: NDArray[Any]) -> "SharedArray":
         return _matrix_product(self._shared(other), self)
+
+    # -- NumPy -----------------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> "SharedArray":
+        """Do what the operator of a universal function does; an array of NumPy on the left leads here, too.
+
+        Raises:
+            TypeError: it is no operator of shared arrays, or is to write into an array of NumPy.
+        """
+        names = UFUNCS.get(ufunc)
+        if names is None or method != "__call__" or options:
+            super().__array_ufunc__(ufunc, method, *inputs, **options)
+        assert names is not None
+        if isinstance(inputs[0], SharedArray):
+            done: SharedArray = getattr(inputs[0], names[0])(*inputs[1:])
+        else:
+            done = getattr(self, names[1])(inputs[0])
+        return done
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        """Do what a function of NumPy does where an array's methods do the same.
+
+        Raises:
+            TypeError: none of them does.
+        """
+        ours = FUNCTIONS.get(function)
+        if ours is None:
+            super().__array_function__(function, types, arguments, options)
+        assert ours is not None
+        return ours(*arguments, **options)
 
     # -- operands --------------------------------------------------------------------------------------------------
 
@@ -183,7 +230,7 @@ def public_array(field: ResidueField, values: ArrayLike, *, holds_shares: bool) 
         holds_shares: whether I am a compute party.
 
     Raises:
-        FieldTooSmallError, LocalFaultError: as `ResidueField.encode`.
+        FieldTooSmallError, LocalFaultError: see `ResidueField.encode`.
     """
     integers = np.asarray(values)
     words = field.encode(integers.reshape(-1)).reshape(field.n_words, *integers.shape)
@@ -223,6 +270,37 @@ def concatenate(arrays: Sequence[SharedArray], axis: int = 0) -> SharedArray:
 def stack(arrays: Sequence[SharedArray]) -> SharedArray:
     """Join arrays of one shape along a new first axis."""
     return concatenate([array[None] for array in arrays])
+
+
+def _transposed(array: SharedArray) -> SharedArray:
+    return array.T
+
+
+def _reshaped(array: SharedArray, shape: int | tuple[int, ...]) -> SharedArray:
+    return array.reshape(*(shape if isinstance(shape, tuple) else (shape,)))
+
+
+UFUNCS: dict[Any, tuple[str, str]] = {
+    np.add: ("__add__", "__radd__"),
+    np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"),
+    np.matmul: ("__matmul__", "__rmatmul__"),
+    np.negative: ("__neg__", ""),
+    np.positive: ("__pos__", ""),
+}
+"""Universal function of NumPy to the methods that do it, with the array on the left and on the right."""
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: SharedArray.sum,
+    np.concatenate: concatenate,
+    np.stack: stack,
+    np.transpose: _transposed,
+    np.reshape: _reshaped,
+    np.shape: attrgetter("shape"),
+    np.ndim: attrgetter("ndim"),
+    np.size: attrgetter("size"),
+}
+"""Function of NumPy to what does it; with other arguments than these take, it is an error."""
 
 
 def _pattern(shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ class RosterEntry:
 
     Attributes:
         number: 1 .., its abscissa in every sharing.
-        name: of its certificate; public.
+        name: name in its certificate; public.
         identity_public: its Ed25519 identity, 32 bytes.
     """
 
@@ -39,7 +39,7 @@ class Topology:
     """The graph of a round, and the numbers of survivors and of colluding members for which the round is safe.
 
     Attributes:
-        n_members: of the roster.
+        n_members: number of members in the roster.
         degree: neighbours of each member; n_members - 1 for the complete graph.
         n_required: shares that open a secret; n_required - 1 say nothing.
         fewest_survivors: a sum of fewer is not opened.
@@ -145,10 +145,10 @@ class RoundConfig:
     """All public parameters of a round except its input. A valid configuration guarantees that the sum fits the group.
 
     Attributes:
-        round_id: of the round; never used twice.
+        round_id: id of the round; never used twice.
         roster: members 1 .. n, in order.
         topology: who shares with whom.
-        group: of the sum.
+        group: group of the sum.
         vector: name of what is summed; bound into the masks.
         encoding: how members make integers.
         noise_bound: public bound of the noise that stays in the sum.

@@ -10,7 +10,7 @@
 
 The machines (`member`, `coordinator`) decide what is said; a link decides how it travels, how long is waited, and where
 heavy work runs. There is a link in one process (`simulation`), one over the session of a job
-(`analyses.sums.session_sum`), and one over gRPC for devices (`coordinator.sums.rounds`, `device.device`).
+(`analyses.sums.sessions.session_sum`), and one over gRPC for devices (`coordinator.sums.rounds`, `device.device`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -73,7 +73,7 @@ async def take_part(member: SumMember, link: MemberLink, contribute: Contribute)
 
     Args:
         member: has just entered the attempt.
-        link: to the coordinator.
+        link: link to the coordinator.
         contribute: see `Contribute`.
 
     Raises:
@@ -100,7 +100,7 @@ async def host(machine: SumCoordinator, link: CoordinatorLink) -> OpenedSum:
 
     Args:
         machine: has received nothing yet.
-        link: to the members.
+        link: link to the members.
 
     Returns:
         What the round came to; noise in excess still in it.

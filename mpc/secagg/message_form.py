@@ -38,7 +38,7 @@ class StringPerMember:
     """A map of members' numbers to byte strings.
 
     Attributes:
-        width: of each string, in bytes.
+        width: width of each string, in bytes.
     """
 
     width: Width

@@ -17,7 +17,7 @@ from mpc.secagg.secret.secret_sharing import SHARE_BYTES
 from mpc.transcript import DIGEST_BYTES, RoundId, context, digest, encode_fields
 
 SEAL_BYTES = 16
-"""So much longer than its plaintext is a sealed message."""
+"""Bytes that sealing adds to a plaintext."""
 
 
 def sealed_bytes(config: RoundConfig) -> int:
@@ -46,8 +46,8 @@ class Advertisement:
         channel_public: X25519, 32 bytes: shares are sealed with it.
         seed_digest: commits to the seed of the member's own mask, 32 bytes.
         surplus_anchor: commits to its surplus seeds, 32 bytes; empty where the round has none.
-        config_digest: of the configuration that the member was given, 32 bytes.
-        input_digest: of the public input that it was given, 32 bytes.
+        config_digest: digest of the configuration that the member was given, 32 bytes.
+        input_digest: digest of the public input that it was given, 32 bytes.
         signature: Ed25519 over all of the above, 64 bytes.
     """
 
@@ -146,7 +146,7 @@ class SurvivorSignature:
     Attributes:
         round_id: the round.
         member: who signs.
-        set_digest: of what it signs; see `survivor_digest`.
+        set_digest: digest that the member signs; see `survivor_digest`.
         signature: Ed25519, 64 bytes.
     """
 

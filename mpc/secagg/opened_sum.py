@@ -16,9 +16,9 @@ class OpenedSum:
     """The result of a round.
 
     Attributes:
-        group: of the sum.
+        group: group of the sum.
         elements: the sum, as group elements; noise in it included.
-        survivors: whose vectors are in it, ascending.
+        survivors: members whose vectors are in the sum, ascending.
         dropped_out: every other member of the roster, with the stage at which it did not answer.
         silent_after: survivors that did not answer in a later stage, to that stage; their vectors are in the sum.
         liars: members whose shares were corrupted; the shares of the others sufficed.

@@ -24,12 +24,12 @@ class MemberPolicy:
             out, but not invent any.
         smallest_cohort: a sum of fewer survivors is refused.
         smallest_n_required: a sharing that fewer shares open is refused.
-        corrupt_fraction: so many members may collude with the coordinator; a round that is safe only against fewer is
-            refused.
+        corrupt_fraction: fraction of the members that may collude with the coordinator; a round that is safe only
+            against fewer is refused.
         smallest_degree: a graph with fewer neighbours is refused (the complete graph never is).
         largest_degree: a graph with more is refused: work and traffic grow with it.
         largest_elements: a longer vector is refused.
-        largest_attempt: so many retries of one round.
+        largest_attempt: maximum number of retries of one round.
         allowed_encodings: values of `VectorEncoding.kind`.
     """
 
@@ -50,11 +50,11 @@ class MemberPolicy:
             pinned has unknown members.
 
         Args:
-            n_members: of the roster, as stated.
-            degree: of the graph.
+            n_members: number of members in the roster, as the coordinator states it.
+            degree: degree of the graph.
             length: entries of the vector.
             n_levels: levels of survivors for noise in excess.
-            attempt: of the round.
+            attempt: number of the round's attempt.
 
         Raises:
             PolicyRefusalError: says what is too large, and what is accepted.
@@ -79,7 +79,7 @@ class MemberPolicy:
         """Refuse a round that is below this floor.
 
         Args:
-            config: as the coordinator proposes it; already consistent in itself.
+            config: configuration that the coordinator proposes; already consistent in itself.
             me: my number in it.
             identity_public: my identity key.
 

@@ -31,7 +31,7 @@ class RoundArrays:
     (n_members, 1 + width), any other message one of shape (bytes,).
 
     Args:
-        config: of the round.
+        config: configuration of the round.
 
     Raises:
         LocalFaultError: the graph is not complete.
@@ -71,7 +71,7 @@ class RoundArrays:
         Args:
             kind: class of the message.
             member: who sent it; of a message of the coordinator, who received it.
-            array: of the shape that belongs to the class.
+            array: array of the shape that the class prescribes.
 
         Raises:
             OutOfRangeError: not such an array.

@@ -51,8 +51,8 @@ class Series:
 
     Attributes:
         session: a text that never repeats; each round is named by it.
-        n_rounds: at most so many rounds.
-        attempts: so many attempts of each round before the series fails that too few members answer.
+        n_rounds: maximum number of rounds.
+        attempts: attempts of each round before the series fails because too few members answer.
         binding: what all have in common, as the hash of the job's terms. It is in every round's public input.
         config_of: the configuration of an attempt.
 
@@ -92,8 +92,8 @@ class Announcement:
     """Coordinator to members: an attempt of a round begins.
 
     Attributes:
-        number: of the round, from 0.
-        attempt: of the round, from 0.
+        number: number of the round, from 0.
+        attempt: attempt at the round, from 0.
         public_input: what all members of the round start from; public.
     """
 
@@ -160,9 +160,9 @@ async def take_part_in_series(
     """Take a member through a series.
 
     Args:
-        series: as agreed.
+        series: the agreed series.
         member: who I am.
-        link: to the coordinator.
+        link: link to the coordinator.
         contribute: see `ContributeTo`; called at most once per attempt, when the round's keys are agreed.
 
     Returns:
@@ -213,8 +213,8 @@ async def host_series(
     """Take the coordinator through a series.
 
     Args:
-        series: as agreed.
-        link: to the members.
+        series: the agreed series.
+        link: link to the members.
         first_input: the public input of round 0.
         after_round: see `AfterRound`.
         may_end_early: whether a round after round 0 in which too few answer ends the series in good order: members

@@ -1,7 +1,7 @@
 """Whole rounds without a network: the real members and the real coordinator under the one driver, in one process."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import ParamSpec, TypeVar
 
@@ -20,9 +20,7 @@ from mpc.secagg.member import SumMember
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey
-from mpc.secagg.series import Announcement, Series, SeriesMember, host_series, take_part_in_series
 from mpc.secagg.stage import Stage
-from mpc.transcript import RoundId
 
 Integers = NDArray[np.int64]
 _ORDER = tuple(Stage)
@@ -46,11 +44,11 @@ def run_locally(
     """Run one round. It has an event loop of its own, so it cannot be called from a running one.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         values_of: member to its integers, shape (n_elements,).
         identities: member to its identity key; public halves as in the roster.
         entropy_of: member to its randomness.
-        policy: of all members; by default one that pins the roster and asks for nothing else.
+        policy: policy of all members; by default one that pins the roster and asks for nothing else.
         public_input: what all members start from.
         noise_of: member and its surplus seeds to the noise that it adds.
         dropouts: member to the first stage at which it does not answer any more.
@@ -91,53 +89,6 @@ def run_locally(
     return asyncio.run(run())
 
 
-def run_series_locally(
-    series: Series,
-    contribute: Callable[[int, Announcement, tuple[bytes, ...]], tuple[Integers, Integers | None]],
-    identities: Mapping[int, IdentityKey],
-    entropy_of: Callable[[int], Entropy],
-    *,
-    first_input: bytes = b"",
-    after_round: Callable[[RoundConfig, OpenedSum], bytes | None] = lambda config, opened: b"",
-    dropouts_in: Callable[[RoundId], Mapping[int, Stage]] = lambda round_id: {},
-) -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
-    """Run a series of rounds; see `run_locally` for what is not said here.
-
-    Args:
-        series: of the rounds.
-        contribute: member, announcement of the attempt and surplus seeds to its values and noise.
-        identities: member to its identity key.
-        entropy_of: member to its randomness.
-        first_input: the public input of round 0.
-        after_round: to the next public input; None ends the series.
-        dropouts_in: of an attempt, member to the first stage at which it does not answer. It comes back after it.
-
-    Returns:
-        What each round came to, and member to the numbers of the rounds that it took part in to the end.
-    """
-
-    async def run() -> tuple[tuple[OpenedSum, ...], dict[int, tuple[int, ...]]]:
-        link = LocalSeries(identities, dropouts_in)
-
-        async def member(me: int) -> tuple[int, ...]:
-            async def contribute_now(
-                announced: Announcement, seeds: tuple[bytes, ...]
-            ) -> tuple[Integers, Integers | None]:
-                return contribute(me, announced, seeds)
-
-            who = SeriesMember(me, identities[me], pinning_policy, MemoryJournal(), entropy_of(me))
-            return await take_part_in_series(series, who, link.member(me), contribute_now)
-
-        async def next_input(config: RoundConfig, opened: OpenedSum) -> bytes | None:
-            return after_round(config, opened)
-
-        numbers = sorted(identities)
-        ends = await run_together(host_series(series, link, first_input, next_input), *map(member, numbers))
-        return ends[0], dict(zip(numbers, ends[1:], strict=True))
-
-    return asyncio.run(run())
-
-
 def pinning_policy(config: RoundConfig) -> MemberPolicy:
     """Return a policy that pins the roster of a round and asks for nothing else."""
     return MemberPolicy(
@@ -170,7 +121,7 @@ class LocalRound:
     Members work one after the other, in their order, so a round with given randomness always runs alike.
 
     Args:
-        machine: of the coordinator.
+        machine: state machine of the coordinator.
         watch: told who works.
         dropouts: member to the first stage at which it does not answer.
     """
@@ -262,58 +213,3 @@ class LocalMember:
         """See `MemberLink`."""
         with self._round.working(self._me):
             return work(*args, **kwargs)
-
-
-class LocalSeries:
-    """The coordinator's link to all members of a series in one process.
-
-    Args:
-        members: their numbers.
-        dropouts_in: see `run_series_locally`.
-    """
-
-    def __init__(self, members: Iterable[int], dropouts_in: Callable[[RoundId], Mapping[int, Stage]]) -> None:
-        self._dropouts_in = dropouts_in
-        self._announced: dict[int, asyncio.Queue[Announcement | None]] = {me: asyncio.Queue() for me in members}
-        self.round: LocalRound | None = None
-
-    def member(self, me: int) -> "LocalSeriesMember":
-        """Return the link of one member."""
-        return LocalSeriesMember(self, me)
-
-    def enter(self, machine: SumCoordinator) -> LocalRound:
-        """See `CoordinatorSeriesLink`."""
-        self.round = LocalRound(machine, Meter(), self._dropouts_in(machine.config.round_id))
-        return self.round
-
-    async def announce(self, announcement: Announcement | None) -> None:
-        """See `CoordinatorSeriesLink`. Who is not there at the first stage misses it."""
-        there = self._announced if announcement is None or self.round is None else self.round.present
-        for me in there:
-            self._announced[me].put_nowait(announcement)
-
-    async def end_attempt(self) -> None:
-        """See `CoordinatorSeriesLink`."""
-        assert self.round is not None
-        self.round.end()
-
-    async def next_announcement(self, me: int) -> Announcement | None:
-        """Wait for the next announcement to a member."""
-        return await self._announced[me].get()
-
-
-class LocalSeriesMember:
-    """A member's link to the series in one process."""
-
-    def __init__(self, series: LocalSeries, me: int) -> None:
-        self._series = series
-        self._me = me
-
-    async def announced(self) -> Announcement | None:
-        """See `MemberSeriesLink`."""
-        return await self._series.next_announcement(self._me)
-
-    def enter(self, config: RoundConfig) -> LocalMember:
-        """See `MemberSeriesLink`."""
-        assert self._series.round is not None
-        return self._series.round.member(self._me)

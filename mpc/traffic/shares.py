@@ -1,6 +1,6 @@
 """What operations on shares send: those of `mpc.protocol.exchange` and `mpc.protocol.operations`, walked through."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mpc.arithmetic.compact import CompactForm, has_compact_form
 from mpc.arithmetic.field import ResidueField
@@ -9,6 +9,7 @@ from mpc.protocol.double_sharing import N_COMBINATIONS as N_MASK_CHECKS
 from mpc.protocol.double_sharing import double_sharings_win
 from mpc.protocol.equality import N_ELEMENTS
 from mpc.protocol.hashkey import DIGEST_BYTES
+from mpc.protocol.product_check import N_COINS, n_coins
 from mpc.protocol.product_check import N_COMBINATIONS as N_PRODUCT_CHECKS
 from mpc.protocol.reduction import SEGMENT
 from mpc.protocol.session import COORDINATOR
@@ -30,10 +31,13 @@ class ShareTraffic:
     """What operations on shares send.
 
     Args:
-        traffic: of the job; it is extended.
-        n_primes: of the field.
+        traffic: traffic of the job; extended in place.
+        n_primes: primes of the field.
         n_parties: N, those that hold shares: members 1 .. N.
         t: degree of inputs.
+
+    Attributes:
+        n_products: number of elements that were brought back to degree t so far.
     """
 
     def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
@@ -41,8 +45,10 @@ class ShareTraffic:
         self._field = ResidueField(n_primes)
         self.parties = range(1, n_parties + 1)
         self.element_bytes = WORD_BYTES * self._field.n_words
-        self._n_unchecked = 0
+        self._unchecked: set[int] = set()
+        self._has_coin = False
         self._coordinator_knows = False
+        self.n_products = 0
 
     @property
     def n_words(self) -> int:
@@ -67,17 +73,6 @@ class ShareTraffic:
     def dealt_by_all(self, n_elements: int, degree: int | None = None) -> list[Sent]:
         """Return the messages of `ShareExchange.deal_and_sum`."""
         return [message for dealer in self.parties for message in self.dealt(dealer, n_elements, degree)]
-
-    def repeat(self, times: int, part: Callable[[], None]) -> None:
-        """Walk through something so often, as `Traffic.repeat`; each time adds as much that is to be checked."""
-        before = [self._n_unchecked]
-
-        def counted() -> None:
-            part()
-            before.append(self._n_unchecked)
-
-        self.traffic.repeat(times, counted)
-        self._n_unchecked += (times - len(before) + 1) * (before[-1] - before[-2])
 
     def inputs(self, sizes: Mapping[int, int]) -> None:
         """Walk through `Computation.inputs`: dealer to its number of elements."""
@@ -161,7 +156,7 @@ class ShareTraffic:
             each(n_block)
 
         if n_whole:
-            self.repeat(n_whole, lambda: block(height, is_last=False))
+            self.traffic.repeat(n_whole, lambda: block(height, is_last=False))
         if n_rows:
             block(n_rows - n_whole * height, is_last=True)
 
@@ -169,14 +164,17 @@ class ShareTraffic:
         """Walk through `Computation.reduce`, of products of degree 2t by default."""
         if not n_elements:
             return
-        n_segments = -(-n_elements // SEGMENT)
+        self.traffic.has_intermediate_products = True
+        self.n_products += n_elements
         if double_sharings_win(self.n_parties, self.t, n_elements, self.n_words):
-            self._double_sharings(n_elements, n_segments)
+            self._double_sharings(n_elements, -(-n_elements // SEGMENT))
             return
         degree = 2 * self.t if degree is None else degree
-        self._combine_dealt(n_elements, self.t)
-        if self.has_surplus:
-            self._n_unchecked += n_segments * (self.n_parties - degree - 1) * N_PRODUCT_CHECKS
+        n_coin = n_coins(self.n_parties, degree, n_elements)
+        self._combine_dealt(n_elements + n_coin, self.t, beside=self._coin())
+        if n_coin:
+            self._has_coin = True
+            self._unchecked.add(degree)
 
     def reduce_in_turn(self, n_elements: int, times: int) -> None:
         """Reduce so many elements so often, one time after the other."""
@@ -189,11 +187,12 @@ class ShareTraffic:
 
     def check_products(self) -> None:
         """Walk through `ProductCheck.verify`."""
-        if not self._n_unchecked:
+        if not self._unchecked:
             return
-        self._tell_view(self.parties)
-        self.traffic.step(pairwise(self.parties, self._n_unchecked * self.element_bytes))
-        self._n_unchecked = 0
+        self.traffic.step([*pairwise(self.parties, WORD_BYTES), *self._coin()])
+        n_opened = sum(self.n_parties - degree - 1 for degree in self._unchecked) * N_PRODUCT_CHECKS
+        self.traffic.step(pairwise(self.parties, n_opened * self.element_bytes))
+        self._unchecked.clear()
 
     def open(self, n_elements: int, degree: int) -> None:
         """Walk through `Computation.open`, to the coordinator."""
@@ -209,19 +208,30 @@ class ShareTraffic:
             self._coordinator_knows = True
         self.traffic.step(messages)
 
+    def open_among_parties(self, n_elements: int, degree: int | None = None) -> None:
+        """Walk through `Computation.open`, to all compute parties; arrays have degree t by default."""
+        self.check_products()
+        if degree is not None and degree > self.t:
+            self.zeros(n_elements, degree)
+        if self.has_surplus:
+            self.traffic.step(pairwise(self.parties, WORD_BYTES))
+        self.traffic.step(pairwise(self.parties, n_elements * self.element_bytes))
+
     def open_noisy(self, n_elements: int) -> None:
         """Walk through `Computation.open_noisy`, to the coordinator."""
+        self.check_products()
         self.traffic.pass_gate(self.parties)
         self.traffic.step(Sent(p, COORDINATOR, n_elements * self.element_bytes) for p in self.parties)
 
-    def _tell_view(self, receivers: Iterable[int]) -> None:
-        if self.has_surplus:
-            self.traffic.step(Sent(p, r, WORD_BYTES) for r in receivers for p in self.parties if p != r)
+    def _coin(self) -> list[Sent]:
+        """Return the messages of `ProductCheck.reveal`, after which there is no coin."""
+        has_coin, self._has_coin = self._has_coin, False
+        return pairwise(self.parties, N_COINS * self.element_bytes) if has_coin else []
 
-    def _combine_dealt(self, n_elements: int, degree: int) -> None:
+    def _combine_dealt(self, n_elements: int, degree: int, beside: Sequence[Sent] = ()) -> None:
         """Walk through one sum over dealers; where there is surplus, each segment has a round of agreement."""
         n_segments = -(-n_elements // SEGMENT)
-        self.traffic.step(self.dealt_by_all(n_elements, degree))
+        self.traffic.step([*self.dealt_by_all(n_elements, degree), *beside])
         if not self.has_surplus:
             if self.receivers_of(1, degree):
                 self.traffic.wait(self.parties, -(-n_segments // SEGMENTS_AHEAD) - 1)

@@ -40,7 +40,7 @@ ATTEMPTS_ARE_NOT_KNOWN = "whether parties drop out: each sum is counted as opene
 
 
 def exchange_identities(traffic: Traffic, n_parties: int) -> None:
-    """Walk through `analyses.sums.session_sum.exchange_identities`."""
+    """Walk through `analyses.sums.sessions.session_sum.exchange_identities`."""
     parties = range(1, n_parties + 1)
     greet(traffic, parties, n_parties)
     traffic.pass_gate(parties)
@@ -78,11 +78,11 @@ def planned_identities(n_parties: int) -> dict[int, bytes]:
 def masked_sum(
     traffic: Traffic, n_parties: int, config_of: Callable[[Any, int, Mapping[int, bytes]], RoundConfig]
 ) -> Traffic:
-    """Walk through `analyses.sums.session_sum.contribute`, of which the first attempt is opened; return the traffic.
+    """Walk through `analyses.sums.sessions.session_sum.contribute`, whose first attempt is opened; return the traffic.
 
     Args:
-        traffic: of the job.
-        n_parties: of the job; all are members.
+        traffic: traffic of the job.
+        n_parties: parties of the job; all are members.
         config_of: the configuration of an attempt, given a session, its number and the parties' keys.
     """
     names = {party: f"party {party}" for party in range(1, n_parties + 1)}

@@ -39,6 +39,7 @@ class Traffic:
     Attributes:
         sent: bytes by sender and receiver.
         not_known: what is not known beforehand and how it is counted, in words; empty where all is known.
+        has_intermediate_products: whether products of secrets are brought back to degree t, to be computed with.
     """
 
     def __init__(self, members: Iterable[int], owners: Collection[int] = (), openers: Collection[int] = ()) -> None:
@@ -48,6 +49,7 @@ class Traffic:
         self._heard_at = dict.fromkeys(self._openers, 0)
         self.sent: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.not_known: list[str] = []
+        self.has_intermediate_products = False
 
     @property
     def flights(self) -> int:
@@ -59,7 +61,7 @@ class Traffic:
         return sum(n_bytes for (sender, _), n_bytes in self.sent.items() if sender == member)
 
     def step(self, messages: Iterable[Sent]) -> None:
-        """Let messages leave at once; each receiver waits for all that are for it. Those without bytes do not exist."""
+        """Record messages that are sent concurrently; a receiver waits for all of its own. Empty ones are skipped."""
         left = dict(self._clock)
         for sender, receiver, n_bytes in messages:
             if n_bytes:

@@ -12,13 +12,13 @@ from concurrent.futures import Executor
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.sums.batch.agreement import ListDigest, ShownList
-from analyses.sums.batch.question import AskedBatch
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, ShareSum, answer_digest, open_share
 from mpc.transcript import DIGEST_BYTES
+from questions.shares import AskedBatch
+from questions.shares_agreement import ListDigest, ShownList
 from service.errors import ServiceError
 from service.identity import Role
 from service.trust.statements import StatementCheck
@@ -40,9 +40,9 @@ class Collection:
     Args:
         asked: the question.
         me: name of this party.
-        key: of this party for the batch.
-        check: of the devices' signatures.
-        pool: of threads, in which answers are checked and opened; None where the caller's own does all.
+        key: key of this party for the batch.
+        check: check of the devices' signatures.
+        pool: threads that check and open answers; None: the caller's own thread does all.
         before: what was shown in an earlier attempt, of which this must be a repetition: whose certificate has expired
             since, or was revoked, is in it still, since other parties may have closed with it.
     """
@@ -113,7 +113,7 @@ class Collection:
 
         Args:
             parts: the same as came before.
-            places: of each in the list.
+            places: positions in the list.
 
         Raises:
             PeerViolationError: they are not the same.

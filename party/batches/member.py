@@ -1,6 +1,6 @@
 """A party's part in batches, from its key to its share of the sum. `transport.batch_party` speaks gRPC.
 
-What is compared with the other parties, and in which order, is in `analyses.sums.batch.agreement`; what is on disk
+What is compared with the other parties, and in which order, is in `questions.shares_agreement`; what is on disk
 before a share leaves, in `party.batches.store`. A batch that was closed here answers every later call with the same
 share, once the parties have compared their lists again: so a party or a coordinator that was stopped in between costs
 an attempt, and nothing is opened twice.
@@ -19,10 +19,9 @@ import numpy as np
 import structlog
 
 from analyses.job.job import JobError
-from analyses.sums.batch.agreement import agree
-from analyses.sums.batch.question import AskedBatch
+from analyses.open_until import check_open_until
 from entropy import Entropy
-from mpc.errors import PeerViolationError, ProtocolError
+from mpc.errors import ProtocolError
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
@@ -30,6 +29,8 @@ from mpc.secagg.secret.party_shares import TAG_BYTES
 from party.batches.collecting import Collection, places_of
 from party.batches.rules import BatchRules
 from party.batches.store import BatchStore, ClosedBatch, KeptBatch
+from questions.shares import AskedBatch
+from questions.shares_agreement import agree
 from service.codes.coded_text import told
 from service.errors import (
     InvalidRequestError,
@@ -43,18 +44,22 @@ from service.tls import Credentials
 from service.trust.statements import Signed, StatementCheck, sign
 from transport.batch_codec import FIXED_BYTES, PER_PARTY_BYTES, AnswerPart, PartyKey, SumShare
 from transport.batch_party import NotPreparedError
+from transport.calls.peers import WAY_S, TryWays, no_ways
 
 KEEP_S = 30 * 86400.0
-"""So long after its end an open batch is kept, with its key."""
+"""Seconds after its end for which an open batch is kept, with its key."""
+
+TENTATIVE_S = 180.0
+"""Seconds for which a place is held for a batch that not all parties have agreed to yet."""
 
 SILENCE_S = 3600.0
-"""So long a party may be silent while it fetches and opens answers."""
+"""Seconds that a party may be silent while it fetches and opens answers."""
 
 PREPARED_S = 300.0
-"""So long messages of an attempt are accepted before it begins."""
+"""Seconds for which messages of an attempt are accepted before it begins."""
 
 BLOCK_BYTES, BLOCK_PARTS = 8 << 20, 256
-"""Of the answers that are taken in at a time."""
+"""Bytes and answers added per block."""
 
 _log = structlog.get_logger(__name__)
 
@@ -67,11 +72,11 @@ class PartyPlace:
     """Who this party is, and with whom it computes, as its owner says.
 
     Attributes:
-        name: of this party.
+        name: name of this party.
         coordinator: name of the one coordinator.
         coordinator_uri: its identity.
         peers: names of the other parties.
-        rules: for batches; None for none.
+        rules: rules for batches; None: the party takes part in none.
     """
 
     name: str
@@ -87,11 +92,12 @@ class PartyBatches:
     Args:
         place: who we are, as configured now.
         credentials: returns ours, as in use now.
-        store: of batches.
-        entropy: of keys and noise.
+        store: store of batches.
+        entropy: random source for keys and noise.
         fetch: see `FetchParts`.
-        accept_messages, open_session, close_session: as of `party.job_sessions.JobSessions`.
+        accept_messages, open_session, close_session: see `party.job_sessions.JobSessions`.
         clock: Unix time in seconds.
+        try_ways: reaches the other members before devices pay for a batch (`PeerChannels.reach`).
 
     Raises:
         ValueError: the entropy is reproducible.
@@ -109,6 +115,7 @@ class PartyBatches:
         open_session: Callable[..., Any],
         close_session: Callable[[str, str | None], None],
         clock: Callable[[], float] = time.time,
+        try_ways: TryWays = no_ways,
     ) -> None:
         if not entropy.is_secure:
             raise ValueError("a service needs secure randomness")
@@ -121,6 +128,8 @@ class PartyBatches:
         self._open_session = open_session
         self._close_session = close_session
         self._clock = clock
+        self._beginning = asyncio.Lock()  # places are counted, then taken
+        self._try_ways = try_ways
         self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         self._prepared: dict[str, tuple[bytes, asyncio.TimerHandle]] = {}
 
@@ -128,15 +137,40 @@ class PartyBatches:
         """Take over another configuration."""
         self._place = place
 
-    async def open(self, question_json: str) -> PartyKey:
+    async def open(self, question_json: str, analyst: str) -> PartyKey:
+        """See `transport.batch_party.BatchParty`."""
+        asked = await asyncio.to_thread(_read, question_json)
+        rules = self._check(asked)
+        try:
+            check_open_until(asked.question.until, self._clock(), most_days=rules.longest_days)
+        except JobError as error:
+            raise InvalidRequestError(f"{self._place.name}: {told(error)}") from error
+        members = {self._place.coordinator, *asked.question.parties} - {self._place.name}
+        await self._try_ways(members, WAY_S)  # devices pay when they answer, long before the parties meet
+        async with self._beginning:
+            found = await asyncio.to_thread(self._begin, asked, analyst, rules)
+        if found.closed is not None:
+            raise WrongStateError("this batch was closed here before")
+        if found.private is None:
+            raise WrongStateError("this batch was called off here before")
+        _log.info("place held for a batch", batch=asked.question_id.hex(), analysis=asked.question.analysis)
+        return PartyKey(found.public, Signed(found.certificate, found.signature))
+
+    async def keep(self, question_json: str) -> None:
         """See `transport.batch_party.BatchParty`."""
         asked = await asyncio.to_thread(_read, question_json)
         self._check(asked)
-        found = await asyncio.to_thread(self._begin, asked)
-        if found.closed is not None:
-            raise WrongStateError("this batch was closed here before")
-        _log.info("batch agreed to", batch=asked.batch_id.hex(), analysis=asked.question.analysis)
-        return PartyKey(found.public, Signed(found.certificate, found.signature))
+        await asyncio.to_thread(self._store.forget, self._clock())
+        until_s = asked.question.until.timestamp() + KEEP_S
+        if not await asyncio.to_thread(self._store.keep, asked.digest, until_s):
+            raise NotFoundError(f"{self._place.name} holds no place for this batch, or no longer holds it")
+        _log.info("batch agreed to", batch=asked.question_id.hex(), analysis=asked.question.analysis)
+
+    async def call_off(self, question_json: str) -> None:
+        """See `transport.batch_party.BatchParty`."""
+        asked = await asyncio.to_thread(_read, question_json)
+        if await asyncio.to_thread(self._store.call_off, asked.digest):
+            _log.info("batch called off", batch=asked.question_id.hex(), analysis=asked.question.analysis)
 
     def _check(self, asked: AskedBatch) -> BatchRules:
         place = self._place
@@ -145,17 +179,22 @@ class PartyBatches:
         place.rules.check(asked, place.name, place.peers, place.coordinator_uri)
         return place.rules
 
-    def _begin(self, asked: AskedBatch) -> KeptBatch:
-        n_open = self._store.forget(self._clock())
+    def _begin(self, asked: AskedBatch, analyst: str, rules: BatchRules) -> KeptBatch:
+        now_s, me = self._clock(), self._place.name
+        self._store.forget(now_s)
         if (found := self._store.find(asked.digest)) is not None:
             return found
-        place, private = self._place, self._entropy.read(KEY_BYTES)
-        if place.rules is None or n_open >= place.rules.most_open:
-            raise TooMuchError(f"{place.name} already has {n_open} open batches; try again when some have ended")
+        held = [one.analyst for one in self._store.open_places()]
+        if len(held) >= rules.most_open:
+            raise TooMuchError(f"{me} already has {len(held)} open batches; try again when some have ended")
+        if held.count(analyst) >= rules.most_open_each:
+            raise TooMuchError(f"{me} already has {held.count(analyst)} open batches of {analyst}; call one off")
+        private = self._entropy.read(KEY_BYTES)
         public = RoundKey(private).public_bytes
-        signed = sign(self._credentials(), asked.key_statement(place.name, public))
+        signed = sign(self._credentials(), asked.key_statement(me, public))
         batch = KeptBatch(private, public, signed.certificate, signed.signature)
-        return self._store.add(asked.digest, batch, asked.question.until.timestamp() + KEEP_S)
+        text = asked.canonical_json()
+        return self._store.add(asked.digest, batch, now_s + TENTATIVE_S, analyst=analyst, question=text)
 
     async def prepare(self, question_json: str, attempt: str) -> None:
         """See `transport.batch_party.BatchParty`."""
@@ -190,7 +229,7 @@ class PartyBatches:
             if late is not None:
                 self._close_session(attempt, "it was prepared for another batch")
             raise NotPreparedError("this attempt to close a batch was not prepared here, or too long ago")
-        log = _log.bind(batch=asked.batch_id.hex(), attempt=attempt)
+        log = _log.bind(batch=asked.question_id.hex(), attempt=attempt)
         try:
             async with self._session(asked, attempt) as session:
                 async with self._turns.setdefault(asked.digest, asyncio.Lock()):
@@ -225,10 +264,7 @@ class PartyBatches:
         numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
         if kept.closed is not None:
             assert kept.shown is not None, "it is noted before"
-            cohort = await agree(session, numbers, kept.shown, bounds)
-            if not np.array_equal(cohort, kept.closed.cohort):
-                what = "the batch was closed here with another cohort, whose sum may be out: no other is opened"
-                raise PeerViolationError(COORDINATOR, "cohort", what)
+            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort)
             return kept.closed
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
@@ -270,7 +306,7 @@ class PartyBatches:
         share_bytes = max(question.group.wire_bytes(question.n_elements), KEY_BYTES) + TAG_BYTES
         most_bytes = share_bytes + FIXED_BYTES + PER_PARTY_BYTES * len(question.parties)
         block: list[AnswerPart] = []
-        async for part in self._fetch(asked.batch_id, most_bytes, only):
+        async for part in self._fetch(asked.question_id, most_bytes, only):
             block.append(part)
             if len(block) >= min(BLOCK_PARTS, max(1, BLOCK_BYTES // share_bytes)):
                 yield block

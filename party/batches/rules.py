@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from analyses.job.job import Finite
+from analyses.open_until import MOST_OPEN_DAYS
 from service.errors import NotAllowedError
 from service.settings import Settings
 
 if TYPE_CHECKING:  # whoever only reads a party's configuration needs no numerics
-    from analyses.sums.batch.question import AskedBatch
+    from questions.shares import AskedBatch
 
 
 class BatchRules(Settings):
@@ -19,8 +21,10 @@ class BatchRules(Settings):
         smallest_cohort: a batch that may be opened for fewer devices is refused.
         exact_sums: whether batches without noise are accepted.
         largest_elements: a batch of longer vectors is refused.
-        most_open: so many batches may be open here at a time.
-        threads: in so many threads the answers of a batch are checked and opened; where absent, one for each processor
+        most_open: maximum number of batches that are open here at a time.
+        most_open_each: maximum number of open batches of one analyst, whose name the coordinator states.
+        longest_days: a batch that would be open for more days is refused.
+        threads: number of threads that check and open the answers of a batch; where absent, one for each processor
             that the process may use.
     """
 
@@ -28,6 +32,8 @@ class BatchRules(Settings):
     exact_sums: bool = False
     largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
     most_open: Annotated[int, Field(ge=1, le=4096)] = 64
+    most_open_each: Annotated[int, Field(ge=1, le=4096)] = 16
+    longest_days: Annotated[Finite, Field(gt=0, le=MOST_OPEN_DAYS)] = MOST_OPEN_DAYS
     threads: Annotated[int, Field(ge=1, le=256)] | None = None
 
     @property

@@ -1,4 +1,7 @@
-"""A party's lasting memory of batches: its key for each, and, once a batch is closed, what it has let out of it.
+"""A party's lasting memory of batches, and of who led last (`service.trust.terms.KeptTerms`).
+
+It holds the party's key for each batch, and, once a batch is closed, what the party has let out of it. A place is
+tentative at first: it ends by itself after a short time, unless all parties have agreed to the batch (`keep`).
 
 One SQLite file; each step is on disk when its call returns (write-ahead log, synchronous = FULL). A batch is open while
 its key is there. The first list of answers that it is shown is the only one that it ever goes on with. It is closed by
@@ -8,29 +11,18 @@ second cohort can neither be recorded nor be opened.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.sums.batch.agreement import ShownList
+from questions.shares_agreement import ShownList
+from service.database.database import Run, Tables
+from service.database.sqlite import SqliteDatabase
 from service.errors import ServiceError
-from service.files.sqlite import SqliteFile
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS batches (
-    digest BLOB PRIMARY KEY,
-    private BLOB,
-    public BLOB NOT NULL,
-    certificate BLOB NOT NULL,
-    signature BLOB NOT NULL,
-    forget_at_s REAL NOT NULL,
-    list_digest BLOB,
-    openable BLOB,
-    n_answers INTEGER,
-    cohort BLOB,
-    share BLOB
-) STRICT, WITHOUT ROWID
-"""
+MOST_CALLED_OFF = 1024
+"""Batches that were called off of which a row is kept."""
 
 _COLUMNS = "private, public, certificate, signature, list_digest, openable, n_answers, cohort, share"
 
@@ -41,13 +33,40 @@ class BatchStoreError(ServiceError):
     code = "batch-store-unusable"
 
 
+_TABLES = Tables(
+    what="the store of batches",
+    failure=BatchStoreError,
+    schema="""\
+CREATE TABLE batches (
+    digest BYTEA PRIMARY KEY,
+    private BYTEA,
+    public BYTEA NOT NULL,
+    certificate BYTEA NOT NULL,
+    signature BYTEA NOT NULL,
+    forget_at_s DOUBLE PRECISION NOT NULL,
+    list_digest BYTEA,
+    openable BYTEA,
+    n_answers INTEGER,
+    cohort BYTEA,
+    share BYTEA
+) /*STRICT, WITHOUT ROWID*/;
+CREATE TABLE places (
+    digest BYTEA PRIMARY KEY,
+    analyst TEXT NOT NULL,
+    question TEXT NOT NULL,
+    is_kept INTEGER NOT NULL
+) /*STRICT, WITHOUT ROWID*/;
+CREATE TABLE terms (coordinator TEXT PRIMARY KEY, term INTEGER NOT NULL) /*STRICT*/""",
+)
+
+
 @dataclass(frozen=True)
 class ClosedBatch:
     """What was decided when a batch was closed.
 
     Attributes:
         cohort: per answer, whether it is in the sum.
-        share: of the sum, packed, with this party's noise. Secret but for the coordinator.
+        share: share of the sum, packed, with this party's noise. Secret but for the coordinator.
     """
 
     cohort: NDArray[np.bool_] = field(repr=False)
@@ -59,9 +78,9 @@ class KeptBatch:
     """A batch that this party has agreed to.
 
     Attributes:
-        private: of its X25519 key; None once the batch is closed. Secret.
+        private: private part of its X25519 key; None once the batch is closed or called off. Secret.
         public: the public half.
-        certificate, signature: with which the party vouches for it.
+        certificate, signature: with which the party vouches for its key.
         shown: the answers that the coordinator has shown; None before the first time.
         closed: None while the batch is open.
     """
@@ -74,54 +93,112 @@ class KeptBatch:
     closed: ClosedBatch | None = None
 
 
-class BatchStore(SqliteFile):
+@dataclass(frozen=True)
+class OpenPlace:
+    """What takes up a place here.
+
+    Attributes:
+        digest: digest of the question.
+        analyst: who asks, as the coordinator says; empty for a batch of an earlier version of the program.
+        question: its canonical text; likewise.
+        is_kept: whether all parties have agreed to it.
+        forget_at_s: Unix time after which it is forgotten, with its key.
+    """
+
+    digest: bytes
+    analyst: str
+    question: str
+    is_kept: bool
+    forget_at_s: float
+
+
+class BatchStore:
     """May be called from several threads.
 
     Args:
-        path: of the file; made, readable by its owner only, where absent.
+        path: path of the file; created, readable by its owner only, where absent.
 
     Raises:
         BatchStoreError: here and in every call: the file cannot be used. What was to be written is not.
     """
 
-    what = "the batches"
-    failure = BatchStoreError
-    pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
-    busy_s = 5.0
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = SqliteDatabase(path, _TABLES, alone=False, patience_s=5.0)
 
-    def _make_tables(self) -> None:
-        self._db.execute(_SCHEMA)
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
 
     def find(self, digest: bytes) -> KeptBatch | None:
         """Return a batch; None where this party has not agreed to it, or has forgotten it."""
-        with self._reading() as db:
-            query = f"SELECT {_COLUMNS} FROM batches WHERE digest = ?"  # noqa: S608  # no text from outside
-            row = db.execute(query, (digest,)).fetchone()
-        if row is None:
+        rows = self._db.read(f"SELECT {_COLUMNS} FROM batches WHERE digest = %s", digest)  # noqa: S608  # no text from outside
+        if not rows:
             return None
-        private, public, certificate, signature, list_digest, openable, n, cohort, share = row
+        private, public, certificate, signature, list_digest, openable, n, cohort, share = rows[0]
         shown = None if list_digest is None else ShownList(list_digest, _bits(openable, n))
         closed = None if share is None else ClosedBatch(_bits(cohort, n), share)
         return KeptBatch(private, public, certificate, signature, shown, closed)
 
-    def add(self, digest: bytes, batch: KeptBatch, forget_at_s: float) -> KeptBatch:
-        """Write a batch that is agreed to; return it as it stands, which is as it was where it was added before.
+    def add(
+        self, digest: bytes, batch: KeptBatch, forget_at_s: float, *, analyst: str = "", question: str = ""
+    ) -> KeptBatch:
+        """Write a batch with a tentative place; return it as it stands, as it was where it was added before.
 
         Args:
-            digest: of the question.
+            digest: digest of the question.
             batch: open.
-            forget_at_s: Unix time after which an open batch is forgotten, with its key.
+            forget_at_s: Unix time after which the batch is forgotten, with its key, if it is not kept.
+            analyst: who asks.
+            question: canonical text.
         """
-        row = (digest, batch.private, batch.public, batch.certificate, batch.signature, forget_at_s)
-        with self._transaction():
-            self._db.execute(
+        with self._db.transaction() as run:
+            run(
+                "INSERT INTO places SELECT %s, %s, %s, 0 WHERE NOT EXISTS (SELECT 1 FROM batches WHERE digest = %s)",
+                *(digest, analyst, question, digest),
+            )
+            run(
                 "INSERT INTO batches (digest, private, public, certificate, signature, forget_at_s)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                row,
+                " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                *(digest, batch.private, batch.public, batch.certificate, batch.signature, forget_at_s),
             )
         found = self.find(digest)
         assert found is not None
         return found
+
+    def keep(self, digest: bytes, forget_at_s: float) -> bool:
+        """Keep an open batch until later; return whether there was one."""
+        with self._db.transaction() as run:
+            query = "UPDATE batches SET forget_at_s = max(forget_at_s, %s) WHERE digest = %s AND private IS NOT NULL"
+            is_open: bool = run(query, forget_at_s, digest).rowcount == 1
+            run("UPDATE places SET is_kept = 1 WHERE digest = %s", digest)
+        return is_open
+
+    def call_off(self, digest: bytes) -> bool:
+        """Destroy the key of an open batch; return whether there was one.
+
+        Of one that was kept a row without a key stays, so that it is never opened again under another key.
+        """
+        with self._db.transaction() as run:
+            query = "DELETE FROM batches WHERE digest IN (SELECT digest FROM places WHERE digest = %s AND NOT is_kept)"
+            was_open: bool = run(query, digest).rowcount == 1
+            query = "UPDATE batches SET private = NULL WHERE digest = %s AND private IS NOT NULL"
+            was_open |= run(query, digest).rowcount == 1
+            query = "SELECT digest FROM batches WHERE private IS NULL AND share IS NULL ORDER BY forget_at_s DESC"
+            run(f"DELETE FROM batches WHERE digest IN ({query} LIMIT -1 OFFSET {MOST_CALLED_OFF})")  # noqa: S608
+            _tidy(run)
+        if was_open:
+            self._db.erase_log()
+        return was_open
+
+    def open_places(self) -> list[OpenPlace]:
+        """Return what takes up places, the first to be forgotten first."""
+        query = (
+            "SELECT digest, coalesce(analyst, ''), coalesce(question, ''), coalesce(is_kept, 1), forget_at_s"
+            " FROM batches LEFT JOIN places USING (digest) WHERE private IS NOT NULL ORDER BY forget_at_s, digest"
+        )
+        rows = self._db.read(query)
+        return [OpenPlace(digest, who, text, bool(is_kept), at_s) for digest, who, text, is_kept, at_s in rows]
 
     def note_shown(self, digest: bytes, shown: ShownList) -> None:
         """Write which answers the coordinator has shown, and what of them this party could open. It stays so.
@@ -130,11 +207,11 @@ class BatchStore(SqliteFile):
             BatchStoreError: another list was shown before, or the batch is not open.
         """
         row = (shown.digest, np.packbits(shown.openable).tobytes(), len(shown.openable))
-        with self._transaction():
-            changed = self._db.execute(
-                "UPDATE batches SET list_digest = ?, openable = ?, n_answers = ?"
-                " WHERE digest = ? AND private IS NOT NULL AND list_digest IS NULL",
-                (*row, digest),
+        with self._db.transaction() as run:
+            changed = run(
+                "UPDATE batches SET list_digest = %s, openable = %s, n_answers = %s"
+                " WHERE digest = %s AND private IS NOT NULL AND list_digest IS NULL",
+                *(*row, digest),
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: the answers of a batch are noted once, while it is open")
@@ -145,23 +222,39 @@ class BatchStore(SqliteFile):
         Raises:
             BatchStoreError: the batch is not open, or no answers were noted.
         """
-        with self._transaction():
-            changed = self._db.execute(
-                "UPDATE batches SET private = NULL, cohort = ?, share = ?"
-                " WHERE digest = ? AND private IS NOT NULL AND share IS NULL AND n_answers = ?",
-                (np.packbits(closed.cohort).tobytes(), closed.share, digest, len(closed.cohort)),
+        with self._db.transaction() as run:
+            changed = run(
+                "UPDATE batches SET private = NULL, cohort = %s, share = %s"
+                " WHERE digest = %s AND private IS NOT NULL AND share IS NULL AND n_answers = %s",
+                *(np.packbits(closed.cohort).tobytes(), closed.share, digest, len(closed.cohort)),
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: a batch is closed once, while it is open")
-        with self._reading() as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # where the key lies as well
+            _tidy(run)
+        self._db.erase_log()
+
+    def terms(self) -> dict[str, int]:
+        """Return the last term of each coordinator, by the URI of its identity."""
+        return dict(self._db.read("SELECT coordinator, term FROM terms"))
+
+    def note_term(self, coordinator: str, term: int) -> None:
+        """Write the last term of a coordinator."""
+        query = "INSERT INTO terms VALUES (%s, %s) ON CONFLICT (coordinator) DO UPDATE SET term = excluded.term"
+        self._db.write(lambda run: run(query, coordinator, term))
 
     def forget(self, now_s: float) -> int:
         """Forget the open batches whose time is over; return how many there are still."""
-        with self._transaction():
-            self._db.execute("DELETE FROM batches WHERE share IS NULL AND forget_at_s < ?", (now_s,))
-            (n,) = self._db.execute("SELECT COUNT(*) FROM batches WHERE share IS NULL").fetchone()
+        with self._db.transaction() as run:
+            run("DELETE FROM batches WHERE share IS NULL AND forget_at_s < %s", now_s)
+            _tidy(run)
+            (n,) = run("SELECT COUNT(*) FROM batches WHERE private IS NOT NULL").fetchone()
         return int(n)
+
+
+def _tidy(run: Run) -> None:
+    """Delete the places of batches that are not open."""
+    query = "SELECT 1 FROM batches WHERE batches.digest = places.digest AND private IS NOT NULL"
+    run(f"DELETE FROM places WHERE NOT EXISTS ({query})")  # noqa: S608  # no text from outside
 
 
 def _bits(data: bytes, n: int) -> NDArray[np.bool_]:

@@ -4,7 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from analyses.job.job import Name
 from analyses.job.schema import MAX_WORKERS
+from service.reach.hosts import Host
 from service.settings import MAX_PORT, FilePath, Settings, TlsFiles
 
 TLS_SCHEME = "tls://"
@@ -18,7 +20,7 @@ class ClusterTls(Settings):
 
     Attributes:
         authority: the certificate of that authority.
-        certificate: of this party as a client of the cluster.
+        certificate: certificate of this party as a client of the cluster.
         key: the private key of that certificate.
     """
 
@@ -40,10 +42,12 @@ class EngineConfig(Settings):
             that of the party that has fewest.
         host: where workers of other parties reach ours, and where ours listen. With `dask` by default the host under
             which the cluster knows the worker.
+        peer_hosts: party to the hosts on which its workers may be dialled, beside the host that `peers` names: host
+            names, addresses, or networks such as 10.0.7.0/24. A worker on another host is not dialled.
         first_port: a worker listens on the first free port of as many as there are workers, from this one on; 0 lets
             the system choose.
-        tls: by which our workers prove whose they are: a certificate of the federation for `worker/NAME`, where NAME is
-            this party's. With `dask` these are paths on the machines of the cluster.
+        tls: files with which our workers prove whose they are: a certificate of the federation for `worker/NAME`, where
+            NAME is this party's. With `dask` these are paths on the machines of the cluster.
         scheduler: with `dask`, the address of the cluster's scheduler, `tls://host:port`.
         cluster_tls: with `dask`, by which we and the cluster know each other.
     """
@@ -51,6 +55,7 @@ class EngineConfig(Settings):
     kind: Literal["threads", "processes", "dask"] = "threads"
     workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 2
     host: Annotated[str, Field(min_length=1)] | None = None
+    peer_hosts: dict[Name, tuple[Host, ...]] = Field(default_factory=dict)
     first_port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 0
     tls: TlsFiles | None = None
     scheduler: Annotated[str, Field(pattern=rf"^{TLS_SCHEME}[^\s/]+:[0-9]+$")] | None = None
@@ -60,7 +65,7 @@ class EngineConfig(Settings):
     def _has_what_its_kind_needs(self) -> Self:
         if self.kind == "threads":
             if self.tls is not None:
-                raise ValueError('tls: with kind "threads" there are no workers that would need it')
+                raise ValueError('tls: kind "threads" has no workers that need it')
         elif self.tls is None:
             raise ValueError("tls: workers need a certificate of their own; `moiety pki issue --member worker/NAME`")
         of_cluster = {"scheduler": self.scheduler, "cluster_tls": self.cluster_tls}

@@ -39,11 +39,11 @@ class DaskEngine(Engine):
     """The processes of a cluster.
 
     Args:
-        settings: of all workers; an empty host stands for the one under which the cluster knows each.
+        settings: settings of all workers; an empty host stands for the one under which the cluster knows each.
         n_workers: how many parts of the rows are worked on at once; a cluster with fewer processes gives some of them
             several.
         scheduler: `tls://host:port`.
-        tls: by which we and the cluster know each other.
+        tls: files with which we and the cluster know each other.
     """
 
     def __init__(self, settings: WorkerSettings, n_workers: int, scheduler: str, tls: ClusterTls) -> None:
@@ -64,7 +64,7 @@ class DaskEngine(Engine):
         latest_s = loop.time() + APPEAR_S
         while (prepared := await self._prepare_somewhere(order)) is None:
             if loop.time() >= latest_s:
-                raise WorkerLostError("no worker of a party's cluster can be had; its log has the reason")
+                raise WorkerLostError("a party's cluster gives no worker; see its log")
             await asyncio.sleep(LOOK_AGAIN_S)
         return prepared
 
@@ -93,7 +93,7 @@ class DaskEngine(Engine):
             self._let_go(handle)
         if "answer" not in answer:
             log.warning("a worker of the cluster has failed", worker=handle.address, reason=answer.get("refused"))
-            raise WorkerLostError("a worker of a party's cluster has failed; its log has the reason")
+            raise WorkerLostError("a worker of a party's cluster failed; see its log")
         return Answer.model_validate_json(answer["answer"])
 
     async def abandon(self, handle: object, session_id: str) -> None:

@@ -7,6 +7,7 @@ them, and how their answers are read, is here and the same for both.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import structlog
@@ -18,10 +19,13 @@ from mpc import errors
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerError
 from mpc.protocol.shards import Attempt, ShardRun, ShardSum, WorkerLostError
+from party.engine.config import EngineConfig
 from party.engine.order import Answer, ShardOrder, TableOrder, WorkerFailedError, declaration_of, packed
 from party.engine.row_stream import can_be_read_in_parts, version_of
 from party.tables.config import TableConfig, TableOwner
 from party.tables.table import UnusableTableError
+from service.reach.addresses import BY_RELAY
+from service.reach.hosts import host_of
 
 log = structlog.get_logger()
 
@@ -80,11 +84,12 @@ class JobWorkers:
     """The workers of a party in one job; a `mpc.protocol.shards.RowWorkers`.
 
     Attributes:
-        engine: whose they are.
-        plan: of the job.
+        engine: engine that runs the workers.
+        plan: plan of the job.
         me: number of the party.
         table: the declaration and the version of what the party brings; None where it brings no columns.
         label: what errors call it.
+        hosts: party to the hosts on which its workers may be dialled.
         on_traffic: told what workers have sent and received.
     """
 
@@ -93,6 +98,7 @@ class JobWorkers:
     me: int
     table: tuple[TableConfig, str] | None
     label: str
+    hosts: Mapping[str, tuple[str, ...]]
     on_traffic: Traffic
 
     @property
@@ -114,6 +120,7 @@ class JobWorkers:
             stop=attempt.shard.stop,
             me=self.me,
             names=names,
+            hosts={number: self.hosts.get(name, ()) for number, name in names.items() if number != self.me},
             job_json=self.plan.job.canonical_json(),
             schemas_json=tuple(schema.canonical_json() for schema in self.plan.schemas),
             deadline_s=self.plan.job.deadline_s,
@@ -138,8 +145,9 @@ class _Run:
         answer = await self._workers.engine.work(self._handle, self._order.session_id, addresses)
         self._workers.on_traffic(answer.sent, answer.received)
         if answer.kind:
+            reason = answer.cause or answer.what
             log.warning(
-                "an attempt of a worker failed", session=self._order.session_id, kind=answer.kind, reason=answer.what
+                "an attempt of a worker failed", session=self._order.session_id, kind=answer.kind, reason=reason
             )
             raise self._error_of(answer)
         if answer.share is None:
@@ -167,8 +175,20 @@ def table_of(owner: TableOwner, brought: JobInput) -> TableConfig | None:
     return next((table for table in owner.tables if table.name == brought.table), None)
 
 
+class WorkerOwner(TableOwner, Protocol):
+    """What the workers of a job need of a party's configuration."""
+
+    @property
+    def peers(self) -> Mapping[str, str]:
+        """Party to its address."""
+
+    @property
+    def engine(self) -> EngineConfig:
+        """The section."""
+
+
 def workers_of_job(
-    engine: Engine | None, owner: TableOwner, plan: Plan, me: int, brought: JobInput | None, on_traffic: Traffic
+    engine: Engine | None, owner: WorkerOwner, plan: Plan, me: int, brought: JobInput | None, on_traffic: Traffic
 ) -> JobWorkers | None:
     """Return the workers of a party in a job, before the party reads its table; None where the plan needs none.
 
@@ -182,4 +202,9 @@ def workers_of_job(
         found = table_of(owner, brought)
         assert found is not None, "the party has described it"
         table, label = (found, version_of(found)), f"table {brought.table!r} of party {owner.name!r}"
-    return JobWorkers(engine, plan, me, table, label, on_traffic)
+    more = owner.engine.peer_hosts
+    hosts = {
+        name: (*([] if address == BY_RELAY else [host_of(address)]), *more.get(name, ()))
+        for name, address in owner.peers.items()
+    }
+    return JobWorkers(engine, plan, me, table, label, hosts, on_traffic)

@@ -6,6 +6,7 @@ from party.engine.config import ClusterTls, EngineConfig
 from party.engine.engine import Engine
 from party.engine.order import WorkerSettings
 from service.identity import Identity, Role
+from service.reach.proxy_config import ProxyConfig
 from service.settings import SettingsError, TlsFiles
 from service.tls import CredentialsError, credentials_of, parse_certificate, read_pem
 
@@ -25,11 +26,15 @@ class EngineOwner(Protocol):
 
     @property
     def blas_threads(self) -> int:
-        """Of the arithmetic of each process."""
+        """Threads of each process's arithmetic."""
 
     @property
     def tls(self) -> TlsFiles:
         """Its own certificate."""
+
+    @property
+    def proxy(self) -> ProxyConfig | None:
+        """The proxy through which it dials others; None for none."""
 
     @property
     def engine(self) -> EngineConfig:
@@ -53,6 +58,7 @@ def make_engine(owner: EngineOwner) -> Engine | None:
         federation=owner.federation,
         party=owner.name,
         tls=config.tls,
+        proxy=owner.proxy,
         host=config.host or (LOOPBACK if config.kind == "processes" else ""),
         ports=ports,
         blas_threads=owner.blas_threads,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from party.tables.config import TableConfig
 from party.tables.sources.file import TableFile
 from party.tables.sources.registry import SOURCES
+from service.reach.proxy_config import ProxyConfig
 from service.settings import TlsFiles
 
 
@@ -20,15 +21,17 @@ class WorkerSettings(_Message):
     """Who a worker is, and where it listens.
 
     Attributes:
-        federation, party: whose worker it is.
+        federation, party: names of the federation and of the worker's party.
         tls: its certificate, which must be that of `worker/PARTY`.
+        proxy: through which it dials workers of other parties; directly where absent.
         host, ports: it listens on the first port that is free.
-        blas_threads: of its arithmetic.
+        blas_threads: threads of its arithmetic.
     """
 
     federation: str
     party: str
     tls: TlsFiles
+    proxy: ProxyConfig | None = None
     host: str
     ports: tuple[int, ...]
     blas_threads: int = 1
@@ -38,8 +41,8 @@ class TableOrder(_Message):
     """Which rows of the owner's table a worker reads.
 
     Attributes:
-        table: the owner's declaration of its columns, and where they lie (`declaration_of`).
-        version: of its source, as the party has found it before it read the table.
+        table: the owner's declaration of its columns, and where they are stored (`declaration_of`).
+        version: version of its source, which the party found before it read the table.
         counting: which of the rows count, packed bits as hexadecimal text; None where all do. Private.
     """
 
@@ -52,13 +55,14 @@ class ShardOrder(_Message):
     """One attempt at one shard.
 
     Attributes:
-        session_id: of the workers' session.
+        session_id: id of the workers' session.
         terms: what they must have in common, as hexadecimal text.
         start, stop: the rows of the joint table.
         me: number of this party.
         names: member number to name, of all parties of the job.
-        job_json, schemas_json: from which the worker computes the plan of the job.
-        deadline_s: of the job.
+        hosts: member number to the hosts on which its workers may be dialled (`service.reach.hosts`), of all others.
+        job_json, schemas_json: JSON from which the worker computes the plan of the job.
+        deadline_s: deadline of the job, in seconds.
         table: what to read; None where the party brings no columns.
     """
 
@@ -68,6 +72,7 @@ class ShardOrder(_Message):
     stop: int
     me: int
     names: dict[int, str]
+    hosts: dict[int, tuple[str, ...]]
     job_json: str
     schemas_json: tuple[str, ...]
     deadline_s: float
@@ -81,7 +86,7 @@ def declaration_of(table: TableConfig) -> dict[str, Any]:
     """
     source = table.make_source()
     if not isinstance(source, TableFile):
-        raise ValueError(f"table {table.name!r} does not lie in a file")
+        raise ValueError(f"table {table.name!r} is not in a file")
     kind = next(name for name, made in SOURCES.items() if type(source) is made)
     fields = source.model_dump(mode="json") | {"kind": kind, "path": str(source.path.absolute())}
     columns = {name: one.model_dump(mode="json") for name, one in table.columns.items()}
@@ -109,12 +114,13 @@ class Answer(_Message):
     """How an attempt ended at a worker.
 
     Attributes:
-        share: of the shard's triangle, hexadecimal text of little-endian words; None where there is none. Secret.
-        counts: of the owner's rows. Private.
+        share: share of the shard's triangle, hexadecimal text of little-endian words; None where there is none. Secret.
+        counts: counts of the owner's rows. Private.
         sent, received: payload bytes by stage.
-        kind: of the failure: an error of `mpc.errors` by its name, `table` or `failed`; empty where it is done.
+        kind: kind of the failure: an error of `mpc.errors` by its name, `table` or `failed`; empty where it is done.
         member: at fault for an error that names one.
-        stage, what: of the failure.
+        stage, what: stage and text of the failure; where the kind is an error of `mpc.errors`, other members read them.
+        cause: what only the owner's log has of the failure.
     """
 
     share: str | None = Field(default=None, repr=False)
@@ -125,3 +131,4 @@ class Answer(_Message):
     member: int = 0
     stage: str = ""
     what: str = ""
+    cause: str = ""

@@ -33,7 +33,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Id of the process."""
         return self._process.pid
 
     @property
@@ -131,7 +131,7 @@ class ProcessEngine(Engine):
     """A worker per lane.
 
     Args:
-        settings: of all of them.
+        settings: settings of all processes.
         n_workers: how many lanes there are at most.
     """
 

@@ -18,7 +18,7 @@ from party.tables.sources.source import SourceError
 def can_be_read_in_parts(table: TableConfig) -> bool:
     """Return whether ranges of rows of a table can be read by others than the party that has read it whole.
 
-    The table must lie in files, which tell their version; and its rows must be those of the joint table, one for one:
+    The table must be in files, which tell their version; and its rows must be those of the joint table, one for one:
     rows that are identified to be matched may be left out or merged.
     """
     try:
@@ -43,7 +43,7 @@ class RowStream:
         table: the owner's declaration.
         schema: which columns.
         start, stop: which rows of the table; those of the stream are numbered from 0.
-        version: that the source must have, at the beginning and once the last row is read.
+        version: version that the source must have, at the beginning and once the last row is read.
 
     Raises:
         SourceError: the source has another version, or cannot be found.

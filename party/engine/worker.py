@@ -1,9 +1,12 @@
 """A worker: its endpoint, and the attempts at shards that it works on. It knows no coordinator and no ledger.
 
 It answers workers of other parties only, and only those of an attempt that its own party has ordered; it calls nobody
-else. Its certificate is that of `worker/PARTY`, which no party and no coordinator takes a call from (`PERMISSIONS` of
-`party.server`, deny by default), but to be asked for its health. So whoever takes over a worker's host learns its
-shares and its party's rows, and cannot speak for the party: not open, not commit, not propose.
+else, and those only at addresses on the hosts that its owner names. Where its worker listens, a party hears from the
+other party alone: without this rule another member could let our workers dial anything in our network, and read in how
+the attempt ended what listens there. A worker's certificate is that of `worker/PARTY`, which no party and no
+coordinator takes a call from (`PERMISSIONS` of `party.server`, deny by default), but to be asked for its health. So
+whoever takes over a worker's host learns its shares and its party's rows, and cannot speak for the party: not open, not
+commit, not propose.
 """
 
 import asyncio
@@ -40,9 +43,11 @@ from party.tables.sources.source import SourceError
 from service.authorization import Permissions
 from service.errors import ServiceError, UnreachableError
 from service.identity import Identity, Role
+from service.reach.hosts import is_on_hosts
 from service.server import ListenError, Server
 from service.tls import Credentials, CredentialsError, credentials_of
-from transport.calls.channel import open_channel, wait_until_reachable
+from transport.calls.channel import open_channel
+from transport.calls.way import wait_until_reachable
 from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes, MailboxService
@@ -117,7 +122,10 @@ class Worker:
             CredentialsError: the certificate cannot be used, or is that of somebody else.
             ListenError: none of the ports is free.
         """
-        credentials, own = credentials_of(settings.tls), identity_of_worker(settings.federation, settings.party)
+        credentials, own = (
+            credentials_of(settings.tls, settings.proxy),
+            identity_of_worker(settings.federation, settings.party),
+        )
         if credentials.identity != own:
             raise CredentialsError(f"{settings.tls.certificate} belongs to {credentials.identity}, not to {own}")
         worker = cls(settings, credentials)
@@ -175,6 +183,8 @@ class Worker:
         self._mailboxes.close(session_id, reason)
 
     async def _run(self, expected: _Expected, addresses: Mapping[int, str]) -> Answer:
+        if (elsewhere := _elsewhere(expected.order, addresses)) is not None:
+            return elsewhere
         order = expected.order
         channels = {
             number: open_channel(address, identity_of_worker(self._settings.federation, name), self._credentials)
@@ -217,7 +227,9 @@ class Worker:
         except SourceError as error:
             await session.abort("a party cannot read its rows")
             return Answer(kind="table", what=str(error))
-        except Exception as error:
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # libraries panic with errors that are no `Exception`
             log.error("the work of a shard failed unexpectedly", exc_info=error)
             await session.abort("a worker has failed")
             return Answer(kind="failed", what=type(error).__name__)
@@ -226,8 +238,24 @@ class Worker:
         return Answer(share=share, counts=counts, sent=session.bytes_sent, received=dict(session.bytes_received))
 
 
+def _elsewhere(order: ShardOrder, addresses: Mapping[int, str]) -> Answer | None:
+    """Return whose address is not on a host of its own; None where there is none."""
+    for member, name in order.names.items():
+        address, hosts = addresses.get(member), order.hosts.get(member, ())
+        if member != order.me and address is not None and not is_on_hosts(address, hosts):
+            what = (
+                f"{name} named an address of its worker that {order.names[order.me]} does not dial: no host:port of its"
+            )
+            cause = f"{address!r} is not host:port on {' or '.join(hosts)} (peers, engine.peer_hosts)"
+            return Answer(kind="PeerViolationError", member=member, stage=REACH_STAGE, what=what, cause=cause)
+    return None
+
+
 async def _unreachable(order: ShardOrder, addresses: Mapping[int, str], channels: Mapping[int, Any]) -> Answer | None:
-    """Wait until all namesakes answer: some are busy with their start. Return who does not; None where all do."""
+    """Wait until all namesakes answer: some are busy with their start. Return who does not; None where all do.
+
+    Why is for our owner's log alone: the address was another member's word, and the cause says what is there.
+    """
     limit_s = min(order.deadline_s, REACH_S)
 
     async def reach(member: int) -> Answer | None:
@@ -235,9 +263,11 @@ async def _unreachable(order: ShardOrder, addresses: Mapping[int, str], channels
         try:
             await wait_until_reachable(channels[member], peer=peer, address=addresses[member], deadline_s=limit_s)
         except UnreachableError as error:
-            return Answer(kind="PeerLostError", member=member, stage=REACH_STAGE, what=str(error))
+            what, cause = f"{peer} cannot be reached", str(error)
+            return Answer(kind="PeerLostError", member=member, stage=REACH_STAGE, what=what, cause=cause)
         except ServiceError as error:
-            return Answer(kind="PeerViolationError", member=member, stage=REACH_STAGE, what=str(error))
+            what, cause = f"{peer} is not accepted, or does not accept us", str(error)
+            return Answer(kind="PeerViolationError", member=member, stage=REACH_STAGE, what=what, cause=cause)
         return None
 
     return next(filter(None, await asyncio.gather(*map(reach, channels))), None)

@@ -1,4 +1,4 @@
 """The owner's tables.
 
-`config` says what is public about a table, `sources` where its rows lie, `table` what jobs get of it.
+`config` says what is public about a table, `sources` where its rows are stored, `table` what jobs get of it.
 """

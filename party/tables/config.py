@@ -1,5 +1,6 @@
-"""The configuration of one table, `[[tables]]` of `party.toml`: what is public about it, and where its rows lie."""
+"""The configuration of one table, `[[tables]]` of `party.toml`: what is public about it, and where its rows are."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +20,13 @@ from analyses.job.column_names import expanded_fields, expanded_names
 from analyses.job.job import Finite, Name
 from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
 from dp.cost.views import UNIT, check_budget_unit
-from party.ledger.budget import Budget, BudgetError
+from ledger.accounts import account_of_space, units_of_id
+from ledger.budget import Budget, BudgetError
 from party.tables.filters import Filter, problem_with_filter
 from party.tables.kinds import AnyColumnKind
 from party.tables.matching_config import MatchingConfig
 from party.tables.sources.registry import source_of_file, source_of_section
-from party.tables.sources.source import TableSource
+from party.tables.sources.source import SourceError, TableSource
 from service.settings import FilePath, Settings, explain_fields
 
 
@@ -66,9 +68,9 @@ class TableConfig(Settings):
 
     Attributes:
         name: how jobs call it.
-        path: the file in which its rows lie: `.csv`, `.csv.gz` or `.parquet`.
-        source: where else they lie, instead of `path`: a section with `kind` (`party.tables.sources.registry`) and the
-            kind's fields.
+        path: the file of its rows: `.csv`, `.csv.gz` or `.parquet`.
+        source: another place of its rows, instead of `path`: a section with `kind` (`party.tables.sources.registry`)
+            and the kind's fields.
         id_column: the column that identifies the rows, by which parties check that theirs are the same and in the same
             order; it is read as text and never shared.
         rows: the least and the most rows that it may have, public like the bounds. A table outside of that serves no
@@ -77,8 +79,8 @@ class TableConfig(Settings):
             never shared. In jobs about a joint table it must say the same at all owners.
         matching: what identifies its rows, for jobs that match rows of tables which need not hold the same ones in the
             same order.
-        most_rows_per_person: so many rows of one person count in such jobs; public, and never a count: the noise grows
-            with it. Which ones of more rows count, a keyed hash says (`analyses.rows.surplus`).
+        most_rows_per_person: maximum number of rows of one person that count in such jobs; public, and never a count:
+            the noise grows with it. Which ones of more rows count, a keyed hash says (`analyses.rows.surplus`).
         bounds: column of numbers without gaps to its public lower and upper bound. Bounds are published before any
             noise protects them: they come from what the column means, never from a look at the data. A column without
             bounds or a kind cannot be used. `pixel_{0..63}` stands for `pixel_0` to `pixel_63`, here, in `columns` and
@@ -88,7 +90,10 @@ class TableConfig(Settings):
             encoded as, or one encoded column, such as `region=north`.
         filters: name of a filter that jobs may name (`where` of an input) to its conditions (`party.tables.filters`).
             Public like the bounds.
-        on_request: columns that a job gets only if it names them, such as labels and codes of categories.
+        on_request: columns that a job gets only if it names them, such as labels and codes of categories; they may be
+            all of the table.
+        id_space: whose ids its rows have, for instance `patients`: one budget holds for all tables of one id space, for
+            each person in all of them together (`ledger.accounts`). Absent: the table has a budget of its own.
         show_budget: whether analysts who may use it see what remains of its budget (`moiety tables`). It tells them how
             much others have asked.
         first_budget: what jobs may learn from it. Without, and without `moiety budget set`, no job may use it.
@@ -106,13 +111,14 @@ class TableConfig(Settings):
     columns: Annotated[dict[str, AnyColumnKind], AfterValidator(expanded_fields)] = Field(default_factory=dict)
     filters: dict[Name, Filter] = Field(default_factory=dict)
     on_request: Annotated[tuple[str, ...], AfterValidator(expanded_names)] = ()
+    id_space: Name | None = None
     show_budget: bool = False
     first_budget: FirstBudget | None = None
 
     @model_validator(mode="after")
     def _lies_in_one_place(self) -> Self:
         if (self.path is None) == (self.source is None):
-            raise ValueError("path, source: a table lies in one place, so one of the two must be given")
+            raise ValueError("path, source: give exactly one of the two")
         return self
 
     @model_validator(mode="after")
@@ -124,7 +130,20 @@ class TableConfig(Settings):
     @model_validator(mode="after")
     def _persons_are_bounded(self) -> Self:
         if (self.person_column is None) != (self.most_rows_per_person is None):
-            raise ValueError("person_column, most_rows_per_person: both or neither must be given")
+            raise ValueError("person_column, most_rows_per_person: give both or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _ids_are_of_an_id_space(self) -> Self:
+        if self.id_space is None:
+            return self
+        if self.id_column is None and self.matching is None and self.person_column is None:
+            raise ValueError(
+                "id_space: needs id_column, matching or person_column, which say whose each row is; a table of ratings "
+                "can be in none"
+            )
+        if self.first_budget is not None and (problem := self.problem_with_unit(self.first_budget.unit)):
+            raise ValueError(f"first_budget.unit: {problem}")
         return self
 
     @model_validator(mode="after")
@@ -146,8 +165,9 @@ class TableConfig(Settings):
             names = self.column_names
         except ValidationError as error:
             raise ValueError("; ".join(explain_fields(error))) from error
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        repeated += [one.name for one in self.encoded if one.name != one.source and one.name in self.source_columns]
+        repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+        sources = set(self.source_columns)
+        repeated += [one.name for one in self.encoded if one.name != one.source and one.name in sources]
         if repeated:
             raise ValueError(f"columns: two columns would be called {repeated[0]!r}; rename one in the table")
         for name, role in ((self.id_column, "id"), (self.person_column, "person")):
@@ -158,16 +178,42 @@ class TableConfig(Settings):
         for name, conditions in self.filters.items():
             if problem := problem_with_filter(conditions, self.bounds, self.columns):
                 raise ValueError(f"filters.{name}: {problem}")
+        if self.source is not None and self.source.has_decimal_comma:
+            for name, kind in self.columns.items():
+                try:
+                    kind.check_lists(decimal_comma=True)
+                except ValueError as error:
+                    raise ValueError(f"columns.{name}: {error}") from error
         known = {name for column in self.encoded for name in (column.name, column.source)}
         unknown = [name for name in self.on_request if name not in known]
         if unknown:
             raise ValueError(f"on_request: column {unknown[0]!r} has no bounds")
-        if not self.usual_columns:
-            raise ValueError("on_request: at least one column must be left for jobs that name no columns")
         return self
 
+    @property
+    def account(self) -> str:
+        """What the ledger calls the budget that its jobs are charged to: of its id space, or of the table alone."""
+        return self.name if self.id_space is None else account_of_space(self.id_space)
+
+    @property
+    def usual_unit(self) -> str:
+        """The unit of a budget that names none: one record, or a person in an id space of persons."""
+        return UNIT if self.id_space is None else units_of_id(has_persons=self.person_column is not None)[0]
+
+    def problem_with_unit(self, unit: str) -> str:
+        """Return why a budget of this unit does not cover all that the table says of one id; or nothing."""
+        units = units_of_id(has_persons=self.person_column is not None)
+        if self.id_space is None or unit in units:
+            return ""
+        return f"must be {' or '.join(map(repr, units))}, of which one holds all of an id of its id space, not {unit!r}"
+
+    def serves_jobs_as(self, other: "TableConfig | None") -> bool:
+        """Return whether jobs find in it what another declaration says; the beginning of its budget is none of it."""
+        own = {"first_budget": None, "show_budget": False}
+        return other is not None and self.model_copy(update=own) == other.model_copy(update=own)
+
     def make_source(self) -> TableSource:
-        """Return where the rows lie; nothing is opened yet.
+        """Return where the rows are stored; nothing is opened yet.
 
         Raises:
             SourceError: no source reads files with such a name.
@@ -186,13 +232,14 @@ class TableConfig(Settings):
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """Those of them that are read as text, as they stand: ids and persons."""
+        """Return the columns that are read as unchanged text: ids and persons."""
         return tuple(name for name in self.key_columns if name in (self.id_column, self.person_column))
 
-    @property
+    @cached_property
     def usual_columns(self) -> tuple[str, ...]:
         """The encoded columns of a job that names no columns, in the order of the configuration."""
-        return tuple(c.name for c in self.encoded if not {c.name, c.source} & set(self.on_request))
+        on_request = set(self.on_request)
+        return tuple(c.name for c in self.encoded if c.name not in on_request and c.source not in on_request)
 
     @cached_property
     def encoded(self) -> tuple[ColumnSchema, ...]:
@@ -228,4 +275,20 @@ class TableOwner(Protocol):
 
     @property
     def table_memory_mib(self) -> int:
-        """So much of a table's values may be in memory."""
+        """Return the bytes of a table's values that may be in memory."""
+
+
+def tables_of_same_data(tables: Sequence[TableConfig]) -> list[tuple[str, ...]]:
+    """Return groups of tables of which each reads something that another one of its group reads, too."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for table in tables:
+        try:
+            data = set(table.make_source().data())
+        except SourceError:  # of a form that nobody reads, or one that is not there
+            continue
+        names = {table.name}
+        for other in [group for group in groups if group[1] & data]:
+            groups.remove(other)
+            names, data = other[0] | names, other[1] | data
+        groups.append((names, data))
+    return [tuple(t.name for t in tables if t.name in names) for names, _ in groups if len(names) > 1]

@@ -19,10 +19,11 @@ from party.tables.ratings import read_ratings
 from party.tables.ratings_config import RatingsTableConfig
 from party.tables.rows_of_source import OUT_OF_RANGE, read_rows
 from party.tables.sources.source import SourceError
+from party.tables.spelling.ids import as_written
 
 
 def read_contents(table: TableConfig, schema: BlockSchema, where: str | None, owner: TableOwner) -> Table:
-    """As `party.tables.table.load_table`, of a table that has been described.
+    """Load a table that has been described; see `party.tables.table.load_table`.
 
     Args:
         table: the owner's declaration.
@@ -83,7 +84,7 @@ def _of_what_passes(
 
     Args:
         table: the owner's declaration.
-        keys: of all rows.
+        keys: keys of all rows.
         passes: which of them pass the job's filter, shape (rows,).
 
     Raises:
@@ -130,7 +131,7 @@ def _as_text(table: TableConfig, column: pl.Series) -> pl.Series:
     if not is_text(column):
         role = _role(table, column.name)
         raise SourceError(f"{role} column {column.name!r} holds neither text nor whole numbers")
-    return column.cast(pl.String)
+    return as_written(column.cast(pl.String))
 
 
 def _role(table: TableConfig, name: str) -> str:

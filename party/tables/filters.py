@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from analyses.job.job import Finite
 from party.tables.kinds import CategoryKind, ColumnKind, DateKind, ListKind, NumberKind, YesNoKind
+from party.tables.spelling.canonical import canonical
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Condition(Settings):
     """What a value must be. A gap, and a value that is not of the column's kind, is never so.
 
     Attributes:
-        at_least, below: of a number, an integer or a date; one of them or both.
-        one_of: of a category or an ordinal, by the texts of its list; of yes and no, `["yes"]` or `["no"]`.
+        at_least, below: bounds of a number, an integer or a date; one of them or both.
+        one_of: values of a category or an ordinal, as texts of its list; for yes and no, `["yes"]` or `["no"]`.
     """
 
     at_least: Finite | date | None = None
@@ -50,12 +51,15 @@ class Condition(Settings):
         if isinstance(kind, ListKind):
             if self.one_of is None:
                 return "of a category or an ordinal, one_of must be given"
-            unknown = [text for text in self.one_of if text not in kind.values]
+            unknown = [text for text in self.one_of if canonical(text) not in kind.places]
             return f"one_of: {unknown[0]!r} is not among its values" if unknown else ""
         wanted = date if isinstance(kind, DateKind) else float
         if self.one_of is not None or any(not isinstance(end, wanted) for end in self._ends()):
             return f"at_least and below must be {'dates' if wanted is date else 'numbers'}"
         return ""
+
+    def _places(self, kind: ListKind) -> list[int]:
+        return [kind.places[canonical(text)] for text in self.one_of or ()]
 
     def _ends(self) -> list[float | date]:
         return [end for end in (self.at_least, self.below) if end is not None]
@@ -81,12 +85,12 @@ class Condition(Settings):
     def holds_of(self, name: str, kind: ColumnKind, encoding: "Encoding") -> Mask:
         """Return for which values of an encoded column it holds, shape (rows,)."""
         if isinstance(kind, CategoryKind):
-            codes = [encoding.columns[f"{name}={text}"] for text in self.one_of or ()]
+            codes = [encoding.columns[f"{name}={kind.values[place]}"] for place in self._places(kind)]
             holds: Mask = np.logical_or.reduce([code > 0 for code in codes])
         elif isinstance(kind, YesNoKind):
             holds = encoding.columns[name] == float(self.one_of == ("yes",))
         elif isinstance(kind, ListKind):
-            holds = np.isin(encoding.columns[name], [kind.values.index(text) for text in self.one_of or ()])
+            holds = np.isin(encoding.columns[name], self._places(kind))
         else:
             holds = self.holds_for(encoding.columns[name], kind)
         return holds & ~(encoding.gaps | encoding.others)

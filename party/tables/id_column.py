@@ -16,6 +16,7 @@ from entropy import SystemEntropy
 from party.tables.filters import Mask
 from party.tables.sources.file import CHANGED
 from party.tables.sources.source import SourceError, TableSource
+from party.tables.spelling.ids import as_written
 
 
 class IdColumn:
@@ -24,8 +25,8 @@ class IdColumn:
     What is wrong with them is not told before `check`: so it comes after what is wrong with values.
 
     Args:
-        name: of the column.
-        source: of the table, for the second reading.
+        name: name of the column.
+        source: source of the table, for the second reading.
     """
 
     def __init__(self, name: str, source: TableSource) -> None:
@@ -42,13 +43,13 @@ class IdColumn:
         """Take the ids of some rows.
 
         Args:
-            ids: as the source has them.
+            ids: ids as the source has them.
             passes: which of them pass the job's filter, shape (rows,); None where all do.
         """
         self._is_text = self._is_text and is_text(ids)
         if not self._is_text:
             return
-        ids = ids.cast(pl.String)
+        ids = as_written(ids.cast(pl.String))
         self._has_empty = self._has_empty or has_empty(ids)
         if self._has_empty:
             return
@@ -90,7 +91,7 @@ class IdColumn:
             return True
         seen: set[str] = set()
         for batch in self._source.batches((), (self.name,)):
-            ids = batch[self.name].cast(pl.String)
+            ids = as_written(batch[self.name].cast(pl.String))
             for one in ids.filter(pl.Series(np.isin(hashes_of(ids, self._seed), hashes))):
                 if one in seen:
                     return True

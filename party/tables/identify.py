@@ -13,18 +13,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analyses.job.matching import DuplicateRule
+from analyses.job.matching import DuplicateRule, Recipe
 from analyses.job.row_ids import RowIds, digests_of_encoded, digests_of_ids
 from analyses.job.schema import ColumnSchema
 from party.tables.encoding import LARGEST
 from party.tables.kinds import MISSING
 from party.tables.matching_config import MatchingConfig
-from party.tables.normalise import ISO_DATE, normalised
+from party.tables.normalise import normalised
 from party.tables.sources.source import SourceError
+from party.tables.spelling.dates import ISO_DATE
+from party.tables.spelling.ids import UNCLEAR, as_written
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
 
+
+LARGEST_ADDED = LARGEST * 2.0**-40
+"""To this a value is clipped before rows of one id are added up, so that no sum of 2^40 rows is infinite.
+
+A constant, because a limit that depended on the other rows of the table would let one row move the rows of all ids.
+"""
 
 _ONE_BYTE = 128
 _LENGTHS = pl.Series([length.to_bytes(8, "big").decode() for length in range(_ONE_BYTE)], dtype=pl.String)
@@ -36,7 +44,7 @@ class Identified:
     """The rows of a source that have an id, by id. Private.
 
     Attributes:
-        ids: of each id its digest, in the order in which the ids come first, shape (ids, 32).
+        ids: digest of each id, in the order in which the ids come first, shape (ids, 32).
         rows: all rows that have one, those of one id after each other, each id's in their order.
         starts: shape (ids,), where in `rows` those of each id begin; in the order of `ids`.
     """
@@ -66,17 +74,27 @@ def fields_of(config: MatchingConfig, columns: Sequence[pl.Series]) -> list[pl.S
     """Return of each column that identifies rows its normalised texts; an empty one where there is no id.
 
     Raises:
-        SourceError: as `normalised`.
+        SourceError: see `normalised`.
     """
-    formats = config.date_formats
-    return [normalised(one, config.steps[one.name], formats.get(one.name, ISO_DATE)) for one in columns]
+    steps, formats = config.steps, config.date_formats
+    return [
+        normalised(_written(one, steps[one.name]), steps[one.name], formats.get(one.name, ISO_DATE)) for one in columns
+    ]
+
+
+def _written(column: pl.Series, steps: Recipe) -> pl.Series:
+    """Return a column of texts as its values are meant, null where the digits of one are no id."""
+    if column.dtype != pl.String:
+        return column
+    texts = as_written(column)
+    return texts.set(texts.str.contains(UNCLEAR), None) if "digits" in steps else texts
 
 
 def identify(fields: Sequence[pl.Series]) -> Identified:
     """Return the rows of each id; rows of which a field is empty have none and are left out.
 
     Args:
-        fields: as `fields_of`, at least one.
+        fields: at least one; see `fields_of`.
     """
     has_id = np.ones(len(fields[0]), dtype=np.bool_)
     for one in fields:
@@ -124,10 +142,10 @@ def one_row_each(config: MatchingConfig, found: Identified, values: Values, colu
     """Return one row for each id.
 
     Args:
-        config: with the rule for rows of one id.
+        config: matching section with the rule for rows of one id.
         found: the rows of each id.
-        values: of all rows, shape (rows, columns), finite.
-        columns: of `values`, in their order.
+        values: values of all rows, shape (rows, columns), finite.
+        columns: columns of `values`, in their order.
     """
     if len(found.ids) == len(found.rows):
         return values if len(found.rows) == len(values) else values[found.rows]
@@ -168,8 +186,8 @@ def _combined(rule: DuplicateRule, values: Values, is_gap: NDArray[np.bool_], st
     elif rule == "min":
         found = np.minimum.reduceat(np.where(is_gap, LARGEST, values), starts)
     else:
-        within = LARGEST / max(1, len(values))  # no sum of them is infinite
-        found = np.add.reduceat(np.where(is_gap, 0.0, np.clip(values, -within, within)), starts)
+        found = np.add.reduceat(np.where(is_gap, 0.0, np.clip(values, -LARGEST_ADDED, LARGEST_ADDED)), starts)
         if rule == "mean":
             found = found / np.maximum(n_known, 1)
+        found = np.where(np.diff(starts, append=len(values)) == 1, values[starts], found)  # as without a merged id
     return found

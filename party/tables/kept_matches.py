@@ -42,9 +42,9 @@ class KeptMatch(BaseModel):
         match: its id, that of the job that made it.
         kept_at_s: Unix time.
         inputs: party to its table, of all owners.
-        table: that of this owner.
-        recipe: by which all owners identified their rows.
-        version: of the table's source when it was read, as JSON; None where the source has none.
+        table: table of this owner.
+        recipe: recipe with which all owners identified their rows.
+        version: version of the table's source when it was read, as JSON; None where the source has none.
         ids_digest: SHA-256 of the ids of all rows of the table, in its order, in hexadecimal digits.
         origin: see `analyses.job.schema.OwnMatch`, in hexadecimal digits.
         n_rows: how many rows matched.

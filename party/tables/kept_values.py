@@ -27,9 +27,9 @@ class KeptValues:
     or when the process ends, however that happens. It is no safer than the disk that it is on.
 
     Args:
-        n_columns: of each row.
-        most_bytes: that may be in memory; more go to the file.
-        folder: where the file lies.
+        n_columns: columns of each row.
+        most_bytes: bytes that may be in memory; more go to the file.
+        folder: where the file is stored.
     """
 
     def __init__(self, n_columns: int, most_bytes: int, folder: Path) -> None:
@@ -88,9 +88,9 @@ def kept_words(shape: tuple[int, ...], most_bytes: int, folder: Path) -> NDArray
     """Return an array to write to, in memory or, where it is larger than that, in such a file.
 
     Args:
-        shape: of the array.
-        most_bytes: that may be in memory.
-        folder: where the file lies.
+        shape: shape of the array.
+        most_bytes: bytes that may be in memory.
+        folder: where the file is stored.
 
     Raises:
         SourceError: the folder has no place for it.

@@ -16,13 +16,17 @@ With `missing = "column"` there is `NAME=missing`, 1 where the value is missing;
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictStr, model_validator
 
 from analyses.job.job import Finite
 from analyses.job.schema import ColumnSchema
+from party.tables.spelling.canonical import canonical, check_list, of_number
+from party.tables.spelling.dates import ISO_DATE, DateForm, DateFormat, Pivot, Zone, check_pivot
 from service.settings import Settings
 
 MAX_VALUES = 1000
@@ -50,12 +54,34 @@ class ColumnKind(Settings, ABC):
         missing: what a gap becomes. `refuse`: a table with one serves no job on this column. `column`: 1 in a column of
             its own. Or a public constant, chosen without a look at the data.
         others: what a value becomes that is not of the kind: `refuse`, or like a gap, `missing`.
-        gaps: texts that mean a gap besides an empty value, such as "NA" or "?".
+        gaps: values that mean a gap besides an empty one, such as "NA", "?" or "-999", in whatever spelling
+            (`party.tables.spelling.canonical`); of a date, as `format` says.
     """
 
     missing: Literal["refuse", "column"] | Constant = "refuse"
     others: Literal["refuse", "missing"] = "refuse"
     gaps: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _gaps_are_distinct(self) -> Self:
+        self.check_lists()
+        return self
+
+    def check_lists(self, *, decimal_comma: bool = False) -> None:
+        """Refuse lists that have two spellings of one value, and values that are gaps as well.
+
+        Raises:
+            ValueError: names the field and both.
+        """
+        check_list("gaps", self.gaps, decimal_comma=decimal_comma)
+        for field, texts in self.listed.items():
+            check_list(field, texts, decimal_comma=decimal_comma)
+            check_list(f"{field}, gaps", (*texts, *self.gaps), decimal_comma=decimal_comma)
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """Field to a declared list of values of the column."""
+        return {}
 
     @model_validator(mode="after")
     def _others_have_a_rule(self) -> Self:
@@ -98,7 +124,7 @@ class NumberKind(ColumnKind):
 
     Attributes:
         kind: says that it is one.
-        bounds: what lies outside is clipped.
+        bounds: what is outside is clipped.
     """
 
     kind: Literal["number"]
@@ -144,8 +170,8 @@ class YesNoKind(ColumnKind):
 
     @model_validator(mode="after")
     def _yes_is_not_no(self) -> Self:
-        both = {text.lower() for text in self.yes} & {text.lower() for text in self.no}
-        if both or not self.yes or not self.no:
+        codes = {code: {canonical(text.lower()) for text in texts} for code, texts in ((1, self.yes), (0, self.no))}
+        if codes[1] & codes[0] or not self.yes or not self.no:
             raise ValueError("yes, no: each needs at least one text, and none may mean both")
         return self
 
@@ -155,14 +181,24 @@ class YesNoKind(ColumnKind):
         return 0.0, 1.0
 
     @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """See `ColumnKind`."""
+        return {"yes": [text.lower() for text in self.yes], "no": [text.lower() for text in self.no]}
+
+    @property
     def codes(self) -> dict[str, int]:
-        """Text in small letters to its number."""
-        return {text.lower(): 1 for text in self.yes} | {text.lower(): 0 for text in self.no}
+        """Canonical text in small letters to its number."""
+        return {canonical(text.lower()): code for code, texts in ((1, self.yes), (0, self.no)) for text in texts}
+
+    @property
+    def codes_of_types(self) -> dict[str, int]:
+        """Codes of values that are not text: truth values, and 1 and 0 where the lists name no number; see `codes`."""
+        has_numbers = any(text.lstrip("-").replace(".", "", 1).isdigit() for text in self.codes)
+        return {"true": 1, "false": 0, **({} if has_numbers else {"1": 1, "0": 0}), **self.codes}
 
     def code_of_constant(self, value: float | date | str) -> float | None:
         """See `ColumnKind`."""
-        text = f"{value:g}" if isinstance(value, int | float) else str(value)
-        code = {"1": 1, "0": 0, **self.codes}.get(text.lower())
+        code = self.codes_of_types.get(_as_text(value).lower())
         return None if code is None else float(code)
 
 
@@ -170,15 +206,13 @@ class ListKind(ColumnKind, ABC):
     """A column whose values stand in a public list.
 
     Attributes:
-        values: the list: texts, as they stand in the table.
+        values: the list: texts, as they stand in the table, or another spelling of them.
     """
 
     values: Annotated[tuple[Text, ...], Field(min_length=2, max_length=MAX_VALUES)]
 
     @model_validator(mode="after")
-    def _values_are_distinct(self) -> Self:
-        if len(set(self.values)) < len(self.values):
-            raise ValueError("values: the same value appears more than once")
+    def _values_are_texts(self) -> Self:
         if any(value != value.strip() for value in self.values):
             raise ValueError("values: must not begin or end with a space, which is taken off the table's values")
         return self
@@ -188,9 +222,20 @@ class ListKind(ColumnKind, ABC):
         """See `ColumnKind`."""
         return 0.0, float(len(self.values) - 1)
 
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """See `ColumnKind`."""
+        return {"values": self.values}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Canonical text to its place in the list."""
+        return {canonical(value): place for place, value in enumerate(self.values)}
+
     def code_of_constant(self, value: float | date | str) -> float | None:
         """See `ColumnKind`."""
-        return float(self.values.index(value)) if isinstance(value, str) and value in self.values else None
+        place = self.places.get(_as_text(value))
+        return None if place is None else float(place)
 
 
 class OrdinalKind(ListKind):
@@ -233,15 +278,27 @@ class DateKind(ColumnKind):
 
     Attributes:
         kind: says that it is one.
-        bounds: the first and the last date; what lies outside is clipped.
+        bounds: the first and the last date; what is outside is clipped.
         since: the day that is 0; the first date where absent.
-        format: of dates in text, as `strftime` writes it.
+        format, pivot, zone: see `party.tables.spelling.dates.DateForm`.
     """
 
     kind: Literal["date"]
     bounds: tuple[date, date]
     since: date | None = None
-    format: Text = "%Y-%m-%d"
+    format: DateFormat = ISO_DATE
+    pivot: Pivot | None = None
+    zone: Zone | None = None
+
+    @model_validator(mode="after")
+    def _years_are_whole(self) -> Self:
+        check_pivot(self.format, self.pivot)
+        return self
+
+    @property
+    def form(self) -> DateForm:
+        """How its dates are written."""
+        return DateForm(format=self.format, pivot=self.pivot, zone=self.zone)
 
     @property
     def origin(self) -> date:
@@ -263,3 +320,8 @@ class DateKind(ColumnKind):
 AnyColumnKind = Annotated[
     NumberKind | IntegerKind | YesNoKind | OrdinalKind | CategoryKind | DateKind, Field(discriminator="kind")
 ]
+
+
+def _as_text(value: float | date | str) -> str:
+    """Return the canonical spelling of a declared constant."""
+    return of_number(value) if isinstance(value, int | float) else canonical(str(value))

@@ -49,7 +49,7 @@ def check_kept_match(owner: TableOwner, job: Job, schema: BlockSchema) -> None:
     if kept.inputs != _inputs_of(job):
         raise MatchRefusedError(f"match {kept.match} is of other parties or other tables than the job")
     if schema.matching is None or schema.matching.recipe != kept.recipe:
-        raise MatchRefusedError(f"{owner.name} identifies the rows of its table otherwise than for match {kept.match}")
+        raise MatchRefusedError(f"{owner.name} changed its matching rules since match {kept.match}")
     if version_of(owner, kept.table) != kept.version:
         raise MatchRefusedError(
             f"the table of {owner.name} was written anew since match {kept.match}; rows have to be matched again"
@@ -72,8 +72,8 @@ class MatchOfJob:
 
     Attributes:
         owner: the party's configuration.
-        job: that keeps a match, or names one.
-        version: of the table's source before it was read.
+        job: job that keeps a match, or names one.
+        version: version of the table's source before the table was read.
         kept: the match that the job names; None where it makes one.
     """
 
@@ -123,8 +123,8 @@ class MatchOfJob:
         """Keep what the job has found, if it was to find it; what is done in this context must succeed, or it goes.
 
         Args:
-            job_id: of the job; it becomes the id of the match.
-            table: as `given_to` has returned it.
+            job_id: id of the job; it becomes the id of the match.
+            table: table that `given_to` returned.
 
         Raises:
             OSError: it cannot be written.

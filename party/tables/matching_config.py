@@ -3,14 +3,20 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from analyses.job.matching import MAX_ID_FIELDS, DuplicateRule, MatchingSchema, Recipe
 from party.tables.kinds import CategoryKind, ColumnKind, DateKind, NumberKind
+from party.tables.spelling.dates import DateForm
 from service.settings import Settings
 
 _OF_ONE_ROW: tuple[DuplicateRule, ...] = ("first", "last")
 _OF_AN_ORDER: tuple[DuplicateRule, ...] = (*_OF_ONE_ROW, "max", "min")
+
+
+def _form(given: object) -> object:
+    return {"format": given} if isinstance(given, str) else given
+
 
 ColumnName = Annotated[str, Field(min_length=1)]
 
@@ -23,8 +29,8 @@ class MatchingConfig(Settings):
             not be. They are never sent.
         normalise: the steps that make two spellings of one id equal (`party.tables.normalise`), in their order: one
             list for all columns, or column to its list. Jobs match only tables with the same steps.
-        date_formats: column to how its dates are written, where that is not year-month-day: only for columns with the
-            step `date`.
+        date_formats: column to how its dates are written, where that is not year-month-day: a format, or a section of
+            `format`, `pivot` and `zone` (`party.tables.spelling.dates.DateForm`). Only columns with the step `date`.
         duplicates: what several rows of one id become. `refuse`: such a table serves no job. `first`, `last`: that row
             stands for all. `mean`, `sum`, `max`, `min`: one row of these, gaps left out. One rule for all columns, or
             column to its rule. It holds for every job about the table.
@@ -36,7 +42,7 @@ class MatchingConfig(Settings):
 
     columns: Annotated[tuple[ColumnName, ...], Field(min_length=1, max_length=MAX_ID_FIELDS)]
     normalise: Recipe | dict[str, Recipe] = ("trim",)
-    date_formats: dict[str, str] = Field(default_factory=dict)
+    date_formats: dict[str, Annotated[DateForm, BeforeValidator(_form)]] = Field(default_factory=dict)
     duplicates: DuplicateRule | dict[str, DuplicateRule] = "refuse"
     missing: Literal["refuse", "leave out"] = "refuse"
     reveal: bool = False

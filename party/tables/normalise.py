@@ -27,17 +27,11 @@ import polars as pl
 
 from analyses.job.matching import Recipe, Step
 from party.tables.sources.source import SourceError
-
-ISO_DATE = "%Y-%m-%d"
+from party.tables.spelling.dates import ISO_DATE, DateForm, day_of, days_of
+from party.tables.spelling.ids import SPACES
 
 MAX_DIGITS = 4000
 """Longest text that is read as a whole number: Python converts no longer ones."""
-
-SPACES = (
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
-"""What `str.split` takes for space."""
 
 TEXTS_AT_ONCE = 1 << 14
 """How many texts go through one call of Python."""
@@ -118,28 +112,26 @@ def _without(texts: pl.Series, characters: set[str]) -> pl.Series:
     return texts.str.replace_all(f"[{named}]+", "")
 
 
-def normalised(column: pl.Series, steps: Recipe, date_format: str = ISO_DATE) -> pl.Series:
+def normalised(column: pl.Series, steps: Recipe, date_format: str | DateForm = ISO_DATE) -> pl.Series:
     """Return the normalised texts of one column that identifies rows, without gaps; empty where there is no id.
 
     Whole numbers are read as their decimal digits, also where gaps have turned a column of them into one of floats;
     dates as year-month-day.
 
     Args:
-        column: as the source has it.
-        steps: in their order.
-        date_format: how dates are written in texts.
+        column: column as the source has it.
+        steps: steps in their order.
+        date_format: how dates are written in texts, and in which zone a point in time has its day.
 
     Raises:
         SourceError: it is of a type that identifies nothing, or holds numbers with a fraction.
     """
-    is_date = isinstance(column.dtype, pl.Date | pl.Datetime)
-    texts = _as_texts(column, steps).fill_null("")
+    form = DateForm(format=date_format) if isinstance(date_format, str) else date_format
+    of_texts = DateForm() if isinstance(column.dtype, pl.Date | pl.Datetime) else form
+    texts = _as_texts(column, steps, form).fill_null("")
     for step in steps:
-        if step == "date":
-            dates = texts.str.to_date(ISO_DATE if is_date else date_format, strict=False)
-            texts = dates.dt.strftime(ISO_DATE).fill_null("")
-        else:
-            texts = _after(step, texts)
+        is_date = step == "date"
+        texts = days_of(texts, of_texts).dt.strftime(ISO_DATE).fill_null("") if is_date else _after(step, texts)
     return texts
 
 
@@ -171,7 +163,7 @@ def _of_others(step: Step, texts: pl.Series) -> pl.Series:
     return pl.concat(found)
 
 
-def _as_texts(column: pl.Series, steps: Recipe) -> pl.Series:
+def _as_texts(column: pl.Series, steps: Recipe, form: DateForm) -> pl.Series:
     name, kind = column.name, column.dtype
     if kind.is_float():
         column = column.fill_nan(None)
@@ -181,7 +173,7 @@ def _as_texts(column: pl.Series, steps: Recipe) -> pl.Series:
     if isinstance(kind, pl.Datetime):
         if "date" not in steps:
             raise SourceError(f"column {name!r} identifies rows by points in time; declare the step 'date' for it")
-        return column.dt.date().cast(pl.String)  # of its own time zone: a cast would take that of UTC
+        return day_of(column, form.zone).cast(pl.String)
     if kind.is_integer() or kind in {pl.String, pl.Date, pl.Null} or isinstance(kind, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     raise SourceError(f"column {name!r} identifies rows, and holds neither text nor whole numbers nor dates")

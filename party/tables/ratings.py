@@ -11,24 +11,28 @@ from numpy.typing import NDArray
 
 from analyses.job.ratings import UNKNOWN, RatingRows
 from party.tables.ratings_config import RatingsTableConfig
+from party.tables.rows_of_source import from_texts
 from party.tables.sources.source import SourceError
+from party.tables.spelling.canonical import canonical, of_number
+from party.tables.spelling.ids import as_written
 
 
 def read_ratings(table: RatingsTableConfig) -> RatingRows:
     """Read the users, items and ratings of a table.
 
     Args:
-        table: where it lies, and what its columns are called.
+        table: where it is stored, and what its columns are called.
 
     Raises:
         SourceError: the source raises it; a column is not what its place asks for; there are no rows; a rating is empty
             or not a finite number; a user or an item is empty.
     """
-    values, users, items = table.make_source().read((table.rating,), (table.user, table.item))
+    source = table.make_source()
+    values, users, items = source.read((table.rating,), (table.user, table.item))
     wanted = (table.rating, table.user, table.item)
     if (values.name, users.name, items.name) != wanted or not len(values) == len(users) == len(items):
         raise SourceError("other columns than those of ratings came, or columns of different lengths")
-    ratings = _finite(values)
+    ratings = _finite(from_texts(values, source))
     user_names, user_codes = _coded(_names(users))
     item_names, item_codes = _coded(_names(items))
     ascending = user_names.arg_sort().to_numpy()
@@ -66,9 +70,12 @@ def _finite(column: pl.Series) -> NDArray[np.float64]:
 
 
 def _names(column: pl.Series) -> pl.Series:
+    if column.dtype.is_float() and (column.floor() == column).all():
+        known = column.unique().drop_nulls()
+        column = column.replace_strict(known, pl.Series(map(of_number, known), dtype=pl.String), return_dtype=pl.String)
     if not (column.dtype.is_integer() or column.dtype == pl.String):
         raise SourceError(f"column {column.name!r} holds neither text nor whole numbers")
-    names = column.cast(pl.String)
+    names = as_written(column.cast(pl.String))
     if names.has_nulls() or (names == "").any():
         raise SourceError(f"column {column.name!r} has an empty value")
     return names
@@ -78,10 +85,8 @@ def _places(names: pl.Series, items: int | tuple[str, ...]) -> NDArray[np.int64]
     """Return the place of each item in the public list, `UNKNOWN` where it has none."""
     if isinstance(items, int):
         return number_of(names, items)
-    known = pl.Series(items, dtype=pl.String)
-    return names.replace_strict(
-        known, pl.Series(np.arange(len(items))), default=UNKNOWN, return_dtype=pl.Int64
-    ).to_numpy()
+    place_of = {canonical(item): place for place, item in enumerate(items)}
+    return np.array([place_of.get(canonical(name), UNKNOWN) for name in names], dtype=np.int64)
 
 
 def number_of(names: pl.Series, end: int) -> NDArray[np.int64]:

@@ -8,6 +8,8 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, mo
 from analyses.job.ratings import MAX_ITEMS, MAX_RATINGS_PER_USER, MAX_USERS, RatingsSchema, digest_of_items
 from mpc.public_text import check_public
 from party.tables.config import TableConfig
+from party.tables.spelling.canonical import check_list
+from service.files.name_list import list_or_file
 from service.settings import explain_fields
 
 KIND = "ratings"
@@ -21,9 +23,10 @@ class RatingsTableConfig(TableConfig):
     Attributes:
         user: the column that names whose rating it is; read as text, and never shared.
         item: the column that names what is rated; read as text.
-        rating: the column of ratings, the only one with `bounds`; what lies outside them is clipped.
-        items: the public list of items, in order; or how many there are, if they are called 0, 1, 2, ... A rating of
-            any other item is dropped. In the horizontal setting all parties declare the same list.
+        rating: the column of ratings, the only one with `bounds`; what is outside them is clipped.
+        items: the public list of items, in order, or `{ file = "items.txt" }`, a UTF-8 file with one on each line; or
+            how many there are, if they are called 0, 1, 2, ... A rating of any other item is dropped. In the horizontal
+            setting all parties declare the same list.
         users: how many users there may be. Public, and never a count: it is fixed without a look at the data. In the
             vertical setting users are called 0, 1, 2, ... at all parties, and ratings of others are dropped.
         ratings_per_user: about how many ratings a user has. Public likewise; only estimates depend on it.
@@ -33,7 +36,10 @@ class RatingsTableConfig(TableConfig):
     user: ColumnName
     item: ColumnName
     rating: ColumnName
-    items: Annotated[int, Field(ge=1, le=MAX_ITEMS)] | Annotated[tuple[ColumnName, ...], Field(min_length=1)]
+    items: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_ITEMS)] | Annotated[tuple[ColumnName, ...], Field(min_length=1)],
+        list_or_file(MAX_ITEMS),
+    ]
     users: Annotated[int, Field(ge=1, le=MAX_USERS)]
     ratings_per_user: Annotated[int, Field(ge=1, le=MAX_RATINGS_PER_USER)]
 
@@ -50,8 +56,7 @@ class RatingsTableConfig(TableConfig):
     @model_validator(mode="after")
     def _items_are_distinct(self) -> Self:
         if not isinstance(self.items, int):
-            if len(set(self.items)) < len(self.items):
-                raise ValueError("items: the same item appears more than once")
+            check_list("items", self.items, "item")
             check_public(self.items, "items")
         return self
 

@@ -16,6 +16,7 @@ from party.tables.filters import Condition, Mask
 from party.tables.id_column import IdColumn
 from party.tables.kept_values import KeptValues
 from party.tables.sources.source import NO_ROWS, SourceError, TableSource
+from party.tables.spelling.numbers import numbers_of
 
 _EVERY_ROW: Mapping[str, Condition] = MappingProxyType({})
 ROWS_TURNED = 1 << 10
@@ -83,10 +84,10 @@ def read_rows(
         n_read += batch.height
         if most is not None and n_read > most:
             raise SourceError(OUT_OF_RANGE)
-        columns = {name: _as_numbers(batch[name]) for name in numbers}
+        columns = {name: as_numbers(batch[name], source) for name in numbers}
         passes = [one.holds_for(columns[name]) for name, one in conditions.items() if name in columns]
         for name in encoded:
-            encoding = _encoded(table, batch[name], source)
+            encoding = encoded_by_kind(table, batch[name], source)
             columns |= encoding.columns
             gaps[name] += int(np.count_nonzero(encoding.gaps))
             others[name] += int(np.count_nonzero(encoding.others))
@@ -126,9 +127,9 @@ def read_blocks(table: TableConfig, wanted: Sequence[ColumnSchema], start: int) 
     encoded = [name for name in asked if name in table.columns]
     for batch in source.batches_from(start, numbers, encoded):
         _check_batch(batch, (*numbers, *encoded))
-        columns = {name: _as_numbers(batch[name]) for name in numbers}
+        columns = {name: as_numbers(batch[name], source) for name in numbers}
         for name in encoded:
-            columns |= _encoded(table, batch[name], source).columns
+            columns |= encoded_by_kind(table, batch[name], source).columns
         yield _block_of(columns, wanted, batch.height)
 
 
@@ -144,20 +145,23 @@ def _block_of(
 
 
 def _check_batch(batch: pl.DataFrame, wanted: Sequence[str]) -> None:
+    present = batch.columns
     for place, name in enumerate(dict.fromkeys(wanted)):
-        if place >= batch.width or batch.columns[place] != name:
+        if place >= len(present) or present[place] != name:
             raise SourceError(f"column {name!r} was asked for, and another one came")
     if batch.width > len(set(wanted)):
-        raise SourceError(f"column {batch.columns[-1]!r} came, and nobody had asked for it")
+        raise SourceError(f"column {batch.columns[-1]!r} was read, but was not requested")
 
 
-def _encoded(table: TableConfig, column: pl.Series, source: TableSource) -> Encoding:
+def encoded_by_kind(table: TableConfig, column: pl.Series, source: TableSource) -> Encoding:
     """Encode a column by its kind.
 
     Raises:
         SourceError: a value is one that its owner's declaration refuses.
     """
-    encoding = encode(table.columns[column.name], column, decimal_comma=source.has_decimal_comma)
+    encoding = encode(
+        table.columns[column.name], column, decimal_comma=source.has_decimal_comma, thousands=source.thousands_mark
+    )
     if (encoding.refused & encoding.gaps).any():
         raise SourceError(f"column {column.name!r} has an empty value, and its section declares no other rule for gaps")
     if encoding.refused.any():
@@ -165,14 +169,34 @@ def _encoded(table: TableConfig, column: pl.Series, source: TableSource) -> Enco
     return encoding
 
 
-def _as_numbers(column: pl.Series) -> NDArray[np.float64]:
+def from_texts(column: pl.Series, source: TableSource) -> pl.Series:
+    """Return the numbers of a column of texts, null where one is empty; another column as it is.
+
+    Raises:
+        SourceError: a text is no number, or in a spelling that its source does not declare.
+    """
+    if column.dtype != pl.String or not source.has_numbers_in_text:
+        return column
+    texts = column.set(column.str.strip_chars() == "", None)
+    read = numbers_of(texts, decimal_comma=source.has_decimal_comma, thousands=source.thousands_mark).values
+    if read.null_count() > texts.null_count():
+        raise SourceError(f"column {column.name!r} is not numeric")
+    return read
+
+
+def as_numbers(column: pl.Series, source: TableSource) -> NDArray[np.float64]:
     """Return a column as float64, infinite values as the largest of their sign.
 
-    An infinite value lies outside all bounds, and is clipped like any other that does. NaN is no value at all.
+    An infinite value is outside all bounds, and is clipped like any other that does. NaN is no value at all.
+
+    Args:
+        column: column of numbers, or of texts that are numbers.
+        source: says how numbers in its texts are written.
 
     Raises:
         SourceError: it is not numeric, or a value is missing or NaN.
     """
+    column = from_texts(column, source)
     if not (column.dtype.is_numeric() or column.dtype in {pl.Boolean, pl.Null}):
         raise SourceError(f"column {column.name!r} is not numeric")
     if column.has_nulls():

@@ -7,6 +7,7 @@ number, a value or a count. Errors of readers, which quote values, are not chain
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,28 +64,23 @@ class TableReader:
     """Reads a party's tables. Remembers the last one read, for the next job on the same columns.
 
     One table is remembered, not all, because it may fill half of the memory. It is read again when its source has
-    another version, or none. May be called from several threads.
+    another version, or none, or its owner declares it otherwise. May be called from several threads.
     """
 
-    def __init__(self, owner: TableOwner) -> None:
-        self._owner = owner
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: tuple[object, Table] | None = None
 
-    def describe(self, brought: JobInput) -> BlockSchema:
-        """As `describe_table`."""
-        return describe_table(self._owner, brought)
-
-    def load(self, brought: JobInput) -> Table:
-        """As `load_table`; the values are shared between jobs and read-only."""
-        named = _named(self._owner, brought)
+    def load(self, owner: TableOwner, brought: JobInput) -> Table:
+        """Return the table, see `load_table`; the values are shared between jobs and read-only."""
+        named = _named(owner, brought)
         with named.used():
             version = named.table.make_source().version()
-        wanted = (brought, version)
+        wanted = (brought, named.table, version)
         with self._lock:
             if version is None or self._last is None or self._last[0] != wanted:
                 self._last = None  # frees the old table before the new one is read
-                self._last = (wanted, load_table(self._owner, brought))
+                self._last = (wanted, load_table(owner, brought))
             return self._last[1]
 
 
@@ -98,7 +94,8 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
             configuration.
 
     Raises:
-        TableError: there is no such table; a column is asked for twice, identifies the rows or has no public bounds.
+        TableError: there is no such table; a column is asked for twice, identifies the rows or has no public bounds;
+            none is asked for, and all are given on request only.
     """
     named = _named(owner, brought)
     table = named.table
@@ -108,18 +105,22 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
         if brought.columns:
             raise named.refusal("it holds ratings, of which a job gets all or none; the job must name no columns")
         return BlockSchema(party=owner.name, rows=table.rows, ratings=table.schema_of_ratings)
+    times = Counter(brought.columns)
     for name in brought.columns:
-        if brought.columns.count(name) > 1:
+        if times[name] > 1:
             raise named.refusal(f"column {name!r} is requested more than once")
         if name in table.key_columns:
             what = "persons" if name == table.person_column else "rows"
             raise named.refusal(f"column {name!r} identifies the {what} and cannot be used as a feature")
-    columns = tuple(column for column in table.encoded if column.name in table.usual_columns)
+    usual = set(table.usual_columns)
+    columns = tuple(column for column in table.encoded if column.name in usual)
     if brought.columns:
         try:
             columns = columns_called(table.encoded, brought.columns)
         except KeyError as error:
             raise named.refusal(f"column {error.args[0]!r} has no public bounds, so it cannot be used") from None
+    elif not columns:  # a block without columns would be that of a party that only computes
+        raise named.refusal("its columns are given on request only: the job must name those that it uses")
     if brought.where is not None and brought.where not in table.filters:
         known = f"; it has {', '.join(sorted(table.filters))}" if table.filters else ""
         raise named.refusal(f"it has no filter {brought.where!r}{known}")
@@ -153,7 +154,7 @@ def load_table(owner: TableOwner, brought: JobInput) -> Table:
         the owner says what identifies a row, one row for each id, with its digest.
 
     Raises:
-        TableError: as `describe_table`.
+        TableError: see `describe_table`.
         UnusableTableError: the source is missing, unreadable or of an unknown format; a column is missing in it or
             stands there twice, is not numeric, has an empty value or one that is no number (NaN); ids are empty or
             repeated, and that is refused; persons are empty; there are no rows, fewer or more than are declared; or the

@@ -1,1 +1,1 @@
-"""Codes of errors: the short word in brackets at the end of a text, and what is said of each."""
+"""How texts for people are written: errors with their codes, and points in time."""

@@ -10,7 +10,7 @@ to look something up by, and nothing is decided by it.
 import re
 
 INTERNAL_CODE = "internal-error"
-"""Of errors that nobody foresaw, whose text is never shown."""
+"""Code of unforeseen errors, whose text is never shown."""
 
 MAX_CODE_CHARACTERS = 40
 

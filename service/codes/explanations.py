@@ -14,7 +14,7 @@ class Explanation:
     """What is said of one code, in sentences.
 
     Attributes:
-        code: as it stands at the end of texts.
+        code: code as printed at the end of texts.
         means: what the error says.
         cause: what is likely behind it.
         fix: what can be done.

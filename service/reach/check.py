@@ -17,7 +17,7 @@ class Check:
     """One check of one thing.
 
     Attributes:
-        name: of the check, the same in every run.
+        name: name of the check, the same in every run.
         outcome: see `Outcome`.
         found: what is so. It may quote a table's values, so it is for the owner of the member alone.
         fix: what to do, in one sentence; empty only where nothing is wrong.

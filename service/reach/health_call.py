@@ -16,11 +16,14 @@ from service.settings_tree import SettingsError
 HEALTH_PATH = "/grpc.health.v1.Health/Check"
 SERVING = 1
 
+RELAY_PROTOCOL = "moiety-relay/1"
+"""Application protocol [RFC 7301] of the outer TLS of relays; see `service.reach.relays`."""
+
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY = 0x0, 0x1, 0x3, 0x4, 0x6, 0x7
 _ACK = _END_STREAM = 0x1
 _END_HEADERS, _PADDED = 0x4, 0x8
-_STREAM = 1
+_NAME_FIELD = 0x0A
 _MAX_FRAME_BYTES = 1 << 14  # RFC 9113, 6.5.2: what may be sent to us, who announce no other limit
 _MAX_FRAMES = 100
 
@@ -46,19 +49,30 @@ def client_context(authority: Path, certificate: Path, key: Path, *, whose: str)
 
 
 def ask_health(channel: ssl.SSLSocket, dns_name: str, end_s: float) -> int:
-    """Call the health service over a connection that stands, and return the status in its answer.
+    """Call the health service over a connection that stands, and return the status in its answer; raises as `ask`.
 
     Args:
-        channel: to the member.
-        dns_name: of the member: `service.identity.Identity.dns_name`.
+        channel: channel to the member.
+        dns_name: DNS name of the member: `service.identity.Identity.dns_name`.
         end_s: until when, by `time.monotonic`.
-
-    Raises:
-        TimeoutError: out of time.
-        OSError: the connection broke.
-        ValueError: the answer is not one.
     """
-    return _Connection(channel, end_s).ask(dns_name)
+    return HealthConnection(channel, dns_name, end_s).ask()
+
+
+def relay_health(channel: ssl.SSLSocket, dns_name: str, end_s: float) -> int:
+    """Ask a relay for a sign of life; returns and raises as `ask_health`.
+
+    Args:
+        channel: connection to the relay, in outer TLS.
+        dns_name: not needed, as no call is made.
+        end_s: until when, by `time.monotonic`.
+    """
+    channel.settimeout(remaining_s(end_s))
+    channel.sendall(b"TRY\nPING\n")
+    answer = channel.recv(100)
+    if not answer:
+        raise ConnectionAbortedError("it closed the connection")
+    return SERVING if answer.startswith(b"OK\n") else 0
 
 
 def remaining_s(end_s: float) -> float:
@@ -73,40 +87,51 @@ def remaining_s(end_s: float) -> float:
     return left_s
 
 
-class _Connection:
-    """One HTTP/2 connection with one call."""
+class UnknownServiceError(ValueError):
+    """The health service gives no status: it does not know the service that was asked for, or refuses."""
 
-    def __init__(self, channel: ssl.SSLSocket, end_s: float) -> None:
+
+class HealthConnection:
+    """One HTTP/2 connection on which the health service is called; arguments as of `ask_health`."""
+
+    def __init__(self, channel: ssl.SSLSocket, dns_name: str, end_s: float) -> None:
         self.channel = channel
+        self._dns_name = dns_name
         self._end_s = end_s
+        self._stream = -1
 
-    def ask(self, authority: str) -> int:
+    def ask(self, service: str = "") -> int:
         """Call the health service and return the status in its answer.
 
+        Args:
+            service: whose health is asked for, of at most 100 letters of ASCII; that of the whole server where empty.
+
         Raises:
+            UnknownServiceError: it gives none.
             TimeoutError: out of time.
             OSError: the connection broke.
             ValueError: the answer is not one.
         """
         if self.channel.selected_alpn_protocol() != "h2":
             raise ValueError("what listens there does not speak HTTP/2")
+        is_first, self._stream = self._stream < 0, self._stream + 2
         headers = b"".join(
             _literal(name, value)
             for name, value in (
                 (b":method", b"POST"),
                 (b":scheme", b"https"),
                 (b":path", HEALTH_PATH.encode()),
-                (b":authority", authority.encode()),
+                (b":authority", self._dns_name.encode()),
                 (b"content-type", b"application/grpc"),
                 (b"te", b"trailers"),
             )
         )
-        question = struct.pack(">?I", False, 0)  # an empty message, not compressed: the health of the whole server
+        name = service.encode("ascii")
+        message = bytes((_NAME_FIELD, len(name))) + name if name else b""
         self.channel.sendall(
-            _PREFACE
-            + _frame(_SETTINGS, 0, 0)
-            + _frame(_HEADERS, _END_HEADERS, _STREAM, headers)
-            + _frame(_DATA, _END_STREAM, _STREAM, question)
+            (_PREFACE + _frame(_SETTINGS, 0, 0) if is_first else b"")
+            + _frame(_HEADERS, _END_HEADERS, self._stream, headers)
+            + _frame(_DATA, _END_STREAM, self._stream, struct.pack(">?I", False, len(message)) + message)
         )
         return _status_of(b"".join(self._answer()))
 
@@ -118,11 +143,11 @@ class _Connection:
                 self.channel.sendall(_frame(_SETTINGS, _ACK, 0))
             elif kind == _PING and not flags & _ACK:
                 self.channel.sendall(_frame(_PING, _ACK, 0, payload))
-            elif kind in (_GOAWAY, _RST_STREAM):
+            elif kind == _GOAWAY or (kind == _RST_STREAM and stream == self._stream):
                 raise ValueError("it is shutting down, or it refuses the call")
-            elif kind == _DATA and stream == _STREAM:
+            elif kind == _DATA and stream == self._stream:
                 yield payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
-            if kind in (_DATA, _HEADERS) and stream == _STREAM and flags & _END_STREAM:
+            if kind in (_DATA, _HEADERS) and stream == self._stream and flags & _END_STREAM:
                 return
         raise ValueError("its answer does not end")
 
@@ -162,7 +187,7 @@ def _status_of(answer: bytes) -> int:
         ValueError: there is no whole message, which is how a refusal looks.
     """
     if len(answer) < 5 or answer[0] or len(answer) != 5 + int.from_bytes(answer[1:5], "big"):
-        raise ValueError("it refuses to report its health")
+        raise UnknownServiceError("it refuses to report its health")
     message = answer[5:]
     if not message:
         return 0

@@ -15,7 +15,7 @@ class Reachability:
     """Dials the members that a configuration names, and nobody else.
 
     Args:
-        caller: as whom.
+        caller: identity to call with.
         peers: the members.
     """
 
@@ -28,7 +28,7 @@ class Reachability:
         """Dial all members.
 
         Args:
-            timeout_s: of each attempt.
+            timeout_s: seconds to wait for each attempt.
 
         Returns:
             Each member with what came of it, in the order of the peers.

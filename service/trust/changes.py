@@ -1,13 +1,22 @@
 """What may change in the configuration of a service that runs."""
 
+import json
+import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
 
 import structlog
 
 from service.codes.coded_text import told
+from service.codes.printed_time import printed_time
 from service.errors import ServiceError
+from service.files.private_report import keep_private
 from service.settings import Settings
 from service.settings_tree import SettingsError
+
+_REFUSED = "reload-refused.json"
+"""File of the data folder that says why the last reload was refused, for `moiety doctor`."""
 
 _log = structlog.get_logger(__name__)
 
@@ -28,6 +37,36 @@ def guarded(reload: Callable[[], None]) -> Callable[[], None]:
             _log.exception("the reload failed")
 
     return guarded_reload
+
+
+def noted(reload: Callable[[], None], folder: Path) -> Callable[[], None]:
+    """Return a reload that leaves a note in the service's data folder as long as it is refused."""
+
+    def noted_reload() -> None:
+        try:
+            reload()
+        except (ServiceError, SettingsError) as error:
+            with suppress(OSError):
+                keep_private(folder / _REFUSED, {"at_s": time.time(), "reason": told(error)})
+            raise
+        forget_refusal(folder)
+
+    return noted_reload
+
+
+def forget_refusal(folder: Path) -> None:
+    """Remove the note: what the files say is in use."""
+    with suppress(OSError):
+        (folder / _REFUSED).unlink(missing_ok=True)
+
+
+def last_refusal(folder: Path) -> str | None:
+    """Return when and why the service of a data folder has refused to read its files again; None where it has not."""
+    try:
+        note = json.loads((folder / _REFUSED).read_text(encoding="utf-8"))
+        return f"{printed_time(note['at_s'])}: {note['reason']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def check_changes(before: Settings, after: Settings, may_change: Collection[str]) -> list[str]:

@@ -17,7 +17,7 @@ async def warn_every_day(current: Callable[[], Credentials], name: str) -> None:
 
     Args:
         current: the credentials in use.
-        name: of the member.
+        name: name of the member.
     """
     while True:
         for text in current().expiry_warnings():

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 
-from service.certificate_rules import MIN_DIGEST_BYTES
+from service.certificate_rules import MIN_DIGEST_BYTES, dates_fault, read_as
 from service.errors import UnauthenticatedError
 from service.pki import CLOCK_SKEW, KeyPair, read_pair
 
@@ -26,7 +25,7 @@ class RevocationList:
 
     Attributes:
         number: grows with each list of the authority.
-        serials: of the certificates that are revoked.
+        serials: serial numbers of the revoked certificates.
         not_valid_after: the end of the list's validity.
     """
 
@@ -38,7 +37,7 @@ class RevocationList:
         """Refuse a certificate that is revoked, and any where this list has expired.
 
         Args:
-            serial: of the certificate.
+            serial: serial number of the certificate.
             who: its holder, for the error text.
             now: the moment; the system's clock where absent.
 
@@ -66,7 +65,7 @@ def create_list(
 
     Args:
         authority: certificate and key.
-        serials: of the certificates to revoke.
+        serials: serial numbers of the certificates to revoke.
         days: validity.
         now: the present time, with time zone.
         before: the previous list, whose certificates stay revoked.
@@ -97,39 +96,37 @@ def read_list(pem: bytes, authority: x509.Certificate, now: datetime.datetime | 
 
     Args:
         pem: the file's content.
-        authority: that must have signed it.
+        authority: authority that must have signed it.
         now: the moment; None takes a list whatever its dates are.
 
     Raises:
         ValueError: it cannot be used; the text says why, as a sentence that begins with "it".
     """
-    try:
+    with read_as("it is not a PEM revocation list"):
         found = x509.load_pem_x509_crl(pem)
-    except ValueError as error:
-        raise ValueError("it is not a PEM revocation list") from error
-    if not _is_signed_by(found, authority):
+    with read_as("it was not signed by the federation's authority"):
+        is_signed = _is_signed_by(found, authority)
+    if not is_signed:
         raise ValueError("it was not signed by the federation's authority")
-    try:
+    with read_as("it has no number"):
         number = found.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    except (x509.ExtensionNotFound, ValueError) as error:
-        raise ValueError("it has no number") from error
     if any(extension.critical for extension in found.extensions):
-        raise ValueError("it is no complete list of all revoked certificates")  # those of a part say so critically
-    end = found.next_update_utc
+        raise ValueError("it is not a complete list of all revoked certificates")  # those of a part say so critically
+    with read_as("it is damaged"):
+        start, end, serials = (
+            found.last_update_utc,
+            found.next_update_utc,
+            frozenset(one.serial_number for one in found),
+        )
     if end is None:
         raise ValueError("it does not say until when it is valid")
-    if now is not None and now > end:
-        raise ValueError(f"it expired on {end:%Y-%m-%d %H:%M} UTC")
-    if now is not None and now < found.last_update_utc:
-        raise ValueError(f"it is valid only from {found.last_update_utc:%Y-%m-%d %H:%M} UTC on")
-    return RevocationList(number, frozenset(entry.serial_number for entry in found), end)
+    if now is not None and (fault := dates_fault(start, end, now)):
+        raise ValueError(f"it {fault}")
+    return RevocationList(number, serials, end)
 
 
 def _is_signed_by(found: x509.CertificateRevocationList, authority: x509.Certificate) -> bool:
     digest = found.signature_hash_algorithm
     if found.issuer != authority.subject or (digest is not None and digest.digest_size < MIN_DIGEST_BYTES):
         return False
-    try:
-        return found.is_signature_valid(authority.public_key())  # type: ignore[arg-type]  # TypeError for others
-    except (TypeError, ValueError, UnsupportedAlgorithm):
-        return False
+    return found.is_signature_valid(authority.public_key())  # type: ignore[arg-type]  # TypeError for others

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-from service.certificate_rules import check_member
+from service.certificate_rules import check_issued_by, check_member, check_valid_at, read_as
 from service.errors import UnauthenticatedError
 from service.identity import Identity, PeerCertificate, Role, identity_of
 from service.tls import Credentials
@@ -32,8 +32,8 @@ class Signed:
     """Whose statement it is, and that it is theirs.
 
     Attributes:
-        certificate: of the signer, DER.
-        signature: of the statement.
+        certificate: certificate of the signer, DER.
+        signature: signature of the statement.
     """
 
     certificate: bytes
@@ -82,7 +82,7 @@ class StatementCheck:
         """Return who has signed a statement.
 
         Args:
-            signed: by whom, as it came.
+            signed: signature and certificate, as received.
             statement: what is stated.
             role: that the signer must have; and it must be of our federation.
 
@@ -91,14 +91,16 @@ class StatementCheck:
                 another role, or the signature is not its.
         """
         with _refusing(signed):
-            certificate = x509.load_der_x509_certificate(signed.certificate)
-            certificate.verify_directly_issued_by(self._authority)
+            certificate = certificate_of(signed)
+            check_issued_by(certificate, self._authority)
             identity = identity_of(certificate)
             check_member(certificate, dials=True)
-            self._check_signature(certificate, signed.signature, _LABEL + statement)
+            check_signature(certificate, signed.signature, statement)
         moment = self.now()
-        if not certificate.not_valid_before_utc <= moment <= certificate.not_valid_after_utc:
-            raise UnauthenticatedError(f"the certificate of {identity} is not valid now")
+        try:
+            check_valid_at(certificate, moment)
+        except ValueError as error:
+            raise UnauthenticatedError(f"the certificate of {identity} {error}") from error
         if identity.federation != self.credentials.identity.federation or identity.role is not role:
             raise UnauthenticatedError(f"{identity} is no {role} of {self.credentials.identity.federation}")
         if self.credentials.revoked is not None:
@@ -113,33 +115,50 @@ class StatementCheck:
         checked. Any other, such as the certificate that the caller had before it got a new one, is checked by `signer`.
 
         Args:
-            signed: by whom, as it came.
+            signed: signature and certificate, as received.
             statement: what is stated.
             caller: who has made the call; the server has let it through.
 
         Raises:
-            UnauthenticatedError: as `signer`, for the role of the caller.
+            UnauthenticatedError: see `signer`; the role is that of the caller.
         """
         is_shown = hashlib.sha256(signed.certificate).digest() == caller.fingerprint
         if not is_shown or self.now() > caller.not_valid_after:
             return self.signer(signed, statement, caller.identity.role)
         with _refusing(signed):
-            certificate = x509.load_der_x509_certificate(signed.certificate)
-            self._check_signature(certificate, signed.signature, _LABEL + statement)
+            certificate = certificate_of(signed)
+            check_signature(certificate, signed.signature, statement)
         return caller.identity
 
-    @staticmethod
-    def _check_signature(certificate: x509.Certificate, signature: bytes, message: bytes) -> None:
+
+def check_signature(certificate: x509.Certificate, signature: bytes, statement: bytes) -> None:
+    """Check that a statement was signed with the key of a certificate, of which nothing else is checked.
+
+    Raises:
+        ValueError, InvalidSignature: it was not, or the key is of a kind that signs no statements.
+    """
+    message = _LABEL + statement
+    with read_as("its key is of an unknown kind"):
         key = certificate.public_key()
-        match key:
-            case ec.EllipticCurvePublicKey():
-                key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
-            case rsa.RSAPublicKey():
-                key.verify(signature, message, _PSS, hashes.SHA256())
-            case ed25519.Ed25519PublicKey():
-                key.verify(signature, message)
-            case _:
-                raise ValueError("no key of this kind signs statements")
+    match key:
+        case ec.EllipticCurvePublicKey():
+            key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+        case rsa.RSAPublicKey():
+            key.verify(signature, message, _PSS, hashes.SHA256())
+        case ed25519.Ed25519PublicKey():
+            key.verify(signature, message)
+        case _:
+            raise ValueError("no key of this kind signs statements")
+
+
+def certificate_of(signed: Signed) -> x509.Certificate:
+    """Return the certificate that a statement came with.
+
+    Raises:
+        ValueError: it is none.
+    """
+    with read_as("no certificate"):
+        return x509.load_der_x509_certificate(signed.certificate)
 
 
 @contextmanager
@@ -149,5 +168,5 @@ def _refusing(signed: Signed) -> Iterator[None]:
         raise UnauthenticatedError("a signed statement has a certificate or a signature that is too long")
     try:
         yield
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+    except (ValueError, InvalidSignature) as error:
         raise UnauthenticatedError("a statement is not signed by a member of the federation") from error

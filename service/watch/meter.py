@@ -34,7 +34,7 @@ class Meter:
         traces: is told of jobs and stages, too; None where the service traces nothing.
 
     Attributes:
-        registry: of all metrics; more may be added.
+        registry: registry of all metrics; more may be added.
     """
 
     def __init__(self, traces: Traces | None = None) -> None:
@@ -106,7 +106,7 @@ class Meter:
 
         Args:
             direction: `sent` or `received`.
-            n_bytes: by peer.
+            n_bytes: bytes by peer.
         """
         for peer, n in n_bytes.items():
             if n:

@@ -38,10 +38,14 @@ class PageConfig(Settings):
     @property
     def is_on_loopback(self) -> bool:
         """Whether nobody but this machine can reach it."""
-        host = self.listen.rpartition(":")[0].strip("[]")
-        if host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.listen.rpartition(":")[0].strip("[]"))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine by a name or address that no other machine has."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -36,7 +36,7 @@ class Traces:
 
     Args:
         config: section `[traces]`.
-        name: of the member.
+        name: name of the member.
         role: `party` or `coordinator`.
 
     Raises:

@@ -13,11 +13,11 @@ import pytest
 from ledgers import UNIT, budget, cost_of, records_of
 
 from dp.cost.accounting import Adjacency, epsilon_of_rdp
-from dp.cost.curves import renyi_curve
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.renyi_filter import RenyiFilter
-from party.ledger.books import Books, ChargeError
-from party.ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry
+from ledger.books import Books, ChargeError
+from ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry
 
 EPSILON, DELTA = 1.0, 1e-6
 E = Fraction(2718281828459046, 10**15)

@@ -14,13 +14,13 @@ import pytest
 from ledgers import UNIT, cost_of, records_of
 
 from dp.cost.accounting import Adjacency
-from dp.cost.curves import renyi_curve
-from dp.cost.events import RandomizedResponseDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.cost.renyi_filter import RenyiFilter
-from party.ledger.books import Books, ChargeError
-from party.ledger.budget import Budget
-from party.ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry
-from party.ledger.spending import Spending, spending_of
+from ledger.books import Books, ChargeError
+from ledger.budget import Budget
+from ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry
+from ledger.spending import Spending, spending_of
 
 OPTIONS = (2, 20, 500, 5000, 10**5, 2 * 10**6, 7 * 10**6)
 PARTS = (0.02, 0.1, 0.3, 0.6)

@@ -10,8 +10,10 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy.special import ive, logsumexp
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent, skellam_rdp
+from dp.cost.accounting import Adjacency
 from dp.cost.composition import composed_epsilon
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.mechanism.gram import NoisyGram
 
 REACH = 700
@@ -50,7 +52,7 @@ def event_of(difference: list[int], mus: list[float]) -> SkellamDpEvent:
 
 
 def bound(event: SkellamDpEvent, order: int) -> float:
-    return float(skellam_rdp(event, np.array([order]))[0])
+    return float(renyi_curve(event, np.array([order]))[0])
 
 
 def test_the_log_mass_used_here_is_that_of_scipy_where_scipy_has_one():

@@ -13,15 +13,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp, skellam_rdp
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteLaplaceDpEvent,
-    RandomizedResponseDpEvent,
-    SkellamDpEvent,
-    SkellamShiftsDpEvent,
-)
+from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 from dp.cost.losses.skellam import decay, log_error, log_masses, reach, shift_divergence
 from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
@@ -246,7 +243,7 @@ def test_the_divergence_of_a_shift_is_rounded_up_and_below_the_bound_for_vectors
     z = 2 * fraction(mu)
     for shift in (1, 3):
         found = shift_divergence(shift, mu, orders)
-        bound = skellam_rdp(SkellamShiftsDpEvent(shift, 1, mu, ADD).sums, orders)
+        bound = renyi_curve(SkellamShiftsDpEvent(shift, 1, mu, ADD).sums, orders)
         n = 300 + 256 * shift + 14 * math.isqrt(int(2 * mu) + 1)
         with mpmath.workdps(50):
             previous, masses = mpmath.besseli(n + 1, z), [mpmath.besseli(n, z)]

@@ -7,12 +7,13 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
+from composed import composed_delta
 
 from dp.audit.exact_law import hockey_stick, laplace_shares
 from dp.cost.accounting import ORDERS, Adjacency
-from dp.cost.composition import composed_delta, composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.composition import composed_epsilon
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.events.event import renyi_curve
 from dp.cost.group import for_rows
 from dp.cost.losses import laplace_share
 from dp.cost.losses.laplace_share import log_error, log_masses, most_loss, reach, scale_of

@@ -8,25 +8,22 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from composed import composed_delta
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
 from dp.cost.accounting import ORDERS, Adjacency, delta_of_rdp, epsilon_of_rdp
-from dp.cost.composition import composed_delta, composed_epsilon, covering
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    BoundedSampledDpEvent,
-    CardinalitySketchDpEvent,
-    DiscreteGaussianDpEvent,
-    DiscreteGaussianShiftsDpEvent,
-    DiscreteLaplaceDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    SampledBitsDpEvent,
-    SkellamShiftsDpEvent,
-)
+from dp.cost.composition import composed_epsilon, covering
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent, DiscreteGaussianShiftsDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.sampled_bits import SampledBitsDpEvent
+from dp.cost.events.sampling import BoundedSampledDpEvent, PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamShiftsDpEvent
+from dp.cost.events.sketch import CardinalitySketchDpEvent
 from dp.cost.losses.additive import skellam_losses
 from dp.cost.losses.distribution import LossDistribution, Losses
 from dp.cost.losses.sketch import SketchCell

@@ -14,12 +14,16 @@ from scipy.stats import binom, skellam
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
 from analyses.pattern_count.plan import CELL_SENSITIVITY
-from analyses.power_moments.plan import _power_sensitivity
-from analyses.sums.plan import PERSON, PERSON_AT_PARTY, TableSumParams, _sensitivities
+from analyses.power_moments.sensitivity import power_sensitivity
+from analyses.sums.parameters import TableSumParams
+from analyses.sums.plan import PERSON, PERSON_AT_PARTY, _sensitivities
 from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
-from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
-from dp.cost.event_record import rdp_of
-from dp.cost.events import DiscreteGaussianDpEvent, DiscreteLaplaceDpEvent, PoissonSampledDpEvent, SkellamVectorDpEvent
+from dp.cost.accounting import ORDERS, Adjacency
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.record import rdp_of
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamVectorDpEvent
 from dp.cost.group import for_rows
 from dp.cost.views import VIEWS, Protected
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -130,7 +134,7 @@ def test_patterns_and_moments(view):
     counts = SharedSkellam(3, CELL_SENSITIVITY, 3, 1, 10, protected=Protected(PERSON, K))
     vectors = groups(cells)
     assert check(counts.events(view)[0], vectors, np.full(3, counts.unknown_mu(view)), view == "coalition") == 1.0
-    power = SharedSkellam(1, _power_sensitivity((2, 1), 3), 3, 1, 10, protected=Protected(PERSON, K))
+    power = SharedSkellam(1, power_sensitivity((2, 1), 3), 3, 1, 10, protected=Protected(PERSON, K))
     vectors = groups([np.array([x**3]) for x in range(4)])
     assert check(power.events(view)[0], vectors, np.full(1, power.unknown_mu(view)), view == "coalition") == 1.0
 

@@ -6,12 +6,15 @@ from fractions import Fraction
 import attr
 import numpy as np
 import pytest
+from dp_accounting import get_epsilon_gaussian
 from scipy.stats import binom
 
-from dp.audit.gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
-from dp.cost.accounting import Adjacency, SkellamDpEvent
+from bench.baselines.gaussian import analytic_gaussian_sigma
+from dp.cost.accounting import Adjacency
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteGaussianDpEvent, PoissonSampledDpEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.mechanism.cardinality import highest_of_clusters
 from dp.mechanism.gram import NoisyGram
 from entropy import KeyStream
@@ -19,6 +22,10 @@ from entropy import KeyStream
 DELTA = 1e-5
 COORDINATOR_EPSILONS = (0.25, 0.5, 1, 2, 4, 8, 16)
 GAMMA = 2**12
+
+
+def epsilon_of_gaussian(sensitivity: float, sigma: float) -> float:
+    return float(get_epsilon_gaussian(sigma / sensitivity, DELTA))
 
 
 def uniform_noise_event(delta_2: Fraction, delta_1: Fraction, mu: Fraction) -> SkellamDpEvent:
@@ -114,7 +121,7 @@ def test_our_mechanism_gives_a_coalition_of_one_the_tight_factor_of_a_replaced_r
     for target in COORDINATOR_EPSILONS:
         # For infinitely many parties.
         sigma = analytic_gaussian_sigma(sensitivity=1.0, epsilon=target, delta=DELTA)
-        limit = analytic_gaussian_epsilon(sensitivity=math.sqrt(2), sigma=sigma, delta=DELTA)
+        limit = epsilon_of_gaussian(math.sqrt(2), sigma)
         mechanism = NoisyGram.calibrate(
             n_columns=n,
             squared_norm_bound=GAMMA**2,
@@ -130,9 +137,7 @@ def test_our_mechanism_gives_a_coalition_of_one_the_tight_factor_of_a_replaced_r
 
 def test_the_local_noise_baseline_for_a_replaced_row_of_twice_the_sensitivity():
     found = [
-        analytic_gaussian_epsilon(
-            sensitivity=2.0, sigma=analytic_gaussian_sigma(sensitivity=1.0, epsilon=e, delta=DELTA), delta=DELTA
-        )
+        epsilon_of_gaussian(2.0, analytic_gaussian_sigma(sensitivity=1.0, epsilon=e, delta=DELTA))
         for e in COORDINATOR_EPSILONS
     ]
     assert rounded(found) == [0.53, 1.07, 2.15, 4.39, 9.08, 19.12, 40.92]
@@ -141,9 +146,7 @@ def test_the_local_noise_baseline_for_a_replaced_row_of_twice_the_sensitivity():
 def test_the_local_noise_baseline_of_logistic_regression():
     # Table 3: for an epsilon of 0.5 .. 16 of the coordinator.
     found = [
-        analytic_gaussian_epsilon(
-            sensitivity=2.0, sigma=analytic_gaussian_sigma(sensitivity=1.0, epsilon=e, delta=DELTA), delta=DELTA
-        )
+        epsilon_of_gaussian(2.0, analytic_gaussian_sigma(sensitivity=1.0, epsilon=e, delta=DELTA))
         for e in (0.5, 1, 2, 4, 8, 16)
     ]
     assert rounded(found) == [1.07, 2.15, 4.39, 9.08, 19.12, 40.92]
@@ -246,7 +249,7 @@ def test_scalar_skellam_noise_once_and_a_hundred_times():
 def test_ten_releases_cost_more_than_the_root_of_the_sum_of_squared_epsilons(each, true, claimed):
     assert round(each * math.sqrt(10), 2 if each < 8 else 1) == claimed
     sigma = analytic_gaussian_sigma(sensitivity=1.0, epsilon=each, delta=DELTA)
-    together = analytic_gaussian_epsilon(sensitivity=math.sqrt(10), sigma=sigma, delta=DELTA)
+    together = epsilon_of_gaussian(math.sqrt(10), sigma)
     assert round(together, 2 if each < 8 else 1) == true
     ours = DiscreteGaussianDpEvent(Fraction(1 / sigma**2), Adjacency.ADD_OR_REMOVE_ONE)
     assert together < composed_epsilon({ours: 10}, DELTA).epsilon < 1.1 * together

@@ -7,15 +7,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
+from dp.cost.accounting import ORDERS, Adjacency
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteLaplaceDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-)
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.cost.sampling import MAX_ORDER, poisson_sampled_rdp
 
 ADD = Adjacency.ADD_OR_REMOVE_ONE

@@ -8,13 +8,15 @@ import attr
 import mpmath
 import numpy as np
 import pytest
+from composed import composed_delta
 from scipy.special import ive, ndtr
 
-from dp.audit.gaussian import analytic_gaussian_sigma
+from bench.baselines.gaussian import analytic_gaussian_sigma
 from dp.cost.accounting import Adjacency, epsilon_of_rdp
-from dp.cost.composition import composed_delta, composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import PoissonSampledDpEvent, SkellamShiftsDpEvent, SkellamVectorDpEvent
+from dp.cost.composition import composed_epsilon
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamShiftsDpEvent, SkellamVectorDpEvent
 from dp.cost.losses.rounded_gaussian import (
     LEAST_VARIANCE,
     SECOND_MOMENT,

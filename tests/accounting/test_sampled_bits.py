@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import Adjacency, AdjacencyError
-from dp.cost.curves import renyi_curve
-from dp.cost.events import RandomizedResponseDpEvent, SampledBitsDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.sampled_bits import SampledBitsDpEvent
 from dp.cost.losses.sampled_bits import sampled_bits_rdp
 
 ORDERS = np.array([2, 3, 8, 30])

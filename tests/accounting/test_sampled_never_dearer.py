@@ -7,15 +7,11 @@ import pytest
 
 from dp.cost.accounting import ORDERS, Adjacency
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    BoundedSampledDpEvent,
-    DiscreteGaussianDpEvent,
-    DiscreteLaplaceDpEvent,
-    PoissonSampledDpEvent,
-    SkellamDpEvent,
-    SkellamShiftsDpEvent,
-)
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.sampling import BoundedSampledDpEvent, PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.views import VIEWS
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from dp.mechanism.sampled import SampledSkellam

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.curves import renyi_curve
-from dp.cost.events import CardinalitySketchDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.sketch import CardinalitySketchDpEvent
 from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import PartitionSketch
 

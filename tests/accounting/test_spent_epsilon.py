@@ -8,7 +8,7 @@ from analyses.registry import ANALYSES, analysis_of
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS, views_of, views_to_calibrate
 
-EPSILONS = (0.5, 1.0, 4.0)
+EPSILONS = (0.5, 4.0)
 DELTA = 1e-6
 
 LEAST = {"distribution, masked": 0.87}

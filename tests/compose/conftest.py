@@ -64,7 +64,7 @@ class Federation:
         """What the compose file reads, and where the analyst's configuration is overridden."""
         return {
             **os.environ,
-            "MOIETY_IMAGE": f"{IMAGE}:service",
+            "MOIETY_IMAGE": f"{IMAGE}:local",
             "MOIETY_POSTGRES_IMAGE": f"{IMAGE}:postgres",
             "MOIETY_DATABASE_IMAGE": f"{IMAGE}-database:bookworm",
             "MOIETY_COORDINATOR_PORT": str(self.port),
@@ -182,8 +182,13 @@ def compose() -> tuple[str, ...]:
 
 
 def build(script: str) -> None:
-    """Let a script of deploy/testing build its images."""
-    run(f"deploy/testing/{script}", IMAGE, timeout_s=BUILD_TIMEOUT_S, env={**os.environ, "PYTHON": sys.executable})
+    """Let a script of deploy/without-registry build its images."""
+    run(
+        f"deploy/without-registry/{script}",
+        IMAGE,
+        timeout_s=BUILD_TIMEOUT_S,
+        env={**os.environ, "PYTHON": sys.executable},
+    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analyses.job.job import Job
-from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.pca import protocol as pca
 from analyst.connection import ClientConfig, connect
 from demo.data_sets.kdd import MAX_ROWS, MIN_ROWS, bounds_of, write_kdd_parties
@@ -47,11 +47,11 @@ def job() -> Job:
 def exact_matrix(job, tmp_path_factory) -> np.ndarray:
     """The scatter of the pooled table about its mean, by plain NumPy on this machine."""
     pooled = write_kdd_parties(tmp_path_factory.mktemp("tables")).pooled
-    tables, start = [], 0
+    tables, start, ids = [], 0, digest_of_ids(f"row {row}" for row in range(len(pooled)))
     for party in PARTIES:
         columns = tuple(ColumnSchema(name=n, lower=low, upper=up) for n, (low, up) in bounds_of(party).items())
-        schema = BlockSchema(party=party, columns=columns, rows=(MIN_ROWS, MAX_ROWS))
-        tables.append(Table(schema, pooled[:, start : start + len(columns)]))
+        schema = BlockSchema(party=party, columns=columns, has_ids=True, rows=(MIN_ROWS, MAX_ROWS))
+        tables.append(Table(schema, pooled[:, start : start + len(columns)], ids))
         start += len(columns)
     plan = pca.plan(job, [table.schema for table in tables])
     return pca.reference(tables, plan)

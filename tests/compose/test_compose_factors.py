@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyses.device_questions import question_from_toml
 from analyses.job.job import Job
 from analyses.matrix_factorization import protocol
 from analyses.run_locally import run_locally
 from analyst.connection import ClientConfig
-from cli.sum import run_sum
+from cli.ask import run_question
 from demo.data_sets.ratings import write_student_parties
+from questions.reading import question_from_toml
 
 pytestmark = pytest.mark.compose
 
@@ -68,7 +68,7 @@ def test_a_job_among_the_containers_comes_to_what_it_does_in_one_process(federat
     view = json.loads(federation.submit_from_host(path, "--format", "json"))
     assert view["state"] == "DONE", view["reason"]
     local = asyncio.run(run_locally(job, tables))
-    assert {k: v for k, v in view["result"].items() if k not in ("offsets", "vectors")} == {
+    assert {k: v for k, v in view["result"].items() if k not in ("offsets", "vectors", "receipts")} == {
         k: v for k, v in local.result.items() if k not in ("offsets", "vectors")
     }
     exact = protocol.reference(list(tables.values()), local.plan)
@@ -86,7 +86,7 @@ def test_a_descent_among_the_containers_comes_to_embeddings_in_the_set_and_recom
     view = json.loads(federation.submit_from_host(path, "--format", "json"))
     assert view["state"] == "DONE", view["reason"]
     local = asyncio.run(run_locally(Job.from_toml(path.read_text()), tables))
-    assert {k: v for k, v in view["result"].items() if k != "vectors"} == {
+    assert {k: v for k, v in view["result"].items() if k not in ("vectors", "receipts")} == {
         k: v for k, v in local.result.items() if k != "vectors"
     }
     vectors, others = (np.array(one["vectors"]) / one["units"] for one in (view["result"], local.result))
@@ -146,7 +146,7 @@ def test_a_series_over_devices_begins_without_a_killed_container_and_takes_it_in
             federation.call("start", "devices-third")
             federation.wait_until_devices_are_ready("devices-third")
 
-    answer = asyncio.run(run_sum(config, question_from_toml(text), on_stage=on_stage))
+    answer = run_question(config, question_from_toml(text), on_stage=on_stage)
     everybody = [name for names in federation.devices.values() for name in names]
     survivors = [one["survivors"] for one in answer["rounds"]]
     assert len(survivors) == 3

@@ -1,7 +1,7 @@
 """Changes modules in the ways that cosmic-ray knows and says which changes their tests do not notice.
 
     python tests/mutation/mutate.py --sample 250 --seed 1 [--skip 0]     changes drawn from all of `ROOMS`
-    python tests/mutation/mutate.py --module party/ledger/budget.py      all changes of one module
+    python tests/mutation/mutate.py --module ledger/budget.py      all changes of one module
 
 Works on a copy of the tracked files, so that nothing here changes. How a sample is drawn, what it costs and what was
 reached stands in docs/decisions/021-mutation-testing.md.

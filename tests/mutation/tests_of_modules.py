@@ -4,7 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-ROOMS = ("mpc", "dp", "party/ledger")
+ROOMS = ("mpc", "dp", "ledger")
 """What is changed."""
 
 SUITES = ("unit", "accounting", "property", "protocols", "security")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from masked_sums import PUBLIC_INPUT, OpenRound, make_config
-from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from virtual_time import run_in_virtual_time
+from wire.v1.mailbox_pb2 import ArrayHeader, Frame
 
 from service.errors import InvalidRequestError
 from transport.messages.first_arrays import first_array_frame, read_first_array

@@ -36,7 +36,7 @@ async def sent_bytes(owners, compute, colluding, gamma):
     [
         (("bank", "hospital", "telco"), (), 1, 1024),
         (("bank", "hospital", "telco"), (), 1, 1 << 25),  # four primes
-        (("bank", "hospital", "telco", "insurer"), (), 1, 1024),  # one party may vanish, noise travels
+        (("bank", "hospital", "telco", "insurer"), (), 1, 1024),  # one party may drop out, noise travels
         (("bank", "insurer"), ("one", "two", "three"), 1, 1024),
         (("bank",), ("one", "two", "three", "four", "five"), 2, 1024),
     ],

@@ -29,6 +29,7 @@ def flights_of(analysis: str, parameters: dict[str, object], n_rows: int = 50) -
             "analysis": analysis,
             "inputs": [{"party": name, "table": "rows"} for name in tables],
             "deadline_s": 1000.0,
+            "order": "trusted",
             "privacy": {"epsilon": 4.0, "delta": 1e-6},
             "parameters": {"max_rows": 100, **parameters},
         }

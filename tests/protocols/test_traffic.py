@@ -67,7 +67,10 @@ def test_a_plan_states_the_messages_of_its_job(name, helped):
 
 
 @pytest.mark.parametrize("roster", ROSTERS)
-@pytest.mark.parametrize("name", ["pca", "clustering", "pattern-count", "moments", "low-rank by sketch", "gradients"])
+@pytest.mark.parametrize(
+    "name",
+    ["pca", "clustering", "pattern-count", "moments", "low-rank by sketch", "gradients", "joint-mean", "joint-count"],
+)
 def test_it_does_so_whoever_computes(name, roster):
     variant = VARIANTS["logistic-regression by gradients" if name == "gradients" else name]
     compute, colluding = ROSTERS[roster]
@@ -124,6 +127,8 @@ MATCHED = {
     "pca": ({"components": 1}, REALS),
     "moments": ({"order": 3}, COUNTS),
     "pattern-count": ({}, COUNTS),
+    "joint-count": ({}, REALS),
+    "joint-mean": ({}, REALS),
     "logistic-regression": (
         {"label": "bank.y", "method": "gradient", "iterations": 3, "weight_norm": 4.0},
         REALS,
@@ -190,6 +195,8 @@ def job_on(tables, analysis, parameters, compute=(), **changes):
     inputs = [{"party": owner, "table": "t"} for owner in tables]
     privacy = {"epsilon": 100.0, "delta": 1e-6}
     fields = {"analysis": analysis, "inputs": inputs, "privacy": privacy, "parameters": parameters, "compute": compute}
+    if len(tables) > 1 and "matching" not in changes:
+        fields["order"] = "trusted"
     return Job.model_validate({**fields, **COMMON, **changes})
 
 
@@ -297,3 +304,58 @@ def test_what_is_repeated_is_walked_through_as_if_it_were_written_out():
     many.repeat(9, lambda: around(many))
     assert many.flights == once.flights == 18
     assert many.sent == once.sent
+
+
+PROVEN = {
+    "pca": OWNERS,
+    "low-rank": OWNERS,
+    "least-squares": OWNERS,
+    "logistic-regression": OWNERS,
+    "pattern-count of two": ("bank", "telco"),
+    "pattern-count": OWNERS,
+    "cross-table": ("bank", "telco"),
+    "moments of order 2": OWNERS,
+    "moments of order 3": OWNERS,
+    "moments of order 4": OWNERS,
+    "clustering": OWNERS,
+    "clustering of joint cells": OWNERS,
+    "logistic-regression by gradients of order 1": OWNERS,
+    "logistic-regression by gradients of order 3, all rows": OWNERS,
+}
+"""Variants whose owners prove their rows, and the owners. Three owners, order 4 and joint cells prove products, too."""
+
+
+@pytest.mark.parametrize("roster", ROSTERS)
+@pytest.mark.parametrize("name", PROVEN)
+def test_it_states_what_proofs_of_rows_send(name, roster):
+    kind, _, case = name.partition(" of ")
+    variant, owners = VARIANTS[kind], PROVEN[name]
+    if "gradients" in kind:
+        variant = replace(variant, label_columns=("label",))
+    compute, colluding = ROSTERS[roster]
+    inputs = [brought for brought in variant.job().inputs if brought.party in owners]
+    changes = {
+        "order 2": {"order": 2},
+        "order 3": {"order": 3},
+        "order 4": {"order": 4},
+        "order 3, all rows": {"order": 3, "weight_norm": 2.0, "sampling_rate": 1.0},
+        "joint cells": {"counting_options": {"cells": "joint"}},
+    }
+    parameters = {**variant.parameters, **changes.get(case, {})}
+    job = variant.job(
+        compute=[p for p in compute if p in owners or p not in OWNERS] if len(owners) == 3 else (*HELPERS, *owners),
+        colluding=colluding if len(owners) == 3 else 2,
+        security="malicious",
+        inputs=inputs,
+        parameters=parameters,
+        **COMMON,
+    )
+    compare(job, {owner: variant.tables()[owner] for owner in owners}, N_ROWS)
+
+
+def test_it_states_proofs_that_are_due_before_the_opening_because_many_products_wait(monkeypatch):
+    for module in ("mpc.proofs.products", "mpc.traffic.proofs"):
+        monkeypatch.setattr(f"{module}.MOST_PENDING", 10)
+    variant = VARIANTS["moments"]
+    job = variant.job(security="malicious", parameters={**variant.parameters, "order": 6}, **COMMON)
+    compare(job, variant.tables(), N_ROWS)

@@ -180,7 +180,7 @@ def run_vector(vector, step):
     """
     n_parties, t, lost = vector["n_parties"], vector["t"], vector.get("lost", [])
     parties = [p for p in range(1, n_parties + 1) if p not in lost]
-    keys = vector.get("mask_stream_keys", {})
+    keys = vector.get("mask_stream_keys", vector.get("coin_stream_keys", {}))
     network = LocalNetwork(local_names(n_parties), entropy_of=lambda m: Fixed(bytes.fromhex(keys.get(str(m), ""))))
     for party in lost:
         network.kill(party)
@@ -231,7 +231,9 @@ def reduced(vector, monkeypatch):
         assert kind == "products"
         agreement = DealerAgreement(exchange, name)
         check = ProductCheck(exchange, agreement)
-        return await reduce_degree(exchange, agreement, check, 0, product_share, 3, vector["degree"])
+        share = await reduce_degree(exchange, agreement, check, 0, product_share, 3, vector["degree"])
+        assert await check.verify(name) == ()
+        return share
 
     return run_vector(vector, step)
 
@@ -249,7 +251,15 @@ def test_every_message_of_a_degree_reduction(vector, monkeypatch):
     for dealer, by_receiver in vector["derived_sub_shares"].items():
         scheme = ShamirScheme(field_of(vector), vector["n_parties"], vector["t"])
         product = field_of(vector).multiply(*(shares_of(vector[f])[int(dealer)] for f in ("a_shares", "b_shares")))
-        np.testing.assert_array_equal(scheme.recombine(shares_of(by_receiver) | explicit[int(dealer)]), product)
+        secret = scheme.recombine(shares_of(by_receiver) | explicit[int(dealer)])
+        np.testing.assert_array_equal(secret[:, : product.shape[1]], product)
+    for words, stage in (("coin_shares", "computation/coin 0@"), ("check_shares", "computation/check 0")):
+        shares_told = {m.sender: m.array for m in network.transcript if m.stage.startswith(stage)}
+        assert set(shares_told) == set(shares_of(vector.get(words, {})))
+        assert_same_shares(shares_told, shares_of(vector.get(words, {})))
+    if "coin_shares" in vector:
+        assert vector["name"] == "reduce_5_parties_t_1_dealers_1_3_4"
+        assert not open_shares(shares_of(vector["check_shares"]), vector["t"], field_of(vector)).words.any()
 
 
 @vectors("reduction", "bad_")

@@ -165,7 +165,7 @@ def opened_with_ghosts(round_, corrupt):
     Corrupt members tell it their mask keys, those of the first 32 bytes that each reads.
     """
     answers = round_.count_as_survivors(GHOSTS)
-    assert not any(answer.key_shares for answer in answers.values())  # nobody is said to have vanished
+    assert not any(answer.key_shares for answer in answers.values())  # nobody is said to have dropped out
     seeds = round_.opened_noise_seeds(answers, 7)
     assert {len(chain) for chain in seeds.values()} == {2}  # five survivors alone would have opened none
     removed = sum(NOISE._components(chain) for chain in seeds.values())
@@ -173,8 +173,8 @@ def opened_with_ghosts(round_, corrupt):
 
 
 @pytest.mark.parametrize("corrupt", [set(), {7}])
-def test_vanished_members_that_are_listed_as_survivors_keep_the_sum_masked(noisy_round, corrupt):
-    """More noise is opened, but nobody releases the key of the masks that the vanished have in common with the rest."""
+def test_dropped_out_members_that_are_listed_as_survivors_keep_the_sum_masked(noisy_round, corrupt):
+    """More noise is opened, but nobody releases the key of the masks that the dropouts have in common with the rest."""
     round_, kept = noisy_round
     left = opened_with_ghosts(round_, corrupt) - exact_sum(kept, NOISE.length) - sum(kept.values())
     counts = np.bincount((left % (1 << 20)) >> 12, minlength=256)
@@ -416,7 +416,7 @@ def test_on_a_ring_the_shares_of_the_neighbours_are_accepted(ring_of_130):
 @pytest.mark.parametrize("n_dropped", [0, 1, 3])
 @pytest.mark.parametrize("is_said", [False, True])
 def test_on_a_ring_a_coordinator_that_picks_neighbours_is_noticed(ring_of_130, n_dropped, is_said):
-    """Its own members beside or instead of honest neighbours, who are said to have shared, or to have vanished."""
+    """Its own members beside or instead of honest neighbours, who are said to have shared, or to have dropped out."""
     neighbours, others = neighbours_and_others(ring_of_130)
     dropped = frozenset(sorted(neighbours)[:n_dropped])
     chosen = set(neighbours - dropped) | set(others[: max(1, n_dropped)])

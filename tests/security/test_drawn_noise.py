@@ -133,7 +133,7 @@ async def run(name, rogue=Rogue):
         return report
 
     network = local_network(plan, entropy_of=lambda m: InsecureTestEntropy(f"member {m}"), fault=note, deadline_s=30.0)
-    return await run_plan(plan, tables, network, analysis=replace(analysis, party=party)), sent
+    return await run_plan(plan, tables, network, analysis=replace(analysis, own_party=party)), sent
 
 
 def test_every_analysis_is_tried():

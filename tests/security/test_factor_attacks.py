@@ -10,7 +10,6 @@ from analyses.matrix_factorization.descent.descent_plan import DescentParams, pl
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember
 from analyses.matrix_factorization.descent.projected_descent import first_embeddings, moved
 from analyses.matrix_factorization.descent.projection import (
-    delta_2,
     gradient_bound,
     integer_gradients,
     squared_sensitivity,
@@ -19,10 +18,11 @@ from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.unit_vectors import sensitivity
 from analyses.sums.noise import SumNoise, survivor_levels
-from dp.cost.accounting import ORDERS, Adjacency, SkellamDpEvent
+from dp.cost.accounting import ORDERS, Adjacency
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import PoissonSampledDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
 
@@ -106,7 +106,7 @@ def test_one_rating_moves_all_gradients_of_its_user_far_beyond_the_printed_bound
 
     before, after = gradient(vectors, values), gradient(more_vectors, more_values)
     moved_by = math.hypot(np.linalg.norm(after[:1000] - before), after[1000])
-    claimed = delta_2(5, unit="rating", theta=1, both=False)
+    claimed = math.sqrt(squared_sensitivity(5, 1, unit="rating", theta=1, both=False))
     assert claimed == pytest.approx(22.36, abs=0.01)
     assert moved_by == pytest.approx(390.7, abs=0.5)
 
@@ -195,7 +195,7 @@ def printed_step(sampled: np.ndarray) -> float:
 
 def test_a_divisor_that_depends_on_the_data_moves_more_than_the_noise_is_for():
     """Noise z Delta_2 / |sample| covers one summand; one more rating also divides all the others by another number."""
-    bound = delta_2(5, unit="rating", theta=1, both=False)
+    bound = math.sqrt(squared_sensitivity(5, 1, unit="rating", theta=1, both=False))
     others = np.full(3, bound)
     neighbour = np.append(others, -bound)
     moved_by = abs(printed_step(others) - printed_step(neighbour))

@@ -62,7 +62,7 @@ def test_a_device_does_not_know_its_earlier_values(tmp_path):
     bodies = []
     for i in range(8):
         with survey_device(tmp_path, data_dir=None) as device:
-            bodies.append(device.respond(asked(another_session(i), epsilon=1.0)))
+            bodies.append(device.answer_once(asked(another_session(i), epsilon=1.0)))
             assert device.budget.standing()["committed_jobs"] == i + 1
     assert len(set(bodies)) > 2
 
@@ -72,5 +72,5 @@ def test_a_fixed_record_gives_one_response_whether_or_not_its_value_changes(tmp_
     bodies = []
     for i, value in enumerate(values):
         with survey_device(tmp_path, fixed=frozenset({"wage"}), records={"wage": kept(value)}) as device:
-            bodies.append(device.respond(asked(another_session(i))))
+            bodies.append(device.answer_once(asked(another_session(i))))
     assert len(set(bodies)) == 1

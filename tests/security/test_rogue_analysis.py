@@ -132,7 +132,7 @@ def install(monkeypatch, plan_class, party):
     async def coordinator(session, plan):
         return {}
 
-    own = {"plan": plan, "party": party, "coordinator": coordinator, "signal": lambda plan: None}
+    own = {"own_plan": plan, "own_party": party, "coordinator": coordinator, "signal": lambda plan: None}
     rogue = replace(pca.ANALYSIS, names=("rogue",), **own)
     monkeypatch.setitem(ANALYSES, "rogue", rogue)
     assert registry.ANALYSES is ANALYSES

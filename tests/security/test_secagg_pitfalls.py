@@ -213,7 +213,7 @@ def test_pitfall_08_the_coordinator_cannot_lower_a_members_floor():
 
 
 def test_pitfall_09_a_late_vector_stays_secret_and_a_retry_has_fresh_keys():
-    """Member 5 masks its vector, is counted as vanished, its mask key is opened, and then the vector arrives."""
+    """Member 5 masks its vector, is counted as dropped out, its mask key is opened, and then the vector arrives."""
     round_ = OpenRound().up_to("share")
     late = round_.members[5].mask_input(round_.deliveries[5], values_of(5))
     round_.mask(dropped_out={5})
@@ -301,8 +301,8 @@ def test_pitfall_12_a_sum_of_too_few_contributors_is_refused():
         make_member(make_config(3), 1, policy=make_policy(make_config(3), smallest_cohort=3))
 
 
-@pytest.mark.parametrize("vanishing", [{}, {2: Stage.MASK}, {2: Stage.SHARE, 4: Stage.MASK, 5: Stage.UNMASK}])
-def test_pitfall_13_noise_does_not_fall_short_when_members_vanish(vanishing):
+@pytest.mark.parametrize("dropouts", [{}, {2: Stage.MASK}, {2: Stage.SHARE, 4: Stage.MASK, 5: Stage.UNMASK}])
+def test_pitfall_13_noise_does_not_fall_short_when_members_drop_out(dropouts):
     """Sizing each share for the expected members leaves too little noise; sizing it for the fewest leaves too much.
 
     A whole round with losses is opened. The variance of 20,000 coordinates errs by 1 %, so it is off by 7 % with
@@ -317,8 +317,8 @@ def test_pitfall_13_noise_does_not_fall_short_when_members_vanish(vanishing):
     def noise_of(member, seeds):
         return noise.draw(InsecureTestEntropy(f"base {member}"), seeds)
 
-    opened = run(config, noise_of=noise_of, dropouts=vanishing)
-    lost = {m for m, stage in vanishing.items() if stage is not Stage.UNMASK}
+    opened = run(config, noise_of=noise_of, dropouts=dropouts)
+    lost = {m for m, stage in dropouts.items() if stage is not Stage.UNMASK}
     assert set(opened.survivors) == set(range(1, 8)) - lost
     exact = exact_sum(opened.survivors, length)
     left = noise.remove_surplus(opened).integers() - exact

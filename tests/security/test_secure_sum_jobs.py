@@ -16,11 +16,11 @@ from analyses.registry import ANALYSES, analysis_of
 from analyses.sums.plan import TableSumPlan
 from analyses.sums.plan import plan as make_plan
 from analyses.sums.reference import reference
+from ledger.entry import Committed, ExactRelease, Reserved
 from mpc.protocol.session import COORDINATOR
 from party.admission import RefusalError
 from party.consent import ConsentBox
 from party.events import FailedEvent, FinishedEvent
-from party.ledger.entry import Committed, ExactRelease, Reserved
 from party.policy import Policy, Rules
 
 PARTIES = ("bank", "clinic", "hospital", "school", "telco")
@@ -187,7 +187,7 @@ async def test_an_analysis_that_adds_no_noise_though_the_job_asks_for_some_is_re
     def plan(job, schemas):
         return Liar.model_validate(dict(make_plan(job, schemas)))
 
-    monkeypatch.setitem(ANALYSES, "secure-sum", replace(ANALYSES["secure-sum"], plan=plan))
+    monkeypatch.setitem(ANALYSES, "secure-sum", replace(ANALYSES["secure-sum"], own_plan=plan))
     federation = federation_in(tmp_path, policy=EXACT)
     with pytest.raises(
         RefusalError, match="privacy: the plan must add noise if and only if the job has a privacy target"
@@ -201,8 +201,8 @@ def test_an_analysis_with_noise_has_no_exact_answer():
 
 
 @pytest.mark.parametrize("stage", ["advertise keys", "share keys", "masked input", "sign survivors", OPENING_STAGE])
-async def test_a_party_that_vanishes_after_the_commit_stops_neither_the_sum_nor_the_others(tmp_path, stage):
-    """Five parties, one may collude: one may vanish."""
+async def test_a_party_that_drops_out_after_the_commit_stops_neither_the_sum_nor_the_others(tmp_path, stage):
+    """Five parties, one may collude: one may drop out."""
     federation = federation_in(tmp_path)
     number = PARTIES.index("hospital") + 1
 
@@ -227,7 +227,7 @@ async def test_a_party_that_vanishes_after_the_commit_stops_neither_the_sum_nor_
     assert federation.ledgers["hospital"].charge("job-1").state == "committed"
 
 
-async def test_a_party_that_vanishes_before_the_commit_ends_the_job_and_it_costs_nobody_anything(tmp_path):
+async def test_a_party_that_drops_out_before_the_commit_ends_the_job_and_it_costs_nobody_anything(tmp_path):
     federation = federation_in(tmp_path, deadline_s=1.0)
     number = PARTIES.index("hospital") + 1
 

@@ -3,7 +3,7 @@
 import pytest
 from devices import device_in
 
-from coordinator.sums.questions import Sums
+from coordinator.sums.answering import MaskedSums
 from entropy import InsecureTestEntropy, SystemEntropy
 from party.config import PartyConfig
 from party.job_sessions import JobSessions
@@ -40,5 +40,5 @@ def test_a_device_refuses_it_its_masks_and_noise_come_from_there(tmp_path):
 
 def test_a_coordinator_refuses_it_its_rounds_are_named_from_there():
     with pytest.raises(ValueError, match="secure randomness"):
-        Sums({}, frozenset(), InsecureTestEntropy("guessable"))
-    Sums({}, frozenset(), SystemEntropy())
+        MaskedSums({}, InsecureTestEntropy("guessable"))
+    MaskedSums({}, SystemEntropy())

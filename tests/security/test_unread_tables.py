@@ -5,8 +5,6 @@ it waits there, and is found.
 """
 
 import asyncio
-import contextlib
-import errno
 import os
 
 import pytest
@@ -15,6 +13,7 @@ from watched_services import watched_services
 from analyses.job.job import Job
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalTable
 from party.policy import Policy, Rules
+from party.tables.sources import columnar_file, csv_text, file
 from transport.calls.party_client import Failed, Progressed, Reserved
 
 pytestmark = pytest.mark.real_time  # real services, and pipes that threads wait to read
@@ -35,15 +34,20 @@ def job_of(**changes):
     return Job.model_validate({**fields, **changes})
 
 
-def has_reader(pipe):
-    """Whether somebody waits to read a pipe, or reads it. Whoever does goes on, and finds it empty."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        return False
-    return True
+LOOKED_AT = set()
+"""Files that a source of tables has asked about, as it does before it opens one."""
+
+
+@pytest.fixture(autouse=True)
+def _looks(monkeypatch):
+    LOOKED_AT.clear()
+
+    def asked(path, real=file.check_regular):
+        LOOKED_AT.add(path)
+        real(path)
+
+    for module in (csv_text, columnar_file):
+        monkeypatch.setattr(module, "check_regular", asked)
 
 
 @pytest.fixture
@@ -54,26 +58,10 @@ def pipes(tmp_path):
     return made
 
 
-@contextlib.asynccontextmanager
-async def services_of(folder, pipes, monkeypatch, **options):
-    letting_go = []
+def services_of(folder, pipes, monkeypatch, **options):
     (folder / "run").mkdir()
     tables = {party: [LocalTable("people", pipe, BOUNDS, ROWS, "id")] for party, pipe in pipes.items()}
-    async with watched_services(folder / "run", tables, monkeypatch, **options) as running:
-        try:
-            yield running
-        finally:
-            letting_go.append(asyncio.create_task(let_go(pipes)))
-    for task in letting_go:
-        task.cancel()
-
-
-async def let_go(pipes):
-    """Let everybody go on who waits to read, until cancelled: no thread is left behind."""
-    while True:
-        for pipe in pipes.values():
-            has_reader(pipe)
-        await asyncio.sleep(0.01)
+    return watched_services(folder / "run", tables, monkeypatch, **options)
 
 
 def hospital_with(policy):
@@ -125,18 +113,17 @@ async def test_a_job_that_is_refused_reads_no_table_of_anybody(tmp_path, pipes, 
         seen = await services.run(job_of(**changes))
         assert seen.view.state == "FAILED"
         assert words in seen.view.reason
-        assert not any(map(has_reader, pipes.values()))
+        assert set() == LOOKED_AT
 
 
 async def test_a_job_that_all_admit_reads_the_tables_only_when_it_runs(tmp_path, pipes, monkeypatch):
     async with services_of(tmp_path, pipes, monkeypatch) as services:
         job_id = await services.submit(job_of())
-        for pipe in pipes.values():
-            async with asyncio.timeout(30):
-                while not has_reader(pipe):  # noqa: ASYNC110 - a pipe tells nobody
-                    await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while set(pipes.values()) != LOOKED_AT:  # noqa: ASYNC110 - readers tell nobody
+                await asyncio.sleep(0.01)
         seen = services.seen[job_id]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not all(seen.events.values()):  # noqa: ASYNC110 - what is told may come after the pipe is opened
                 await asyncio.sleep(0.01)
         assert all(Reserved() in answers for answers in seen.answers.values())

@@ -17,7 +17,7 @@ from analyses.registry import analysis_of
 from cli.main import app
 from demo.local_deployment import LocalTable
 from dp.cost.accounting import epsilon_of_rdp
-from dp.cost.event_record import event_from, rdp_of
+from dp.cost.events.record import event_from, rdp_of
 from dp.cost.renyi_filter import RenyiFilter
 
 PARTIES = ("bank", "hospital", "telco")

@@ -1,4 +1,4 @@
-"""Masked sums over real gRPC: members that vanish, lie about who they are, come back; a coordinator that restarts."""
+"""Masked sums over real gRPC: members that drop out, lie about who they are, come back; a coordinator that restarts."""
 
 import asyncio
 import base64
@@ -25,22 +25,24 @@ from sum_federation import (
 
 from analyses.sums.records import DeclaredRecord, Record, reference
 from coordinator.server import CoordinatorProcess
-from coordinator.sums import questions as sums
+from coordinator.sums import answering as sums
 from coordinator.sums import rounds
 from device.device import RoundEndedError
 from device.report import kept_rounds, read_sum_report
 from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
+from ledger.budget import Budget
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError, RoundReusedError
 from mpc.secagg.messages import Advertisement, MaskedInput, SealedShares, SurvivorSignature, UnmaskingShares
 from mpc.secagg.policy import MemberPolicy
-from party.ledger.budget import Budget
 from service.errors import InvalidRequestError, NotAllowedError, NotFoundError, TooMuchError, WrongStateError
 from service.identity import Role
 from transport import aggregation
 from transport.aggregation import RoundStep
-from transport.sum_codec import Ended, Invitation, StageReport, SumFailure, SumRetry
+from transport.happenings import Failed, Opened, Retried, StageReport
+from transport.question_client import ask, call_off, list_open
+from transport.sum_codec import Ended, Invitation
 
 
 async def test_the_sum_of_all_members_is_exact(tmp_path):
@@ -78,7 +80,7 @@ async def test_means_and_histograms_are_those_of_the_reference(tmp_path, changes
         assert (result.get("mean") or result["counts"]) == pytest.approx(expected, rel=1e-12)
 
 
-class VanishingClient:
+class DroppingClient:
     """Calls of a member that hangs for good when a message of one kind is due."""
 
     def __init__(self, federation, name, client, kind):
@@ -101,12 +103,12 @@ class VanishingClient:
         (UnmaskingShares, "unmask", True),
     ],
 )
-async def test_a_member_that_vanishes_at_any_stage_is_reported_and_the_rest_is_exact(
+async def test_a_member_that_drops_out_at_any_stage_is_reported_and_the_rest_is_exact(
     tmp_path, kind, stage, is_in_the_sum
 ):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=("walker-2",))
-        client = VanishingClient(federation, "walker-2", await federation.client("walker-2"), kind)
+        client = DroppingClient(federation, "walker-2", await federation.client("walker-2"), kind)
         federation.start(await federation.device("walker-2", client=client))
         happening, reports = await federation.ask(stage_s=SKIPPED_S)
         result = answer_of(happening)
@@ -117,7 +119,7 @@ async def test_a_member_that_vanishes_at_any_stage_is_reported_and_the_rest_is_e
         assert {r.stage: r.missing for r in reports if r.missing} == {stage: ("walker-2",)}
 
 
-async def test_members_that_never_come_are_waited_for_until_the_deadline_and_counted_as_vanished(tmp_path):
+async def test_members_that_never_come_are_waited_for_until_the_deadline_and_counted_as_dropped_out(tmp_path):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=("walker-1", "walker-4"))
         happening, reports = await federation.ask(stage_s=SKIPPED_S)
@@ -281,12 +283,36 @@ async def test_a_coordinator_that_stops_tells_members_and_analyst(tmp_path, monk
         assert "the coordinator stops" in reason_of(happening)
 
 
-async def test_when_the_analyst_goes_away_the_round_ends(tmp_path):
+async def open_sum(federation) -> bytes:
+    """The identifier of the one sum that is open."""
+    async with federation.channel(Role.ANALYST, "ada") as channel:
+        (found,) = await list_open("hub", channel)
+    assert (found.kind, found.analyst, found.record) == ("sum", "ada", "steps")
+    return found.question_id
+
+
+async def test_when_the_analyst_goes_away_the_sum_goes_on_and_is_followed_from_its_beginning_to_its_end(tmp_path):
+    async with sum_federation(tmp_path) as federation:
+        asking, _, _ = await begin(federation, stage_s=GENEROUS_S)
+        asking.cancel()
+        question_id = await open_sum(federation)
+        await federation.start_all()
+        for _ in range(2):  # the second time it has ended
+            async with federation.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
+                heard = [happening async for happening in ask("hub", channel, question_id=question_id)]
+            assert heard[0] == Opened(question_id)
+            assert answer_of(heard[-1])["survivors"] == list(federation.names)
+
+
+async def test_when_a_sum_is_called_off_its_round_ends(tmp_path):
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation, stage_s=GENEROUS_S)
-        asking.cancel()
+        async with federation.channel(Role.ANALYST, "ada") as channel:
+            await call_off("hub", channel, await open_sum(federation))
         end = await device.client.fetch(RoundStep.END, invitation.config.round_id)
         assert end == Ended("the coordinator gave up the round")
+        happening, _ = await asking
+        assert reason_of(happening) == "ada called it off [question-called-off]"
 
 
 async def test_an_answer_for_a_stage_that_has_not_begun_is_refused(tmp_path):
@@ -353,7 +379,7 @@ async def test_a_sum_that_too_many_refuse_fails_after_the_grace_and_is_not_tried
         for name in federation.names[:3]:
             federation.start(await federation.device(name, policy=strict))
         happenings = await federation.listen(attempts=2, grace_s=SKIPPED_S)
-        assert [type(happening) for happening in happenings] == [StageReport, SumFailure]
+        assert [type(happening) for happening in happenings] == [StageReport, Failed]
         assert happenings[0].refused == (("policy", 3),)
         assert "of the members 3 refused: policy 3" in reason_of(happenings[1])
 
@@ -487,7 +513,7 @@ async def test_the_cost_is_on_disk_before_the_masked_vector_leaves_and_a_round_l
         at_the_mask, before_it = [
             await federation.device(
                 name,
-                client=VanishingClient(federation, name, await federation.client(name), kind),
+                client=DroppingClient(federation, name, await federation.client(name), kind),
                 data_dir=tmp_path / name,
             )
             for name, kind in (("walker-1", MaskedInput), ("walker-2", SealedShares))
@@ -532,7 +558,7 @@ async def test_a_round_that_too_few_answered_is_tried_again_with_fresh_keys(tmp_
             client = LateClient(federation, name, await federation.client(name), kind)
             federation.start(await federation.device(name, client=client))
         happenings = await federation.listen(stage_s=SKIPPED_S, attempts=2, **PRIVATE)
-        (retry,) = [happening for happening in happenings if isinstance(happening, SumRetry)]
+        (retry,) = [happening for happening in happenings if isinstance(happening, Retried)]
         assert "members answered at stage" in retry.reason
         result = answer_of(happenings[-1])
         assert result["attempt"] == 1
@@ -546,17 +572,17 @@ async def test_attempts_are_bounded_and_the_last_reason_is_told(tmp_path):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=federation.names[:3])
         happenings = await federation.listen(stage_s=SKIPPED_S, attempts=2)
-        assert [type(h) for h in happenings] == [StageReport, SumRetry, StageReport, SumFailure]
+        assert [type(h) for h in happenings] == [StageReport, Retried, StageReport, Failed]
 
 
 async def test_a_round_of_which_shares_have_left_members_is_not_tried_again(tmp_path):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=federation.names[:3])
         for name in federation.names[:3]:
-            client = VanishingClient(federation, name, await federation.client(name), UnmaskingShares)
+            client = DroppingClient(federation, name, await federation.client(name), UnmaskingShares)
             federation.start(await federation.device(name, client=client))
         happenings = await federation.listen(stage_s=SKIPPED_S, attempts=3)
-        assert not any(isinstance(happening, SumRetry) for happening in happenings)
+        assert not any(isinstance(happening, Retried) for happening in happenings)
         assert "are needed" in reason_of(happenings[-1])
 
 
@@ -588,7 +614,7 @@ async def test_every_stage_has_a_quorum(tmp_path, kind, stage):
     async with sum_federation(tmp_path) as federation:
         await federation.start_all(without=federation.names[:3])
         for name in federation.names[:3]:
-            client = VanishingClient(federation, name, await federation.client(name), kind)
+            client = DroppingClient(federation, name, await federation.client(name), kind)
             federation.start(await federation.device(name, client=client))
         happening, reports = await federation.ask(stage_s=SKIPPED_S)
         assert f"only 2 members answered at stage {stage}, but 3 are needed" in reason_of(happening)
@@ -631,7 +657,8 @@ async def test_so_many_sums_run_at_once_and_ended_ones_do_not_count(tmp_path, mo
         asking, _, _ = await begin(federation)
         with pytest.raises(TooMuchError, match="1 masked sums run here already"):
             await federation.ask()
-        asking.cancel()
+        async with federation.channel(Role.ANALYST, "ada") as channel:
+            await call_off("hub", channel, await open_sum(federation))
         await asyncio.gather(asking, return_exceptions=True)
         await federation.start_all()
         for _ in range(2):

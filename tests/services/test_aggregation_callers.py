@@ -4,11 +4,11 @@ import asyncio
 
 import grpc
 import pytest
-from moiety.v1.aggregation_pb2_grpc import AggregationStub
 from slow_additions import PATIENCE_S, SlowAdditions
 from sum_federation import answer_of, begin, exact_sum, member_of, sum_federation
+from wire.v1.aggregation_pb2_grpc import AggregationStub
 
-from coordinator.sums import questions as sums
+from coordinator.sums import answering as sums
 from coordinator.sums import rounds
 from mpc.secagg.messages import MaskedInput
 from service.errors import NotAllowedError

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from analyses.sums.batch.answer import open_sum
-from analyses.sums.batch.question import AskedBatch
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from demo.loopback import tls_files, toml
 from device.config import write_identity_key
 from device.response_store import ResponseStore
 from entropy import SystemEntropy
+from questions.shares import AskedBatch
+from questions.shares_answer import open_sum
 from service.identity import Identity, Role
 from service.tls import load_credentials
 from transport.batch_party import BatchPartyClient
@@ -59,8 +59,8 @@ def question_file(deployment):
 
 
 def command(deployment, *arguments):
-    """`moiety sum` as the analyst runs it."""
-    line = [sys.executable, "-m", "cli.main", "sum", *map(str, arguments), "--client", str(deployment.client_config)]
+    """`moiety ask` as the analyst runs it."""
+    line = [sys.executable, "-m", "cli.main", "ask", *map(str, arguments), "--client", str(deployment.client_config)]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -96,7 +96,7 @@ def test_a_batch_goes_on_while_a_party_a_device_and_the_coordinator_are_killed(t
     ) as deployment:
         write_devices(deployment)
         asking = command(deployment, question_file(deployment))
-        deployment.wait_until_logged(COORDINATOR_NAME, "batch begins")
+        deployment.wait_until_logged(COORDINATOR_NAME, "question is open")
         deployment.send_signal("clinic", signal.SIGKILL)
         for name in ("d0", "d1"):
             start_device(deployment, name)
@@ -108,7 +108,7 @@ def test_a_batch_goes_on_while_a_party_a_device_and_the_coordinator_are_killed(t
         batch = said.split("batch ", 1)[1].split()[0]
         deployment.start(COORDINATOR_NAME)
         deployment.wait_until_ready(COORDINATOR_NAME)
-        following = command(deployment, "--batch", batch, "--format", "json")
+        following = command(deployment, "--follow", batch, "--format", "json")
         start_device(deployment, "d2")
         deployment.wait_until_logged(COORDINATOR_NAME, "batch not opened yet")  # the clinic is not there
         deployment.start("clinic")

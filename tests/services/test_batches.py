@@ -9,10 +9,11 @@ import pytest
 from batches import PARTIES, BatchProposal, batch_federation, batch_policy, batch_question, fetched
 from deadlines import until
 
-from coordinator.batches import closing, questions
+from coordinator.batches import closing
 from coordinator.batches.store import GivenAnswer
+from coordinator.questions import batches as questions
 from coordinator.surveys.store import Outcome
-from device.batches.member import BatchDevice
+from device.questions.batch import BatchDevice
 from mpc.secagg.secret.party_shares import SealedVector
 from service.errors import (
     AlreadyExistsError,
@@ -24,10 +25,10 @@ from service.errors import (
 )
 from service.identity import Role
 from service.trust.statements import StatementCheck
-from transport.batch_client import BatchClient, fetch_shares
 from transport.batch_codec import decode_answer, encode_answer
 from transport.batch_party import BatchPartyClient
-from transport.survey import SurveyCounted, SurveyRefused
+from transport.happenings import Counted, Refused
+from transport.question_client import QuestionClient, fetch_shares
 
 NOISY = {"epsilon": 4.0, "delta": 1e-6}
 
@@ -46,7 +47,7 @@ async def test_devices_answer_and_the_analyst_gets_the_exact_sum(hub):
     assert result["sum"] == [3.0, 30.0, -3.0]
     assert (result["devices"], result["left_out"], result["batch"]) == (3, [], batch_id.hex())
     assert "guarantee" in json.dumps(result["privacy"]).lower()
-    assert any(isinstance(happening, SurveyCounted) for happening in asking.happenings)
+    assert any(isinstance(happening, Counted) for happening in asking.happenings)
 
 
 async def test_means_and_histograms_go_the_same_way(hub):
@@ -86,11 +87,11 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
     asked = questions.AskedBatch.from_json(offered.text)
-    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
+    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
     for _ in range(2):
         await device.client.answer(batch_id, answer)
     twin = replace(device, store=hub.device("twin").store, budget=hub.device("other-twin").budget)
-    other = decode_answer(await asyncio.to_thread(twin.respond, asked, offered))
+    other = await asyncio.to_thread(twin.answer_once, asked, offered.keys)
     with pytest.raises(AlreadyExistsError, match="has given another answer"):
         await device.client.answer(batch_id, other)
     assert await device.client.fetch(0) is None
@@ -107,10 +108,10 @@ async def test_an_answer_that_was_written_and_not_told_counts_when_it_is_sent_ag
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
     asked = questions.AskedBatch.from_json(offered.text)
-    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
-    assert hub.process._batch_store.take([GivenAnswer(1, "d0", encode_answer(answer))]) == [Outcome.TAKEN]
+    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    assert hub.process._batch_store.take([GivenAnswer(1, "d0", answer)]) == [Outcome.TAKEN]
     await hub.answered_by(hub.device("d1", 2, 2, 2))
-    assert hub.process._batches._open[batch_id].n_answers == 1
+    assert hub.process._questions["batch"]._open[batch_id].n_answers == 1
     await device.client.answer(batch_id, answer)
     assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
 
@@ -121,15 +122,15 @@ async def test_answers_that_are_no_answers_or_somebody_elses_are_refused_at_once
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
     asked = questions.AskedBatch.from_json(offered.text)
-    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
+    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
     stranger = hub.device("d1").client
     with pytest.raises(InvalidRequestError, match=r"not signed by a member"):
         await stranger.answer(batch_id, answer)
-    vector = answer.vector
+    vector = decode_answer(answer).vector
     short = SealedVector(vector.ephemeral_public, (*vector.sealed[:-1], vector.sealed[-1][:-1]))
     for changed in (short, SealedVector(b"", vector.sealed), SealedVector(vector.ephemeral_public, vector.sealed[:2])):
         with pytest.raises(InvalidRequestError, match="no answer to the question"):
-            await device.client.answer(batch_id, replace(answer, vector=changed))
+            await device.client.answer(batch_id, encode_answer(replace(decode_answer(answer), vector=changed)))
     with pytest.raises(NotFoundError):
         await device.client.answer(bytes(16), answer)
     asking.task.cancel()
@@ -141,14 +142,14 @@ async def test_the_certificate_of_the_connection_is_not_checked_a_second_time_an
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
     asked = questions.AskedBatch.from_json(offered.text)
-    answer = decode_answer(await asyncio.to_thread(device.respond, asked, offered))
+    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
     checked = []
     signer = StatementCheck.signer
     monkeypatch.setattr(StatementCheck, "signer", lambda *of: checked.append(of[-1]) or signer(*of))
     await device.client.answer(batch_id, answer)
     assert checked == []
     async with hub.channel(Role.DEVICE, "d0") as channel:  # under another certificate, as after a renewal
-        await BatchClient("hub", channel).answer(batch_id, answer)
+        await QuestionClient("hub", channel, "batch").answer(batch_id, answer)
     assert checked == [Role.DEVICE]
     await hub.answered_by(hub.device("d1", 2, 2, 2))
     assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
@@ -195,7 +196,7 @@ async def test_who_asks_hears_how_many_devices_refuse(hub):
     for name, fields in kinds.items():
         device = hub.device(name, **fields)
         assert not await device.answer(await fetched(device))
-    await until(lambda: SurveyRefused((("policy", 1), ("question", 1))) in asking.happenings)
+    await until(lambda: Refused((("policy", 1), ("question", 1))) in asking.happenings)
     asking.task.cancel()
 
 
@@ -203,25 +204,25 @@ async def test_too_few_answers_are_not_opened(hub, monkeypatch):
     asking = BatchProposal(hub, batch_question(smallest_cohort=3))
     await asking.opened()
     await hub.answered_by(hub.device("d0", 1, 1, 1), hub.device("d1", 1, 1, 1))
-    monkeypatch.setattr(hub.process._batches, "_clock", lambda: 1e11)
+    monkeypatch.setattr(hub.process._questions["batch"], "_clock", lambda: 1e11)
     assert "2 devices answered, and at least 3 must" in await asking.reason()
 
 
 async def closed_by(hub, monkeypatch, asking, reason=True):
-    monkeypatch.setattr(hub.process._batches, "_clock", lambda: 1e11)
+    monkeypatch.setattr(hub.process._questions["batch"], "_clock", lambda: 1e11)
     return await (asking.reason() if reason else asking.result())
 
 
 def with_shares(hub, monkeypatch, change):
     """Let the coordinator hand out other parts: `change(party, parts)` of the whole list."""
-    honest = hub.process._batches.shares
+    honest = hub.process._questions["batch"].shares
 
     async def shares(caller, batch_id, only):
         parts = [part async for part in honest(caller, batch_id, only)]
         for part in change(caller.name, parts):
             yield part
 
-    monkeypatch.setattr(hub.process._batches, "shares", shares)
+    monkeypatch.setattr(hub.process._questions["batch"], "shares", shares)
 
 
 async def test_parties_refuse_a_cohort_that_is_too_small_whatever_the_coordinator_says(hub, monkeypatch):
@@ -236,7 +237,7 @@ async def test_parties_refuse_a_cohort_that_is_too_small_whatever_the_coordinato
 
 
 def digest_of(hub, number=0):
-    row = hub.process._batch_store._db.execute("SELECT text FROM batches ORDER BY number").fetchall()[number]
+    row = hub.process._batch_store._db.connection.execute("SELECT text FROM batches ORDER BY number").fetchall()[number]
     return questions.AskedBatch.from_json(row[0]).digest
 
 
@@ -318,7 +319,7 @@ async def test_a_share_of_another_batch_is_not_counted(hub, monkeypatch):
         device = hub.device(name, 1, 1, 1)
         offered = await device.client.fetch(1)
         assert await device.answer(offered)
-    honest = hub.process._batches.shares
+    honest = hub.process._questions["batch"].shares
 
     async def shares(caller, batch_id, only):
         if batch_id == second_id and not only:
@@ -327,10 +328,10 @@ async def test_a_share_of_another_batch_is_not_counted(hub, monkeypatch):
         async for part in honest(caller, batch_id, only):
             yield part
 
-    monkeypatch.setattr(hub.process._batches, "shares", shares)
+    monkeypatch.setattr(hub.process._questions["batch"], "shares", shares)
     names = hub.process._batch_store.names
     monkeypatch.setattr(hub.process._batch_store, "names", lambda n: (["d0", "d1"] if n == 2 else []) + names(n))
-    monkeypatch.setattr(hub.process._batches, "_clock", lambda: 1e11)
+    monkeypatch.setattr(hub.process._questions["batch"], "_clock", lambda: 1e11)
     result = await second.result()
     assert (result["sum"], result["left_out"]) == ([2.0, 2.0, 2.0], ["d0", "d1"])
     assert (await first.result())["sum"] == [14.0, 14.0, 14.0]
@@ -342,7 +343,7 @@ async def test_a_party_that_stops_before_the_end_is_waited_for_and_nothing_is_lo
     await asking.opened()
     await hub.stop_party("clinic")
     await hub.answered_by(hub.device("d0", 1, 2, 3), hub.device("d1", 1, 2, 3))
-    await until(lambda: all(one.ending is not None for one in hub.process._batches._open.values()))
+    await until(lambda: all(one.ending is not None for one in hub.process._questions["batch"]._open.values()))
     await hub.start_party("clinic")
     assert (await asking.result())["sum"] == [2.0, 4.0, 6.0]
 
@@ -358,12 +359,12 @@ async def test_a_party_stopped_after_another_has_closed_goes_on_with_the_same_co
     failed = asyncio.Event()
 
     def fails(digest, closed):
-        hub.process._batches._loop.call_soon_threadsafe(failed.set)
+        hub.process._questions["batch"]._loop.call_soon_threadsafe(failed.set)
         raise ServiceError("the disk is full")
 
-    hub.process._batches._loop = asyncio.get_running_loop()
+    hub.process._questions["batch"]._loop = asyncio.get_running_loop()
     monkeypatch.setattr(store, "close_batch", fails)
-    monkeypatch.setattr(hub.process._batches, "_clock", lambda: 1e11)
+    monkeypatch.setattr(hub.process._questions["batch"], "_clock", lambda: 1e11)
     await failed.wait()
     digest = digest_of(hub)
     await until(lambda: hub.parties["bank"]._batches._store.find(digest).closed is not None)
@@ -381,7 +382,7 @@ async def test_a_second_cohort_of_a_closed_batch_is_never_opened(hub):
     await asking.opened()
     await hub.answered_by(*(hub.device(f"d{i}", 1, 1, 1) for i in range(3)))
     await asking.result()
-    row = hub.process._batch_store._db.execute("SELECT text FROM batches").fetchone()
+    row = hub.process._batch_store._db.connection.execute("SELECT text FROM batches").fetchone()
     before = {name: party._batches._store.find(digest_of(hub)) for name, party in hub.parties.items()}
     clients = [BatchPartyClient(name, hub.process._parties[name].channel) for name in PARTIES]
     for client in clients:
@@ -433,10 +434,10 @@ async def test_a_device_that_is_stopped_before_it_has_sent_sends_the_same_bytes_
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
     asked = questions.AskedBatch.from_json(offered.text)
-    body = await asyncio.to_thread(device.respond, asked, offered)
+    body = await asyncio.to_thread(device.answer_once, asked, offered.keys)
     again: BatchDevice = replace(device, records={})  # as after a restart, whatever became of its record
-    assert await asyncio.to_thread(again.respond, asked, offered) == body
-    await again.client.answer(batch_id, decode_answer(body))
+    assert await asyncio.to_thread(again.answer_once, asked, offered.keys) == body
+    await again.client.answer(batch_id, body)
     await hub.answered_by(hub.device("d1", 1, 1, 1))
     assert (await asking.result())["sum"] == [2.0, 2.0, 2.0]
 
@@ -444,6 +445,6 @@ async def test_a_device_that_is_stopped_before_it_has_sent_sends_the_same_bytes_
 async def test_a_party_that_has_lost_its_keys_ends_the_batch_with_that_reason(hub, monkeypatch):
     asking = BatchProposal(hub, batch_question(largest_cohort=2))
     await asking.opened()
-    hub.parties["shop"]._batches._store._db.execute("DELETE FROM batches")
+    hub.parties["shop"]._batches._store._db.connection.execute("DELETE FROM batches")
     await hub.answered_by(hub.device("d0", 1, 1, 1), hub.device("d1", 1, 1, 1))
     assert "shop has not agreed to this batch, or has forgotten it" in await asking.reason()

@@ -14,13 +14,14 @@ from deadlines import SKIPPED_S
 from sum_federation import answer_of, sum_federation
 
 from analyses.sums.records import DeclaredRecord, Record
-from coordinator.sums import questions as sums
+from coordinator.sums import answering as sums
 from coordinator.sums import rounds
 from device.records import KeptRecord, largest_file_bytes, read_record
 from device.report import kept_rounds, read_sum_report
 from mpc.secagg.messages import SealedShares, ShareDelivery
 from transport import aggregation
-from transport.sum_codec import SumFailure, SumResult, encode_from_member
+from transport.happenings import Failed, Result
+from transport.sum_codec import encode_from_member
 
 TARGET = "walker-1"
 PRIVATE = {"privacy": {"epsilon": 0.5, "delta": 1e-6}, "colluding": 1}
@@ -72,7 +73,7 @@ async def test_bisection_over_the_largest_weight_pays_for_every_question_and_fin
             happening, _ = await federation.ask(
                 analysis="secure-mean", length=1, largest=1, largest_weight=largest_weight, **PRIVATE
             )
-            return isinstance(happening, SumResult) and TARGET in answer_of(happening)["survivors"]
+            return isinstance(happening, Result) and TARGET in answer_of(happening)["survivors"]
 
         found, asked = await bisect(takes_part, 1000, 1000 + (1 << 17))
         assert (found, len(asked)) == (1000, 18)  # always "it takes part", whatever it keeps
@@ -99,7 +100,7 @@ async def test_a_search_by_length_weight_and_name_finds_the_declaration_whatever
             told[words] = [
                 (report.stage, report.missing, report.refused) for report in reports if report.missing or report.refused
             ]
-            assert isinstance(happening, SumFailure if told[words] else SumResult)
+            assert isinstance(happening, Failed if told[words] else Result)
             paid[words] = (await settled(device))[0] - before
     nobody = [("advertise keys", (), (("question", 4),))]
     refused = ("shorter", "longer", "another name", "smaller weight")
@@ -199,7 +200,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("kind", QUESTIONS)
 async def test_no_record_changes_what_the_coordinator_sees_or_what_a_device_pays(tmp_path, capsys, seen, kind):
-    """Message sequence, sizes, who took part, who vanished, what is charged: for every record as for a good one."""
+    """Message sequence, sizes, who took part, who dropped out, what is charged: for every record as for a good one."""
     folder = tmp_path / TARGET / "records"
     folder.mkdir(parents=True)
     (folder / "directory").mkdir()
@@ -299,7 +300,7 @@ async def test_a_round_that_a_device_leaves_before_it_has_paid_reads_no_record(t
         for name in federation.names[1:]:
             federation.start(await federation.device(name, client=Silent(name, await federation.client(name))))
         happening, _ = await federation.ask(stage_s=SKIPPED_S, **PRIVATE)
-        assert isinstance(happening, SumFailure)
+        assert isinstance(happening, Failed)
         assert (await settled(device))[0] == n_read == 0
 
 
@@ -323,5 +324,5 @@ async def test_shares_that_do_not_open_cost_nothing_and_read_no_record(tmp_path,
     async with sum_federation(tmp_path, 4) as federation:
         device = await start(federation, read, federation.declared)
         happening, _ = await federation.ask(stage_s=SKIPPED_S, **PRIVATE)
-        assert isinstance(happening, SumFailure)
+        assert isinstance(happening, Failed)
         assert (await settled(device))[0] == n_read == 0

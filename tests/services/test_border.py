@@ -10,9 +10,9 @@ import pytest
 from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
-from moiety.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
-from moiety.v1.party_pb2_grpc import PartyStub
 from typer.testing import CliRunner
+from wire.v1.party_pb2 import CancelRequest, Member, Proposal, ReserveRequest, RunRequest
+from wire.v1.party_pb2_grpc import PartyStub
 
 from cli.main import app
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME

@@ -8,17 +8,18 @@ from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from mailbox_federation import running_federation
-from moiety.v1 import aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2
-from moiety.v1.coordinator_pb2 import JobRef
+from wire.v1 import aggregation_pb2, batch_pb2, coordinator_pb2, mailbox_pb2, party_pb2, questions_pb2
+from wire.v1.coordinator_pb2 import JobRef
 
 from service.authorization import Permissions
 from service.errors import NotAllowedError
 from service.identity import Role
+from service.interceptor import HEARD_EACH
 from service.limits import LIMITS, UNLISTED
 from service.server import Server
 from transport.calls.channel import open_channel
 
-SHOW, WATCH, WAIT = (f"/moiety.v1.Test/{name}" for name in ("Show", "Watch", "Wait"))
+SHOW, WATCH, WAIT, WRITE = (f"/moiety.v1.Test/{name}" for name in ("Show", "Watch", "Wait", "Write"))
 
 
 class Service:
@@ -44,6 +45,7 @@ class Service:
         methods = {
             "Show": grpc.unary_unary_rpc_method_handler(self.show, request_deserializer=self._decode),
             "Watch": grpc.unary_stream_rpc_method_handler(self.watch, request_deserializer=self._decode),
+            "Write": grpc.stream_unary_rpc_method_handler(self.show, request_deserializer=self._decode),
             "Wait": grpc.unary_unary_rpc_method_handler(self.wait, request_deserializer=self._decode),
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("moiety.v1.Test", methods),))
@@ -59,8 +61,8 @@ async def serving(tmp_path):
     """A service, and a function that opens connections to it."""
     async with running_federation(tmp_path, 1) as federation:
         hub, service, channels = federation.members[0], Service(), []
-        analysts = dict.fromkeys((SHOW, WATCH, WAIT), frozenset({Role.ANALYST}))
-        permissions = Permissions("acme", analysts, dict.fromkeys((SHOW, WATCH), refuse_mallory))
+        analysts = dict.fromkeys((SHOW, WATCH, WAIT, WRITE), frozenset({Role.ANALYST}))
+        permissions = Permissions("acme", analysts, dict.fromkeys((SHOW, WATCH, WRITE), refuse_mallory))
         server = Server(hub.credentials, permissions, [service.add_to])
         port = await server.start("127.0.0.1:0")
         issued = {}
@@ -95,6 +97,43 @@ async def test_nothing_is_decoded_before_the_caller_may_speak(serving, who):
     assert service.decoded == []
     assert await code_of(dial(Role.ANALYST, "ann").unary_unary(SHOW)(b"")) is grpc.StatusCode.OK
     assert service.decoded == [b""]
+
+
+@pytest.mark.parametrize("n_bytes", [100, 200_000], ids=["small", "beyond the window"])
+@pytest.mark.parametrize("kind", ["stream_unary", "stream_stream"])
+async def test_a_refused_caller_that_still_writes_reads_why(serving, kind, n_bytes):
+    """With gRPC's own client, whose failed writes would put INTERNAL in the place of the status."""
+    service, dial = serving
+    channel = dial(Role.ANALYST, "mallory")
+
+    async def messages():
+        for _ in range(5):
+            yield bytes(n_bytes)
+
+    async def refused():
+        call = getattr(channel, kind)(WRITE)(messages())
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await (call if kind == "stream_unary" else call.read())
+        return caught.value.code(), caught.value.details()
+
+    found = await asyncio.gather(*(refused() for _ in range(HEARD_EACH)))
+    assert {code for code, _ in found} == {grpc.StatusCode.PERMISSION_DENIED}
+    assert all(details.startswith("not you") for _, details in found)
+    assert service.decoded == []
+
+
+async def test_a_refused_caller_that_writes_for_ever_is_not_heard_for_ever(serving):
+    service, dial = serving
+
+    async def messages():
+        while True:
+            yield bytes(1000)
+            await asyncio.sleep(0)
+
+    call = dial(Role.ANALYST, "mallory").stream_unary(WRITE)(messages())
+    async with asyncio.timeout(GENEROUS_S):
+        assert await code_of(call) is not grpc.StatusCode.OK
+    assert service.decoded == []
 
 
 async def test_a_request_is_measured_before_it_is_decoded(serving):
@@ -153,7 +192,7 @@ async def test_a_compressed_request_is_refused(serving):
 
 
 def test_the_table_names_every_method_that_a_service_offers():
-    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, survey_pb2):
+    for module in (aggregation_pb2, coordinator_pb2, mailbox_pb2, party_pb2, questions_pb2, batch_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
                 assert f"/{service.full_name}/{method.name}" in LIMITS

@@ -15,7 +15,8 @@ from service.pki import create_authority, issue
 from service.server import Server
 from service.tls import Credentials, CredentialsError, load_credentials
 from transport.calls import channel as channels
-from transport.calls.channel import check_certificate, open_channel, wait_until_reachable
+from transport.calls.channel import check_certificate, open_channel
+from transport.calls.way import wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -167,7 +168,7 @@ async def test_an_accepted_certificate_is_remembered_for_a_while_and_a_refused_o
     looked, look = [], channels._certificate_at
 
     async def counted(*arguments):
-        looked.append(arguments[2].name)
+        looked.append(arguments[1].name)
         return await look(*arguments)
 
     monkeypatch.setattr(channels, "_certificate_at", counted)

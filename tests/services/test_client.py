@@ -1,6 +1,7 @@
 """`moiety.Client` and `moiety.AsyncClient` over real services: every analysis, events, failures, wrong use."""
 
 import asyncio
+import functools
 import json
 import subprocess
 import sys
@@ -9,19 +10,21 @@ from pathlib import Path
 import pytest
 from child_processes import child_environ
 from forked_services import ForkedDeployment
-from moiety import PCA, AsyncClient, Client, JobFailedError, LogisticRegression, SecureMean
 from registry_jobs import LOGISTIC, VARIANTS, values_of
 from registry_tables import tables_of_jobs
 
 from analyses.job.job import Job, JobError
 from analyses.registry import ANALYSES
-from analyst.results.registry import RESULTS
-from demo.local_deployment import COORDINATOR_NAME
+from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME
+from moiety import PCA, AsyncClient, Client, JobFailedError, LogisticRegression, SecureMean
+from results.registry import RESULTS
 from service.errors import InvalidRequestError, NotFoundError, UnreachableError, WrongStateError
 from service.settings import SettingsError
 
 PEOPLE = {"bank": ("people", ["x0", "x1"]), "hospital": ("people", ["x0"]), "telco": ("people", ["x0"])}
 PRIVACY = {"epsilon": 40.0, "delta": 1e-6}
+ASKED_FROM = 10_000.0
+"""Epsilon from which on the owner of telco is asked."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,8 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     tables = tables_of_jobs(folder, ANALYSES)
     (folder / "run").mkdir()
-    with ForkedDeployment(folder / "run", tables) as running:
+    asks = {"telco": {"policy.automatic": {"max_epsilon_per_job": ASKED_FROM, "analysts": [ANALYST_NAME]}}}
+    with ForkedDeployment(folder / "run", tables, policy=asks, budget=(100 * ASKED_FROM, 1e-6)) as running:
         yield running
 
 
@@ -39,16 +43,27 @@ def client(deployment):
         yield connected
 
 
+@pytest.fixture(scope="module")
+def answered(client):
+    """Let an analysis answer once for all tests; return its submission."""
+
+    @functools.cache
+    def run(name):
+        submission = client.submit(VARIANTS[name].job(compute=(), title="asked in Python"))
+        submission.watch()
+        return submission
+
+    return run
+
+
 @pytest.mark.parametrize("name", ANALYSES)
-def test_every_analysis_gives_a_result_of_its_own_class(client, name, tmp_path):
-    variant = VARIANTS[name]
-    job = variant.job(compute=(), title="asked in Python")
-    result = client.run(job)
+def test_every_analysis_gives_a_result_of_its_own_class(answered, name, tmp_path):
+    result = answered(name).result()
     assert type(result) is RESULTS[name]
-    assert result.job == job
+    assert result.job == VARIANTS[name].job(compute=(), title="asked in Python")
     assert result.to_polars().height > 0
     assert "asked in Python" in result._repr_html_()
-    assert result.plot(tmp_path / "plot.svg") is None
+    assert "asked in Python" in result.plot(tmp_path / "plot.svg")._repr_svg_()
     assert "asked in Python" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
 
 
@@ -118,11 +133,8 @@ def test_wrong_questions_are_refused_before_anything_is_sent_and_by_the_coordina
 
 
 @pytest.mark.parametrize("name", ANALYSES)
-def test_a_plan_says_what_a_job_of_every_analysis_will_cost_and_who_may_drop_out(client, name):
-    job = VARIANTS[name].job(compute=())
-    plan = client.plan(job)
-    submission = client.submit(job)
-    submission.watch()
+def test_a_plan_says_what_a_job_of_every_analysis_will_cost_and_who_may_drop_out(client, answered, name):
+    plan, submission = client.plan(VARIANTS[name].job(compute=())), answered(name)
     planned = json.loads(submission.view().plan_json)
     assert [f"{s['party']}.{c['name']}" for s in planned["schemas"] for c in s["columns"]] == list(plan.columns)
     assert plan.privacy["views"] == submission.result().privacy["views"] or name == "distribution"
@@ -165,16 +177,14 @@ def test_many_jobs_run_beside_each_other_in_an_asynchronous_program(deployment):
 PEOPLE_OF_TWO = {owner: ("people", ["x0", "x1"]) for owner in ("bank", "hospital", "telco")}
 
 
-def test_a_job_that_waits_behind_others_can_be_cancelled(deployment):
+def test_a_job_that_waits_for_an_owner_can_be_cancelled(deployment):
     async def ask():
         async with AsyncClient(deployment.client_config) as asking:
-            *first, last = [await asking.submit(PCA(PEOPLE, **PRIVACY, components=1)) for _ in range(4)]
-            view = await last.cancel()
+            waiting = await asking.submit(PCA(PEOPLE, epsilon=2 * ASKED_FROM, delta=1e-6, components=1))
+            view = await waiting.cancel()
             with pytest.raises(JobFailedError, match="is CANCELLED: cancelled by analyst"):
-                await last.result()
-            assert last.job_id in repr(last)
-            for one in first:
-                await one.watch()
+                await waiting.result()
+            assert waiting.job_id in repr(waiting)
             return view.state
 
     assert asyncio.run(ask()) == "CANCELLED"

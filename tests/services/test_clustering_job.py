@@ -81,7 +81,7 @@ def test_three_processes_find_the_clusters_and_each_is_charged_for_all_blocks_of
         ({"k": 65}, "65 clusters are more than the k_local^3 = 64 cells"),
         (
             {"epsilon": 0.002},
-            "this job is hopeless: the error of a local cluster",
+            "this job is infeasible: the error of a local cluster",
         ),
         ({"k": 3500, "k_local": 20}, "3500"),
         ({"columns": ("income",)}, "income"),

@@ -27,10 +27,10 @@ from coordinator_setup import (
     waiting,
 )
 from deadlines import GENEROUS_S, SKIPPED_S, skipped_deadlines, until
-from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
+from wire.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.registry import ANALYSES
-from coordinator import proposal
+from coordinator import proposal, runner
 from coordinator.evidence import Evidence
 from coordinator.scheduler import MAX_ASKING
 from service.errors import (
@@ -92,7 +92,7 @@ async def test_the_jobs_of_another_analyst_do_not_exist(setup: CoordinatorSetup)
 @pytest.mark.parametrize(
     ("job_json", "words"),
     [
-        ("not json", "Invalid JSON"),
+        ("not json", "must be JSON"),
         ("{}", "analysis: missing"),
         (job_for_all(analysis="magic").canonical_json(), "there is no analysis 'magic'; available: "),
         (
@@ -357,7 +357,7 @@ async def test_no_more_jobs_wait_for_owners_than_parties_hold(setup: Coordinator
 # Runs
 
 
-async def test_a_running_job_has_its_plan_and_says_who_may_vanish(setup: CoordinatorSetup) -> None:
+async def test_a_running_job_has_its_plan_and_says_who_may_drop_out(setup: CoordinatorSetup) -> None:
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
         await setup.until_running(job_id)
@@ -442,7 +442,11 @@ async def test_a_party_that_gives_up_is_named_with_its_stage_and_words(setup: Co
     assert view.reason == "party west failed in stage rows: the table has more rows than max_rows"
 
 
-async def test_the_cause_is_named_and_not_those_that_suffer_from_it(setup: CoordinatorSetup) -> None:
+async def test_the_cause_is_named_and_not_those_that_suffer_from_it(
+    setup: CoordinatorSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "SETTLE_S", GENEROUS_S)
+
     async def suffer() -> AsyncIterator[PartyEvent]:
         yield failed("table", "south is gone", culprit="south")
 
@@ -451,6 +455,10 @@ async def test_the_cause_is_named_and_not_those_that_suffer_from_it(setup: Coord
         await asyncio.sleep(0.3)
         yield failed("table", "west sent what it must not", culprit="west")
 
+    async def end() -> AsyncIterator[PartyEvent]:
+        yield finished()
+
+    setup.parties["west"].script = end  # all have been heard then, and nobody is waited for
     setup.parties["north"].script = suffer
     setup.parties["south"].script = break_later
     view = await setup.run(job_for_all())
@@ -459,10 +467,10 @@ async def test_the_cause_is_named_and_not_those_that_suffer_from_it(setup: Coord
 
 
 async def test_a_stream_that_ends_without_a_word_is_a_failure_of_its_party(setup: CoordinatorSetup) -> None:
-    async def vanish() -> AsyncIterator[PartyEvent]:
+    async def drop_out() -> AsyncIterator[PartyEvent]:
         yield progress("multiply", 50)
 
-    setup.parties["west"].script = vanish
+    setup.parties["west"].script = drop_out
     others_suffer(setup, "west")
     view = await setup.run(job_for_all())
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "multiply")
@@ -473,7 +481,7 @@ async def test_a_party_that_dies_is_named_with_its_stage(setup: CoordinatorSetup
     others_suffer(setup, "west")
     async with setup.client() as client:
         job_id = await client.submit(job_for_all().canonical_json(), "key")
-        await setup.until_running(job_id)
+        await setup.until_running(job_id, "west")
         await setup.servers["west"].stop(0)
         view = await setup.end_of(client, job_id)
     assert (view.state, view.culprit, view.stage) == ("FAILED", "west", "multiply")

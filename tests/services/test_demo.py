@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from demo.data_sets.kdd import NORM_BOUNDS, ROW_NORM, TABLE_NAME
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,10 +32,11 @@ def test_the_demo_prints_one_json_object_with_both_views_and_the_comparison(demo
     assert run.returncode == 0, run.stderr
     outcome = json.loads(run.stdout)
     assert outcome["n_rows"] == 4000
-    assert outcome["columns"] == {"carrier": 20, "host": 13, "monitor": 85}
-    captured = outcome["captured_variance"]
-    assert captured["moiety"] > 0.97 * captured["exact"]
-    assert captured["local_noise"] < captured["moiety"]
+    captured, *along = outcome["scores"]
+    assert 0.97 * captured["no_privacy"] < captured["moiety"] < captured["no_privacy"]
+    assert len(along) == 5
+    assert outcome["lines"][1].startswith("component 1 (variance")
+    assert all(n > 0 for n in outcome["clipped"].values())
     views = outcome["privacy"]["views"]
     assert views["coordinator"]["epsilon"] < views["coalition"]["epsilon"] <= 20
     assert all(n > 0 for n in outcome["bytes_sent"].values())
@@ -43,15 +46,15 @@ def test_the_plot_is_a_png_and_the_numbers_hold_the_result(demo):
     folder, run = demo
     files = json.loads(run.stdout)["files"]
     assert (folder / files["plot"]).read_bytes().startswith(b"\x89PNG")
-    numbers = json.loads((folder / files["json"]).read_text())
+    numbers = json.loads((folder / files["numbers"]).read_text())
     assert len(numbers["result"]["components"]) == 5
     assert len(numbers["result"]["columns"]) == 118
 
 
-def test_progress_is_told_per_stage_and_party_on_standard_error(demo):
+def test_states_are_told_on_standard_error_and_no_progress_of_parties(demo):
     _, run = demo
-    for party in NORM_BOUNDS:
-        assert f"{party}: multiply 100 %" in run.stderr
+    assert " UTC DONE\n" in run.stderr
+    assert " %" not in run.stderr
 
 
 def test_no_process_of_the_demo_is_left(demo):
@@ -88,11 +91,12 @@ def test_what_is_kept_shows_keys_to_their_owner_only(demo):
         (("--keep", "."), "new folder"),
     ],
 )
-def test_a_newcomers_mistake_ends_at_once_with_one_clear_message(tmp_path, arguments, words):
-    run = moiety("demo", "pca", *arguments, cwd=tmp_path)
-    assert run.returncode == 2
+def test_a_newcomers_mistake_ends_at_once_with_one_clear_message(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke(app, ["demo", "pca", *arguments])
+    assert run.exit_code == 2
     assert words in run.stderr
-    assert "Traceback" not in run.stderr
+    assert isinstance(run.exception, SystemExit)
 
 
 def test_the_example_job_is_the_demos_job():

@@ -8,9 +8,9 @@ from commands import moiety
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["statistics", "sgd"])
-def test_killed_devices_leave_one_model_for_all_and_nothing_running(tmp_path, form):
-    folder = tmp_path / "kept"
+def test_killed_devices_leave_one_model_for_all_and_nothing_running(tmp_path):
+    """In the form sgd, whose rounds are sampled; `tests/services/test_factor_device_crashes.py` kills in both forms."""
+    folder, form = tmp_path / "kept", "sgd"
     options = ("--devices", 6, "--killed", 2, "--form", form, "--seed", 5, "--keep", folder, "--format", "json")
     done = moiety("demo", "factor-devices", *options)
     assert done.returncode == 0, done.stderr

@@ -62,7 +62,7 @@ def outcome(**changes):
     )
 
 
-def test_the_text_says_who_vanished_when_and_whether_the_sum_is_right():
+def test_the_text_says_who_dropped_out_when_and_whether_the_sum_is_right():
     lines = [line.strip() for line in text_of(outcome()).splitlines()]
     assert lines[2] == "device-03 killed after  1.00 s, dropped out at stage masked input: not in the sum"
     assert lines[3].startswith("device-02 killed after  2.00 s, dropped out at stage unmask: its vector had arrived")
@@ -148,9 +148,8 @@ def test_the_owner_of_a_device_reads_what_sums_may_still_learn(tmp_path):
     assert lines[2] == (
         "  holds      against the coordinator and at most 2 colluding members (t of the job that withstands fewest)"
     )
-    assert lines[3].startswith("  spent      epsilon ")
-    assert lines[3].endswith("by 1 sums")
-    assert lines[5] == "  exact      1 sums without noise, which no epsilon counts"
+    assert " % of the budget, by 1 sum: epsilon 0.99" in lines[3]
+    assert lines[6] == "  exact      1 sums without noise, which no epsilon counts"
     printed = json.loads(
         CliRunner().invoke(app, ["device", "budget", "--config", str(config), "--format", "json"]).stdout
     )

@@ -1,4 +1,4 @@
-"""The form sgd over devices by real gRPC: coins that nobody sees, devices that vanish and return, lies about V."""
+"""The form sgd over devices by real gRPC: coins that nobody sees, devices that drop out and return, lies about V."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ from device.budget import series_charge_id
 from device.models import KeptModel, newest_model
 from device.ratings import KeptRatings
 from device.recommend import recommended_items
+from ledger.books import JobState
 from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
-from party.ledger.books import JobState
-from transport.sum_codec import StageReport, SumResult, SumRetry
+from transport.happenings import Result, Retried, StageReport
 
 T, K = 4, 2
 
@@ -23,7 +23,7 @@ def paid(device):
     return standing["committed_jobs"], standing["reserved_jobs"]
 
 
-async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_vanish_and_return(tmp_path, monkeypatch):
+async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_drop_out_and_return(tmp_path, monkeypatch):
     """walker-2 is stopped within round 1 and started again; walker-4 goes between rounds 0 and 1, for good."""
     contributions = Contributions(monkeypatch)
     asked = descent_question(stage_s=SKIPPED_S)
@@ -79,7 +79,7 @@ async def test_too_few_in_a_later_round_end_the_series_with_the_last_opened_mode
             federation.start(await answering(federation, name, records[name], client=client))
         heard = await ask_factors(federation, asked)
         answer = answer_of(heard[-1])
-        assert [type(h) for h in heard if not isinstance(h, StageReport)] == [SumRetry, SumResult]
+        assert [type(h) for h in heard if not isinstance(h, StageReport)] == [Retried, Result]
         assert rounds_in(answer) == [list(federation.names)] * 2
         reference = contributions.reference(asked, records, rounds_in(answer))
         assert answer["vectors"] == reference.vectors_q.tolist()

@@ -11,8 +11,8 @@ from deadlines import GENEROUS_S
 from renewable_services import REFUSED, RenewableDeployment
 
 from analyses.sums.secure_sum import SumParams
+from analyst.asking import result_of
 from analyst.connection import ClientConfig
-from cli.sum import run_sum
 from demo.devices.deployment import ROSTER, _make_identities, write_device
 from demo.local_deployment import COORDINATOR_NAME
 from demo.loopback import toml
@@ -50,7 +50,7 @@ class RenewableDevices(RenewableDeployment):
         return asyncio.run(self.asking())
 
     async def asking(self) -> dict:
-        return await run_sum(ClientConfig.load(self.client_config), QUESTION)
+        return await result_of(ClientConfig.load(self.client_config), QUESTION)
 
 
 @pytest.fixture

@@ -1,56 +1,33 @@
-"""Stores of surveys and batches in PostgreSQL, on a real server: the promises of every store, and those of a lease."""
+"""Stores of surveys and batches in PostgreSQL, on a real server: the promises of a lease."""
 
 import pytest
-from device_store_contracts import ID, BatchesStoreContract, SurveyStoreContract, given
-from leases import lease_on, let_it_lapse
-from postgres import schema_of_its_own, throwaway_cluster
+from device_store_contracts import ID, given
+from leases import let_it_lapse
+from postgres import throwaway_cluster
+from stores import LeadingDatabase
 
-from coordinator.batches.postgres_store import PostgresBatchesStore
-from coordinator.batches.store import BatchesUnusableError
+from coordinator.batches import store as batches
+from coordinator.batches.store import BatchesStore, BatchesUnusableError
+from coordinator.leading.fenced_database import FencedDatabase
 from coordinator.leading.lease import SupersededError
-from coordinator.surveys.postgres_store import PostgresSurveyStore
-from coordinator.surveys.store import Given, Outcome, SurveyStoreError
+from coordinator.surveys import store as surveys
+from coordinator.surveys.store import Given, Outcome, SurveyStore, SurveyStoreError
 
 
-def leading(kind, url, holder="one"):
-    """Return a store whose coordinator leads as long as it is open."""
-    lease = lease_on(url, holder)
-    assert lease.take()
-    store = kind(lease)
-    close = store.close
-
-    def release():
-        close()
-        lease.release()
-
-    store.close = release
-    return store
+def surveys_at(url, holder="one"):
+    return SurveyStore(LeadingDatabase(url, surveys.TABLES, holder))
 
 
-class TestPostgresSurveyStore(SurveyStoreContract):
-    @pytest.fixture(autouse=True)
-    def _on(self, cluster):
-        self.cluster = cluster
-
-    def open(self, folder):
-        return leading(PostgresSurveyStore, schema_of_its_own(self.cluster, str(folder)))
-
-
-class TestPostgresBatchesStore(BatchesStoreContract):
-    @pytest.fixture(autouse=True)
-    def _on(self, cluster):
-        self.cluster = cluster
-
-    def open(self, folder):
-        return leading(PostgresBatchesStore, schema_of_its_own(self.cluster, str(folder)))
+def batches_at(url, holder="one"):
+    return BatchesStore(LeadingDatabase(url, batches.TABLES, holder))
 
 
 def test_nothing_is_taken_once_another_coordinator_leads_which_finds_what_was_taken(url):
-    before = leading(PostgresSurveyStore, url, "one")
+    before = surveys_at(url, "one")
     number = before.add(ID, "ada", "{}").number
     assert before.take([Given(number, "ann", 1)]) == [Outcome.TAKEN]
     let_it_lapse(url)
-    after = leading(PostgresSurveyStore, url, "two")
+    after = surveys_at(url, "two")
     for write in (
         lambda: before.take([Given(number, "ben", 1)]),
         lambda: before.add(b"b" * 16, "ada", "{}"),
@@ -67,11 +44,11 @@ def test_nothing_is_taken_once_another_coordinator_leads_which_finds_what_was_ta
 
 
 def test_no_answer_to_a_batch_is_taken_once_another_coordinator_leads(url):
-    before = leading(PostgresBatchesStore, url, "one")
+    before = batches_at(url, "one")
     before.add(ID, "ada", "{}", b"keys", 5)
     assert before.take([given("ann")]) == [Outcome.TAKEN]
     let_it_lapse(url)
-    after = leading(PostgresBatchesStore, url, "two")
+    after = batches_at(url, "two")
     for write in (
         lambda: before.take([given("ben")]),
         lambda: before.add(b"b" * 16, "ada", "{}", b"keys", 5),
@@ -89,13 +66,13 @@ def test_no_answer_to_a_batch_is_taken_once_another_coordinator_leads(url):
 def break_connection(store, url):
     import psycopg
 
-    (pid,) = store._db.execute("SELECT pg_backend_pid()").fetchone()
+    (pid,) = store._db.connection.execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(url, autocommit=True) as database:
         database.execute("SELECT pg_terminate_backend(%s)", (pid,))
 
 
 def test_a_connection_that_broke_is_made_anew_and_the_work_is_done_once_more(url):
-    store = leading(PostgresSurveyStore, url)
+    store = surveys_at(url)
     number = store.add(ID, "ada", "{}").number
     break_connection(store, url)
     assert store.take([Given(number, "ann", 1)]) == [Outcome.TAKEN]
@@ -106,13 +83,13 @@ def test_a_connection_that_broke_is_made_anew_and_the_work_is_done_once_more(url
 
 def test_a_database_that_is_away_is_said_to_be_so_and_nothing_is_written():
     with throwaway_cluster() as url:
-        surveys, batches = leading(PostgresSurveyStore, url), None
-        batches = PostgresBatchesStore(surveys._lease)
-        number = surveys.add(ID, "ada", "{}").number
-        batches.add(ID, "ada", "{}", b"keys", 5)
+        database = LeadingDatabase(url, surveys.TABLES)
+        asked, summed = SurveyStore(database), BatchesStore(FencedDatabase(database.lease, batches.TABLES))
+        number = asked.add(ID, "ada", "{}").number
+        summed.add(ID, "ada", "{}", b"keys", 5)
     with pytest.raises(SurveyStoreError, match="the jobs' database cannot be used now"):
-        surveys.take([Given(number, "ann", 1)])
+        asked.take([Given(number, "ann", 1)])
     with pytest.raises(BatchesUnusableError, match="the jobs' database cannot be used now"):
-        batches.take([given("ann")])
-    batches.close()
-    surveys.close()
+        summed.take([given("ann")])
+    summed.close()
+    asked.close()

@@ -9,7 +9,6 @@ import sys
 import pytest
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
-from postgres import throwaway_cluster
 from two_coordinators import TwoAddresses, until
 
 from demo.devices.deployment import ROSTER, _make_identities, write_device
@@ -36,24 +35,21 @@ PRIVACY = {"privacy": {"epsilon": 4.0, "delta": 1e-6}}
 
 
 @pytest.fixture
-def deployment(tmp_path):
+def deployment(tmp_path, url):
     folder = tmp_path / "run"
     folder.mkdir()
     identities = _make_identities(folder, DEVICES)
     roster = "".join("[[members]]\n" + toml({"name": n, "identity": i}) + "\n" for n, i in identities.items())
     (folder / ROSTER).write_text(roster)
-    with (
-        throwaway_cluster() as url,
-        TwoAddresses(
-            folder,
-            dict.fromkeys(PARTIES, ()),
-            environment={DIES_AT: str(folder / "dies-at")},
-            url=url,
-            policy=dict.fromkeys(PARTIES, RULES),
-            members=[(Role.DEVICE, name) for name in DEVICES],
-            sum_members=identities,
-        ) as running,
-    ):
+    with TwoAddresses(
+        folder,
+        dict.fromkeys(PARTIES, ()),
+        environment={DIES_AT: str(folder / "dies-at")},
+        url=url,
+        policy=dict.fromkeys(PARTIES, RULES),
+        members=[(Role.DEVICE, name) for name in DEVICES],
+        sum_members=identities,
+    ) as running:
         sections = {
             "policy": {"smallest_cohort": 2, "corrupt_fraction": 0.0, "exact_sums": True},
             "policy.surveys": {"max_epsilon": 2.0},
@@ -106,18 +102,17 @@ def result_of(followed):
 
 
 def test_a_survey_and_a_batch_go_on_and_each_device_counts_once_and_has_paid_once(deployment):
-    survey = asking(deployment, "survey", SURVEY, {}, "distribution", "ask")
-    batch = asking(deployment, "batch", BATCH, PRIVACY, "sum")
+    survey = asking(deployment, "survey", SURVEY, {}, "ask")
+    batch = asking(deployment, "batch", BATCH, PRIVACY, "ask")
     leader = deployment.leader()
-    for words in ("survey begins", "batch begins"):
-        until_logged(deployment, leader, words, 1)
+    until_logged(deployment, leader, "question is open", 2)
     start_devices(deployment, "first", FIRST)
     until_logged(deployment, "first", '"outcome": "taken"', 4)
     deployment.send_signal(leader, signal.SIGKILL)
     survey_id, batch_id = identifier(survey, "survey"), identifier(batch, "batch")
     after = deployment.until_taken_over(leader)
-    followed = command(deployment, "distribution", "show", survey_id, "--format", "json")
-    batched = command(deployment, "sum", "--batch", batch_id, "--format", "json")
+    followed = command(deployment, "ask", "--follow", survey_id, "--format", "json")
+    batched = command(deployment, "ask", "--follow", batch_id, "--format", "json")
     start_devices(deployment, "last", DEVICES[2:])
     result, total = result_of(followed), result_of(batched)
     assert (result["responses"], result["contradictions"]) == (3, 0)
@@ -140,18 +135,18 @@ def test_what_masked_sums_were_asked_ends_with_the_reason_and_is_asked_again(dep
     until_logged(deployment, "first", "member is ready", 2)
     sum_of = {"analysis": "secure-sum", "record": "steps", "length": 1, "largest": 100, "stage_s": GENEROUS_S}
     leader = deployment.leader()
-    summed = asking(deployment, "sum", sum_of, {}, "sum")
-    survey = asking(deployment, "masked", MASKED, {}, "distribution", "ask")
+    summed = asking(deployment, "sum", sum_of, {}, "ask")
+    survey = asking(deployment, "masked", MASKED, {}, "ask")
     until_logged(deployment, leader, "masked sum begins", 2)
     deployment.send_signal(leader, signal.SIGKILL)
     identifier(summed, "")
-    survey_id = identifier(survey, "survey")
+    survey_id = identifier(survey, "sum")
     deployment.until_taken_over(leader)
-    followed = command(deployment, "distribution", "show", survey_id)
+    followed = command(deployment, "ask", "--follow", survey_id)
     _, said = followed.communicate(timeout=GENEROUS_S)
     assert followed.returncode == 1
-    assert "the survey has no result: the coordinator was restarted; ask again" in said
+    assert "there is no answer: the coordinator was restarted; ask again" in said
     start_devices(deployment, "last", DEVICES[2:])
     until_logged(deployment, "last", "member is ready", 1)
-    again = result_of(asking(deployment, "again", sum_of, {}, "sum", "--format", "json"))
+    again = result_of(asking(deployment, "again", sum_of, {}, "ask", "--format", "json"))
     assert (again["sum"], again["survivors"]) == ([60.0], list(DEVICES))

@@ -100,8 +100,8 @@ def test_a_party_that_is_lost_in_the_masked_sum_is_missed_and_the_others_are_cou
     ("changes", "words"),
     [
         ({"parameters": {"range": [5.0, 5.0]}}, "parameters.range: the lower end must be below the upper one"),
-        ({"privacy": {"epsilon": 2.0**-11, "delta": 1e-6}}, "the epsilon of a response lies in 2^-10..16"),
-        ({"privacy": {"epsilon": 17.0, "delta": 1e-6}}, "the epsilon of a response lies in 2^-10..16"),
+        ({"privacy": {"epsilon": 2.0**-11, "delta": 1e-6}}, "the epsilon of a response must be in 2^-10..16"),
+        ({"privacy": {"epsilon": 17.0, "delta": 1e-6}}, "the epsilon of a response must be in 2^-10..16"),
     ],
 )
 def test_a_job_that_cannot_be_met_fails_and_says_which_field(analyst, deployment, changes, words):

@@ -58,7 +58,7 @@ def test_all_is_well_in_a_federation_that_runs_until_a_member_goes(federation, t
         if name != "analyst":
             assert "this service serves" in checks["port"]["found"]
         if name in ("bank", "clinic", "shop"):
-            assert "is whole: 1 entries" in checks["ledger"]["found"]
+            assert "is whole: 1 entry" in checks["ledger"]["found"]
             assert "100% of epsilon 4 remains" in checks["budget of people"]["found"]
     for name in ("shop", "coordinator"):
         assert "the certificate expires in 11 days" in (tmp_path / f"{name}.log").read_text()

@@ -38,7 +38,7 @@ async def test_no_share_of_it_reaches_the_coordinator(tmp_path, monkeypatch):
         async def party(session, plan, table):
             return await HONEST.party(rogue(session), plan, table)
 
-        monkeypatch.setitem(ANALYSES, "pca", replace(HONEST, party=party))
+        monkeypatch.setitem(ANALYSES, "pca", replace(HONEST, own_party=party))
 
     tables = tables_of(VALUES, tmp_path)
     (tmp_path / "run").mkdir()

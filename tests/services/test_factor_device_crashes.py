@@ -7,7 +7,7 @@ import pytest
 from child_processes import child_process, end_of
 from factor_children import ROUNDS, factor_device_in, go_through, go_through_and_die_at
 
-from party.ledger.books import JobState
+from ledger.books import JobState
 
 K = 2
 """Vectors that a device of the form sgd pays for, of three."""
@@ -17,7 +17,9 @@ def charges(folder):
     """Round to how many of its charges were committed; and how many reservations are left after a start."""
     with factor_device_in(folder) as device:
         books = device.budget._ledger._chain.submit(lambda books, append: dict(books.charges))
-    committed = Counter(name.split("-")[2] for name, charge in books.items() if charge.state is JobState.COMMITTED)
+    committed = Counter(
+        name.split(":")[2].split("-")[0] for name, charge in books.items() if charge.state is JobState.COMMITTED
+    )
     return committed, sum(charge.state is JobState.RESERVED for charge in books.values())
 
 

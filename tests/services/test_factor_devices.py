@@ -1,4 +1,4 @@
-"""A matrix factorization over devices by real gRPC: rounds in a row, devices that vanish and return, lies about V."""
+"""A matrix factorization over devices by real gRPC: rounds in a row, devices that drop out and return, lies about V."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from sum_federation import answer_of, reason_of, sum_federation
 from analyses.matrix_factorization.devices.planned import rounds_of
 from device.budget import series_charge_id
 from device.models import newest_model
+from ledger.books import JobState
 from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
-from party.ledger.books import JobState
-from transport.sum_codec import StageReport, SumResult, SumRetry
+from transport.happenings import Result, Retried, StageReport
 
 
-async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_vanish_and_return(tmp_path, monkeypatch):
+async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_drop_out_and_return(tmp_path, monkeypatch):
     """walker-2 is stopped within round 1 and started again; walker-4 goes between rounds 0 and 1, for good."""
     contributions = Contributions(monkeypatch)
     asked = factor_question(stage_s=SKIPPED_S)
@@ -62,7 +62,7 @@ async def test_too_few_in_a_later_round_end_the_series_with_the_last_opened_mode
             federation.start(devices[name])
         heard = await ask_factors(federation, asked)
         answer = answer_of(heard[-1])
-        assert [type(h) for h in heard if not isinstance(h, StageReport)] == [SumRetry, SumResult]
+        assert [type(h) for h in heard if not isinstance(h, StageReport)] == [Retried, Result]
         assert rounds_in(answer) == [list(federation.names)] * 2
         assert "only 2 members answered at stage advertise keys" in answer["ended_early_because"]
         reference = contributions.reference(asked, records, rounds_in(answer))

@@ -139,6 +139,20 @@ def test_all_steps_of_a_descent_are_charged_at_once_what_the_result_states_and_r
     assert 1 <= len(shown.stdout.splitlines()) <= 3
 
 
+@pytest.mark.parametrize(("table", "parameters"), [("ratings", HORIZONTAL), ("items", VERTICAL)])
+def test_two_owners_alone_factor_and_each_is_told_whose_model_it_keeps(deployment, table, parameters):
+    """`items` are of four owners' items, of whom two ask."""
+    two = PARTIES[:2]
+    inputs = [{"party": party, "table": table} for party in two]
+    job = job_of(two, inputs=inputs, parameters=parameters, privacy={"epsilon": 40.0, "delta": 1e-6}, deadline_s=240.0)
+    view = Analyst(deployment).run(job)
+    result = result_of(view)
+    assert [one["survivors"] for one in result["rounds"]] == [list(two)] * len(result["rounds_paid"])
+    assert set(result["privacy"]["views"]) == {"coordinator", "coalition"}
+    deployment.report("bank", view.job_id)
+    assert "own model kept for recommendations: " in told(deployment, "bank", "party", "report", view.job_id).stdout
+
+
 def test_a_party_whose_list_of_items_differs_is_refused_before_any_cost(deployment):
     before = [spent(deployment, party, "lists") for party in PARTIES]
     view = Analyst(deployment).run(job_on("lists", HORIZONTAL))
@@ -149,10 +163,10 @@ def test_a_party_whose_list_of_items_differs_is_refused_before_any_cost(deployme
 
 STAGES = (Stage.ADVERTISE, Stage.SHARE, Stage.MASK, Stage.AGREE, Stage.UNMASK)
 CASES = (
-    *product(("ratings", "items"), STAGES, (0, 1)),
-    ("ratings", Stage.ADVERTISE, 3),
+    *product(("ratings",), STAGES, (1,)),
+    *zip(("items",) * len(STAGES), STAGES, (0, 1, 2, 0, 1), strict=True),
+    ("ratings", Stage.ADVERTISE, 0),
     ("ratings", Stage.UNMASK, 3),
-    ("items", Stage.MASK, 2),
 )
 QUICK = ("ratings", Stage.MASK, 1)
 
@@ -171,11 +185,11 @@ def test_a_party_killed_within_a_round_or_between_rounds_does_not_stop_the_job(d
     ("table", "parameters", "stage", "number"),
     [
         pytest.param("steps", SGD, *case, marks=[] if case == (Stage.MASK, 1) else [pytest.mark.slow])
-        for case in product(STAGES, (0, 1, 2))
+        for case in zip(STAGES, (0, 1, 1, 2, 2), strict=True)
     ]
     + [
         pytest.param("item-steps", SGD_VERTICAL_PARTY, *case, marks=pytest.mark.slow)
-        for case in product(STAGES, (0, 2))
+        for case in ((Stage.ADVERTISE, 2), (Stage.AGREE, 0))
     ],
 )
 def test_so_it_is_in_every_round_of_a_descent(deployment, table, parameters, stage, number):

@@ -26,11 +26,11 @@ FLIGHTS = 7
 class FarDeployment(ForkedDeployment):
     """Its services reach one another through relays, which stand before the first of them starts."""
 
-    relays: DelayingRelays = field(kw_only=True)
+    delays: DelayingRelays = field(kw_only=True)
 
     def write_files(self) -> None:
         super().write_files()
-        self.relays.put_between(self)
+        self.delays.put_between(self)
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,14 @@ def far_apart(tmp_path_factory):
     (folder / "run").mkdir()
     with (
         DelayingRelays(DELAY_S) as relays,
-        FarDeployment(folder / "run", tables_of(VALUES, folder), relays=relays) as deployment,
+        FarDeployment(folder / "run", tables_of(VALUES, folder), delays=relays) as deployment,
     ):
         yield deployment
 
 
 def test_a_small_job_of_services_far_apart_is_done_and_its_chain_of_messages_is_short(far_apart):
     """The first job opens the connections. On a slow machine notes of progress lengthen the chain: hence the factor."""
-    analyst, chain = Analyst(far_apart), far_apart.relays.chain
+    analyst, chain = Analyst(far_apart), far_apart.delays.chain
     result_of(analyst.run(pca_job(PARTIES)))
     before, started_s = chain.depth, time.monotonic()
     result_of(analyst.run(pca_job(PARTIES)))
@@ -61,4 +61,4 @@ def test_every_two_services_talk_through_a_relay(far_apart):
     pairs = [(a, b) for a in services for b in services if a != b]
     assert not [(a, b) for a, b in pairs if f'"{far_apart.addresses[b]}"' in far_apart.config_path(a).read_text()]
     result_of(Analyst(far_apart).run(pca_job(PARTIES)))
-    assert {pair for pair, n_bytes in far_apart.relays.chain.n_bytes.items() if n_bytes} == set(pairs)
+    assert {pair for pair, n_bytes in far_apart.delays.chain.n_bytes.items() if n_bytes} == set(pairs)

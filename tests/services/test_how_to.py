@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+import tomllib
 from contextlib import closing
 
 import pytest
@@ -12,6 +13,8 @@ from reader import REPOSITORY, Reader, blocks_of
 from typer.testing import CliRunner
 
 from cli.main import app
+from service.reach import proxy
+from service.reach.proxy_config import ProxyConfig
 
 
 @pytest.fixture
@@ -29,6 +32,26 @@ def test_the_page_about_prometheus_names_metrics_that_there_are():
     named = set(re.findall(r"moiety_\w+", page))
     assert len(named) >= 3
     assert [name for name in named if f"{name} |" not in all_of_them and f"{name}, " not in all_of_them] == []
+
+
+def test_the_page_about_proxies_has_a_section_that_is_read_and_the_words_of_doctor():
+    path = REPOSITORY / "docs" / "how-to" / "through-a-proxy.md"
+    page = path.read_text(encoding="utf-8")
+    section = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])["proxy"]
+    assert ProxyConfig.model_validate(section).direct == ("10.0.0.0/8", "hub.bank.example")
+    words = [row.split(" | ")[0].removeprefix("| ") for row in page.splitlines() if row.startswith("| our proxy")]
+    meanings = {one.meaning for one in vars(proxy).values() if isinstance(one, proxy.ProxyFault)}
+    assert len(words) == 5
+    assert set(words) <= meanings
+    assert "| the name of our proxy cannot be resolved |" in page
+
+
+@pytest.mark.parametrize("example", ["party", "coordinator", "client", "device"])
+def test_the_section_of_the_proxy_in_each_example_is_read(example):
+    text = (REPOSITORY / "examples" / f"{example}.toml").read_text(encoding="utf-8")
+    lines = re.search(r"^# \[proxy\]\n(?:# .*\n?)+", text, re.MULTILINE)[0]
+    section = tomllib.loads(re.sub(r"^# ", "", lines, flags=re.MULTILINE))["proxy"]
+    assert ProxyConfig.model_validate(section).password_file is not None
 
 
 def exit_code_and_output(line: str, *more: str) -> tuple[int, str]:

@@ -19,11 +19,11 @@ from coordinator_setup import (
     wait_forever,
 )
 from deadlines import GENEROUS_S
-from moiety.v1.party_pb2 import PartyEvent
+from wire.v1.party_pb2 import PartyEvent
 
 from analyses.registry import ANALYSES
-from coordinator import runner
-from coordinator.sqlite_store import SqliteJobStore
+from coordinator import runner, sql_store
+from coordinator.store import Note
 from service.errors import RemoteFailureError
 
 
@@ -36,15 +36,15 @@ async def setup(tmp_path: Path) -> AsyncIterator[CoordinatorSetup]:
 @contextmanager
 def full(monkeypatch: pytest.MonkeyPatch, *, for_notes_only: bool = False) -> Iterator[None]:
     """Let writes fail as SQLite fails on a full disk."""
-    append = SqliteJobStore._append
+    append = sql_store._append
 
-    def fail(self: SqliteJobStore, *args: Any, **what: Any) -> None:
-        if not for_notes_only or what.get("member"):
+    def fail(run: Any, note: Note) -> None:
+        if not for_notes_only or note.member:
             raise sqlite3.OperationalError("database or disk is full")
-        append(self, *args, **what)
+        append(run, note)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteJobStore, "_append", fail)
+        patch.setattr(sql_store, "_append", fail)
         yield
 
 

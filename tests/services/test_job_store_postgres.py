@@ -1,44 +1,25 @@
-"""The store of jobs in PostgreSQL, on a real server: the promises of every store, and those of a lease."""
+"""The store of jobs in PostgreSQL, on a real server: the promises of a lease."""
 
 import pytest
-from job_store_contract import Clock, JobStoreContract, a_job, job_in
+from job_store_contract import Clock, a_job, job_in
 from leases import lease_on, let_it_lapse
-from postgres import schema_of_its_own
 from pydantic import SecretStr
+from stores import LeadingDatabase
 
 from coordinator.leading.database import JobDatabase
 from coordinator.leading.lease import SupersededError
-from coordinator.postgres_store import PostgresJobStore
+from coordinator.sql_store import TABLES, SqlJobStore
 from coordinator.state import IllegalStepError, State
 from coordinator.store import Note, StoreReadError, StoreWriteError
 
 
-class LeadingStore(PostgresJobStore):
-    """Leads as long as it is open."""
-
-    def __init__(self, url, clock, holder="one"):
-        self.lost = []
-        self.lease = lease_on(url, holder, lost=self.lost)
-        assert self.lease.take()
-        super().__init__(self.lease, clock=clock)
-
-    def close(self):
-        super().close()
-        self.lease.release()
-
-
-class TestPostgresJobStore(JobStoreContract):
-    @pytest.fixture(autouse=True)
-    def _on(self, cluster):
-        self.cluster = cluster
-
-    def open(self, folder, clock):
-        return LeadingStore(schema_of_its_own(self.cluster, str(folder)), clock)
+def store_at(url, holder="one"):
+    return SqlJobStore(LeadingDatabase(url, TABLES, holder), clock=Clock())
 
 
 @pytest.fixture
 def store(url):
-    store = LeadingStore(url, Clock())
+    store = store_at(url)
     yield store
     store.close()
 
@@ -74,11 +55,11 @@ def break_connections(url):
 def test_who_was_taken_over_writes_nothing_more(store, url, write):
     job_id = job_in(store, State.RUNNING, a_job())
     let_it_lapse(url)
-    other = LeadingStore(url, Clock(), "two")
+    other = store_at(url, "two")
     before = everything(url)
     with pytest.raises(SupersededError):
         write(store, job_id)
-    assert store.lost == ["another coordinator has taken over"]
+    assert store._db.lost == ["another coordinator has taken over"]
     assert everything(url) == before
     write(other, job_id)
     assert everything(url) != before
@@ -101,8 +82,8 @@ def test_a_takeover_waits_for_a_transaction_of_the_leader(store, url):
     import psycopg
 
     let_it_lapse(url)
-    with store._db.transaction(), store._db.cursor() as cursor:
-        store.lease.fence(cursor)
+    with store._db.connection.transaction(), store._db.connection.cursor() as cursor:
+        store._db.lease.fence(cursor)
         with psycopg.connect(url, autocommit=True) as impatient, pytest.raises(psycopg.errors.LockNotAvailable):
             impatient.execute("SELECT * FROM coordinator_leader FOR UPDATE NOWAIT")
 
@@ -152,7 +133,7 @@ class CommitLost:
 
 def test_a_step_whose_commit_was_not_acknowledged_is_taken_once(store, url):
     job_id = job_in(store, State.OPENING, a_job())
-    store._db = CommitLost(store._db, url)
+    store._db.connection = CommitLost(store._db.connection, url)
     store.advance(job_id, State.DONE, result_json='{"r":1}')
     assert dict(store.texts(job_id))["result_json"] == '{"r":1}'
     assert [event.state for event in store.events(job_id)].count(State.DONE) == 1
@@ -161,7 +142,7 @@ def test_a_step_whose_commit_was_not_acknowledged_is_taken_once(store, url):
 
 
 def test_a_submission_whose_commit_was_not_acknowledged_is_new_once(store, url):
-    store._db = CommitLost(store._db, url)
+    store._db.connection = CommitLost(store._db.connection, url)
     job_id, is_new = store.submit("ada", "key", a_job())
     assert is_new
     assert store.submit("ada", "key", a_job()) == (job_id, False)
@@ -170,7 +151,7 @@ def test_a_submission_whose_commit_was_not_acknowledged_is_new_once(store, url):
 def test_a_database_that_is_away_is_an_error_that_says_so_and_quotes_nothing(store, url):
     secret = "hunter2-secret"
     job_id = job_in(store, State.RUNNING, a_job())
-    store.lease.database = JobDatabase(SecretStr(f"postgresql://moiety:{secret}@127.0.0.1:1/postgres"))
+    store._db.lease.database = JobDatabase(SecretStr(f"postgresql://moiety:{secret}@127.0.0.1:1/postgres"))
     break_connections(url)
     for work, kind in (
         (lambda: store.advance(job_id, State.OPENING), StoreWriteError),

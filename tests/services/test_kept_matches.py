@@ -271,7 +271,7 @@ def test_a_table_that_was_written_anew_is_refused_and_can_be_matched_again(deplo
             '[policy.limits]\nmatching = ["secret"]\n\n[policy.automatic]',
             "party clinic refused: by its policy: matching of rows, revealed",
         ),
-        ('normalise = ["integer"]', 'normalise = ["trim"]', "clinic identifies the rows of its table otherwise"),
+        ('normalise = ["integer"]', 'normalise = ["trim"]', "clinic changed its matching rules since match"),
     ],
 )
 def test_an_owner_who_allows_it_no_more_is_not_bound_by_what_it_keeps(deployment, analyst, kept, old, new, why):

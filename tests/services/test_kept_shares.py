@@ -12,7 +12,7 @@ from federation import tables_of
 from watched_services import watched_services
 
 from analyses.job.job import Job
-from party import job_run
+from party import reading
 from party.tables.kept_values import kept_words
 from party.tables.sources.source import SourceError
 
@@ -45,7 +45,7 @@ async def test_shares_lie_in_a_file_without_a_name_of_the_data_folder(tmp_path, 
         asked.append((shape, most_bytes, folder.name, os.listdir(folder)))
         return words
 
-    monkeypatch.setattr(job_run, "kept_words", in_a_file)
+    monkeypatch.setattr(reading, "kept_words", in_a_file)
     async with watched_services(tmp_path / "run", tables, monkeypatch) as services:
         seen = await services.run(STEPS)
         folders = {services.deployment.data_dir(name).name for name in PARTIES}
@@ -65,7 +65,7 @@ async def test_a_folder_without_room_fails_the_job_by_its_party_and_costs_nothin
             raise SourceError("no place")
         return kept_words(shape, most_bytes, folder)
 
-    monkeypatch.setattr(job_run, "kept_words", full)
+    monkeypatch.setattr(reading, "kept_words", full)
     async with watched_services(tmp_path / "run", tables, monkeypatch) as services:
         seen = await services.run(STEPS)
         ledgers = [services.deployment.data_dir(name) / "ledger.sqlite" for name in PARTIES]

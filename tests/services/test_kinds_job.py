@@ -1,6 +1,8 @@
 """Tables with kinds and gaps over real services: what is encoded, what is refused, and who is told of it."""
 
 import json
+from collections import Counter
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -12,6 +14,8 @@ from forked_services import ForkedDeployment
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
+from analyst.client import result_of as result_of_view
+from cli.terminal.result import summary_of
 from demo.local_deployment import LocalTable
 from party.config import load_party_config
 from party.tables.table import describe_table
@@ -146,6 +150,28 @@ def test_principal_components_of_kinds_and_gaps_are_those_of_the_table_encoded_b
     exact = np.linalg.eigh(pooled(deployment, asked))[1][:, :-3:-1].T
     noisy = np.array(found["components"])
     assert np.abs(np.sum(exact * noisy, axis=1)) == pytest.approx([1, 1], abs=0.01)
+
+
+def test_patterns_of_categories_are_counted_under_their_names_and_the_same_column_serves_a_regression(deployment):
+    owners = {"bank": ["region"], "clinic": ["smoker"]}
+    asked = Job.model_validate(
+        {
+            "analysis": "pattern-count",
+            "inputs": [{"party": party, "table": "people", "columns": columns} for party, columns in owners.items()],
+            "compute": list(KINDS),
+            "privacy": {"epsilon": 100.0, "delta": 1e-6},
+        }
+    )
+    view = Analyst(deployment).run(asked)
+    table = result_of_view(view).to_polars()
+    bank, clinic, _ = frames().values()
+    regions = [one if one != "abroad" else "other" for one in bank["region"].to_list()]
+    exact = Counter(zip(regions, (int(bool(one)) for one in clinic["smoker"].to_list()), strict=True))
+    found = {(region, smoker): round(count) for region, smoker, count, _ in table.rows()}
+    assert found == {pattern: exact[pattern] for pattern in product(("north", "south", "west", "other"), (0, 1))}
+    assert "north" in summary_of(view)
+    label = {"bank": ["region=north", "income"], "clinic": ["smoker"]}
+    assert result_of(Analyst(deployment).run(job("least-squares", label, label="bank.income")))["coefficients"]
 
 
 def test_least_squares_on_encoded_columns_agree_with_the_pooled_table(deployment):

@@ -6,11 +6,11 @@ import time
 import pytest
 from deadlines import GENEROUS_S
 from leases import HandClock, lease_on, let_it_lapse
-from postgres import throwaway_cluster
 from pydantic import SecretStr
 
 from coordinator.leading.database import DatabaseAwayError, DatabaseError, JobDatabase
 from coordinator.leading.lease import SupersededError
+from service.trust.terms import MOST_AHEAD_S
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_terms_rise_with_each_takeover_and_after_a_loss_of_the_database_too(held
     assert other.take()
     assert other.term > held.term
     with psycopg.connect(url, autocommit=True) as database:
-        database.execute("DROP TABLE coordinator_leader, coordinator_events, coordinator_jobs")
+        database.execute("DROP TABLE coordinator_leader")
     third = lease_on(url, "west")
     assert third.take()
     assert third.term > other.term
@@ -197,23 +197,22 @@ def test_why_a_database_cannot_be_used_is_told_without_its_password(url, change,
     assert raised.value.__suppress_context__
 
 
-def test_the_password_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
+def test_the_password_comes_from_a_file_or_the_environment(tmp_path, monkeypatch, cluster):
     import psycopg
 
-    with throwaway_cluster("host all keeper 127.0.0.1/32 scram-sha-256\n") as admin:
-        with psycopg.connect(admin, autocommit=True) as database:
-            database.execute(f"CREATE ROLE keeper LOGIN PASSWORD '{SECRET}'")
-        url = admin.replace("moiety@", "keeper@")
-        (tmp_path / "password").write_text(SECRET + "\n")
-        monkeypatch.setenv("JOBS_PASSWORD", SECRET)
-        for place in ({"password_file": tmp_path / "password"}, {"password_variable": "JOBS_PASSWORD"}):
-            JobDatabase(SecretStr(url), **place).connect().close()
-        monkeypatch.setenv("JOBS_PASSWORD", "another")
-        with pytest.raises(DatabaseError, match="it refuses the user or the password"):
-            JobDatabase(SecretStr(url), password_variable="JOBS_PASSWORD").connect()
-        for place in ({"password_file": tmp_path / "absent"}, {"password_variable": "ABSENT_PASSWORD"}):
-            with pytest.raises(DatabaseError, match="of the password of the jobs' database is"):
-                JobDatabase(SecretStr(url), **place).connect()
+    with psycopg.connect(cluster, autocommit=True) as database:
+        database.execute(f"CREATE ROLE keeper LOGIN PASSWORD '{SECRET}'")
+    url = cluster.replace("moiety@", "keeper@")
+    (tmp_path / "password").write_text(SECRET + "\n")
+    monkeypatch.setenv("JOBS_PASSWORD", SECRET)
+    for place in ({"password_file": tmp_path / "password"}, {"password_variable": "JOBS_PASSWORD"}):
+        JobDatabase(SecretStr(url), **place).connect().close()
+    monkeypatch.setenv("JOBS_PASSWORD", "another")
+    with pytest.raises(DatabaseError, match="it refuses the user or the password"):
+        JobDatabase(SecretStr(url), password_variable="JOBS_PASSWORD").connect()
+    for place in ({"password_file": tmp_path / "absent"}, {"password_variable": "ABSENT_PASSWORD"}):
+        with pytest.raises(DatabaseError, match="of the password of the jobs' database is"):
+            JobDatabase(SecretStr(url), **place).connect()
 
 
 def wait_until(is_so):
@@ -221,3 +220,43 @@ def wait_until(is_so):
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def set_clock_wrong(url, column, value):
+    """Write what a leader wrote while the clock of the database was far ahead."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute(f"UPDATE coordinator_leader SET {column} = %s", (value,))
+
+
+def test_after_the_clock_was_far_ahead_terms_are_those_of_the_present_again(held, url):
+    set_clock_wrong(url, "term", 4_102_444_800_001)
+    let_it_lapse(url)
+    other = lease_on(url, "south")
+    assert other.take()
+    assert other.term < 2_500_000_000_000
+    let_it_lapse(url)
+    third = lease_on(url, "west")
+    assert third.take()
+    assert third.term > other.term
+    for lease in (other, third):
+        lease.close()
+
+
+def test_a_term_a_little_ahead_is_passed_and_not_taken_back(held, url):
+    ahead = int(1000 * (time.time() + MOST_AHEAD_S / 2))
+    set_clock_wrong(url, "term", ahead)
+    let_it_lapse(url)
+    other = lease_on(url, "south")
+    assert other.take()
+    assert other.term == ahead + 1
+    other.close()
+
+
+def test_a_lease_that_was_taken_while_the_clock_was_far_ahead_lapses(held, url):
+    set_clock_wrong(url, "lapses_at", "2100-01-01")
+    other = lease_on(url, "south")
+    assert other.take()
+    assert not lease_on(url, "west").take()
+    other.release()

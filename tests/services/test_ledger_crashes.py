@@ -13,7 +13,7 @@ from ledger_children import COST, REPORT, die_at, open_and_report, open_results
 from ledgers import budget, event, ledger_in, reserve
 
 from dp.cost.composition import composed_epsilon
-from dp.cost.event_record import rdp_of
+from dp.cost.events.record import rdp_of
 from dp.cost.renyi_filter import RenyiFilter
 
 MAX_STEPS = 150

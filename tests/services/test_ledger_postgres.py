@@ -7,32 +7,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from entry_store_contract import EntryStoreContract
 from ledgers import budget, event, reserve
-from postgres import throwaway_cluster
 
 from dp.cost.composition import composed_epsilon
-from party.ledger.books import BudgetExhaustedError
-from party.ledger.entry import LedgerDamagedError, LedgerError
-from party.ledger.ledger import open_ledger
-from party.ledger.postgres_store import PostgresEntryStore
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with throwaway_cluster() as url:
-        yield url
-
-
-@pytest.fixture
-def url(cluster, request):
-    """A schema of the test's own."""
-    import psycopg
-
-    schema = f"s{abs(hash(request.node.name))}"
-    with psycopg.connect(cluster, autocommit=True) as database:
-        database.execute(f"CREATE SCHEMA {schema}")
-    return f"{cluster}?options=-csearch_path%3D{schema}"
+from ledger.books import BudgetExhaustedError
+from ledger.entry import LedgerDamagedError, LedgerError
+from ledger.ledger import open_ledger
 
 
 def ledger_at(url, folder, holder="here"):
@@ -54,15 +34,6 @@ def execute(url, statement, *, without_triggers=False):
         if without_triggers:
             database.execute("DROP TRIGGER entries_stay ON entries")
         database.execute(statement)
-
-
-class TestPostgresEntryStore(EntryStoreContract):
-    @pytest.fixture
-    def place(self, url):
-        return url
-
-    def open(self, place):
-        return PostgresEntryStore(place)
 
 
 def test_jobs_are_reserved_committed_and_there_after_another_start(ledger, url, tmp_path):
@@ -138,7 +109,7 @@ CHILD = """
 import os, sys
 from pathlib import Path
 from ledgers import reserve
-from party.ledger.ledger import open_ledger
+from ledger.ledger import open_ledger
 folder = Path(sys.argv[2])
 ledger = open_ledger("north", path=folder / "unused", url=sys.argv[1], counter=folder / "counter", holder="here")
 ledger.release_leftovers("restart")

@@ -1,5 +1,6 @@
 """`moiety.local_federation`: real services for a tutorial, which end whatever happens."""
 
+import datetime
 import os
 import signal
 import subprocess
@@ -14,9 +15,9 @@ import polars
 import pytest
 from child_processes import child_environ
 from deadlines import GENEROUS_S
-from moiety import PCA, Table, local_federation
 
 from demo.local_deployment import DeploymentError
+from moiety import PCA, PatternCount, Table, local_federation
 
 PARTIES = ("bank", "clinic", "shop")
 BOUNDS = {"x": (0.0, 1.0), "y": (-1.0, 1.0)}
@@ -39,6 +40,59 @@ def tables():
         "clinic": [table(1, data=pandas.DataFrame(columns_of(1)))],
         "shop": table(2, data=columns_of(2)),
     }
+
+
+def kinds(seed):
+    """A table with a category, a yes/no with gaps, and dates, in an order of its own."""
+    rng = np.random.default_rng(seed)
+    n, ids = 80, [f"p{i}" for i in range(80)]
+    frame = polars.DataFrame(
+        {
+            "who": ids,
+            "region": rng.choice(["north", "south", "abroad"], n),
+            "smoker": [None if one < 0.1 else bool(one < 0.5) for one in rng.random(n)],
+            "since": [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(day)) for day in rng.integers(0, 366, n)],
+        }
+    )
+    return frame.sample(fraction=1.0, shuffle=True, seed=seed)
+
+
+def test_tables_in_memory_have_kinds_gaps_dates_filters_and_matching(tmp_path):
+    columns = {
+        "region": {"kind": "category", "values": ["north", "south"], "others": "other"},
+        "smoker": {"kind": "yes/no", "missing": {"value": "no"}},
+        "since": {"kind": "date", "bounds": [datetime.date(2020, 1, 1), datetime.date(2020, 12, 31)]},
+    }
+    matching = {"columns": ["who"], "normalise": ["trim"], "reveal": True}
+
+    def of(seed, *names, **changes):
+        chosen = {name: columns[name] for name in names}
+        return Table("people", kinds(seed), rows=(20, 200), columns=chosen, matching=matching, **changes)
+
+    path = tmp_path / "shop.csv"
+    path.write_text("who;spent\n" + "".join(f"p{i};{i},5\n" for i in range(80)))
+    source = {"delimiter": ";", "decimal_comma": True}
+    shop = Table("people", path, {"spent": (0, 100)}, (20, 200), matching=matching, source=source)
+    with local_federation({"bank": of(1, "region"), "clinic": of(2, "smoker", "since"), "shop": shop}) as federation:
+        inputs = {"bank": ("people", ["region"]), "clinic": ("people", ["smoker"])}
+        asked = PatternCount(
+            inputs, epsilon=9.0, delta=1e-6, compute=["bank", "clinic", "shop"], matching="revealed", max_rows=200
+        )
+        found = federation.client.run(asked).to_polars()
+    assert set(found.columns[:2]) == {"bank.region", "clinic.smoker"}
+    north = kinds(1).filter(polars.col("region") == "north")["who"]
+    smokers = kinds(2).filter(polars.col("smoker").fill_null(value=False))["who"]
+    exact = len(set(north) & set(smokers))
+    (count,) = found.filter((polars.col("bank.region") == "north") & (polars.col("clinic.smoker") == 1))["count"]
+    assert abs(count - exact) < 10
+
+
+def test_a_table_in_memory_can_be_drafted_for_its_owner_to_confirm():
+    text = Table("people", kinds(1)).draft()
+    assert 'name = "people"' in text
+    for column in ("region", "smoker", "since"):
+        assert column in text
+    assert "abroad" not in text  # values are never looked at
 
 
 def services_of(folder):

@@ -34,7 +34,9 @@ def deployment(values, tmp_path_factory):
     spoilt = values["telco"].copy()
     spoilt[17, 1] = 0.731942
     doubtful = write_table(folder / "doubtful.csv", spoilt, rows=ROWS)
-    tables["telco"] = [replace(tables["telco"][0], bounds=label), replace(doubtful, name="doubtful", bounds=label)]
+    only = replace(tables["telco"][0], name="labels", bounds={"x1": label["x1"]}, on_request=("x1",))
+    usual, doubtful = (replace(tables["telco"][0], bounds=label), replace(doubtful, name="doubtful", bounds=label))
+    tables["telco"] = [usual, doubtful, only]
     with ForkedDeployment(folder / "run", tables, budget=(BUDGET, 1e-4)) as running:
         yield running
 
@@ -100,3 +102,15 @@ def test_labels_that_are_not_0_or_1_are_mapped_and_counted_in_their_owners_repor
     mapped = {party: deployment.report(party, view.job_id)["mapped_values"] for party in PARTIES}
     assert mapped == {"bank": {}, "hospital": {}, "telco": {"x1": 1}}
     assert "0.731942" not in all_text(deployment)
+
+
+@pytest.mark.parametrize("method", [{}, BATCHES], ids=["moments", "batches"])
+def test_a_party_that_has_the_label_alone_gives_it_only_to_a_job_that_names_it(deployment, method):
+    job = job_of("labels", **method)
+    view = Analyst(deployment).run(job, timeout_s=120.0)
+    assert view.state == "FAILED"
+    assert "table 'labels' of party 'telco': its columns are given on request only" in view.reason
+    *features, labels = job.inputs
+    named = job.model_copy(update={"inputs": (*features, labels.model_copy(update={"columns": ("x1",)}))})
+    result = result_of(Analyst(deployment).run(named, timeout_s=120.0))
+    assert result["columns"] == ["bank.x0", "bank.x1", "hospital.x0", "hospital.x1"]

@@ -11,9 +11,9 @@ from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
 
 from analyses.job.job import PrivacyTarget
-from analyses.sums import session_link, session_sum
 from analyses.sums.secure_sum import SumParams, round_config
-from coordinator.sums import questions as sums
+from analyses.sums.sessions import session_link, session_sum
+from coordinator.sums import answering as sums
 from coordinator.sums import rounds
 from mpc.errors import ProtocolError
 from mpc.local.network import LocalNetwork, local_names

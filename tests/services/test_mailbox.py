@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, FirstArray, Frame
+from wire.v1.mailbox_pb2 import ArrayHeader, Bundle, FirstArray, Frame
 
 from mpc.errors import PeerViolationError
 from service.identity import Identity, Role
@@ -303,7 +303,7 @@ async def test_a_certificate_of_our_authority_that_is_no_single_identity_is_refu
         .issuer_name(ca.subject)
         .public_key(key.public_key())
         .serial_number(7)
-        .not_valid_before(now)
+        .not_valid_before(now - datetime.timedelta(minutes=1))  # the clock of TLS lags behind by some milliseconds
         .not_valid_after(now + datetime.timedelta(hours=1))
         .add_extension(x509.SubjectAlternativeName(uris), critical=True)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

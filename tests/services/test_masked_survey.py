@@ -9,25 +9,20 @@ from deadlines import GENEROUS_S, SKIPPED_S
 from sum_federation import sum_federation
 from surveys import FAR, kept
 
-from analyses.distribution.cohorts import MaskedQuestion
-from analyses.distribution.estimates import estimate
-from analyses.distribution.survey import SurveyQuestion
 from cli.terminal.plot import plot
 from coordinator.server import CoordinatorProcess
+from device.questions.answering import answer_questions
+from device.questions.survey import SurveyDevice
 from device.response_store import ResponseStore
-from device.survey import SurveyDevice
 from entropy import SystemEntropy
+from questions.cohorts import MaskedQuestion
+from questions.responses import SurveyQuestion
 from service.errors import InvalidRequestError, NotFoundError
 from service.identity import Role
-from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyResult
-from transport.survey_client import SurveyClient, ask_survey
+from transport.happenings import Counted, Failed, Opened, Result
+from transport.question_client import QuestionClient, ask
 
 FIELDS = {"record": "wage", "range": (0.0, 100.0), "buckets": 16, "epsilon": 4.0}
-
-
-@pytest.fixture(autouse=True)
-def _few_repetitions(monkeypatch):
-    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
 
 
 def masked_question(**changes) -> MaskedQuestion:
@@ -37,12 +32,12 @@ def masked_question(**changes) -> MaskedQuestion:
 
 async def heard(hub, question=None, question_id=b"", text=""):
     async with hub.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
-        text = text or ("" if question is None else question.canonical_json())
-        return [happening async for happening in ask_survey("hub", channel, text, question_id)]
+        kind, asked = ("sum", text) if question is None else (question.kind, question.canonical_json())
+        return [happening async for happening in ask("hub", channel, kind, asked, question_id)]
 
 
 def result_of(happenings):
-    assert isinstance(happenings[-1], SurveyResult), happenings[-1]
+    assert isinstance(happenings[-1], Result), happenings[-1]
     return json.loads(happenings[-1].result_json)
 
 
@@ -61,8 +56,8 @@ async def test_cohorts_of_devices_answer_as_responses_do_and_both_are_charged_to
         happenings = await heard(hub, masked_question(cohort=4, quantiles=(0.5,), queries=((0.0, 50.0),)))
         by_sums = result_of(happenings)
         question_id = happenings[0].question_id
-        assert isinstance(happenings[0], SurveyOpened)
-        assert all(isinstance(happening, SurveyCounted) for happening in happenings[1:-1])
+        assert isinstance(happenings[0], Opened)
+        assert all(isinstance(happening, Counted) for happening in happenings[1:-1])
         assert by_sums["survivors"] == list(hub.names)
         assert (by_sums["cohorts"], by_sums["responses"], by_sums["vanished"]) == ([4, 4], 8, {})
         assert by_sums["question"] == question_id.hex()
@@ -82,7 +77,7 @@ async def test_cohorts_of_devices_answer_as_responses_do_and_both_are_charged_to
             answering = SurveyDevice(
                 name=device.name,
                 coordinator=hub.process._credentials.identity.uri,
-                client=SurveyClient("hub", channel, GENEROUS_S),
+                client=QuestionClient("hub", channel, "survey", GENEROUS_S),
                 store=store,
                 records=device.records,
                 fixed=frozenset(),
@@ -90,7 +85,7 @@ async def test_cohorts_of_devices_answer_as_responses_do_and_both_are_charged_to
                 max_epsilon=4.0,
                 entropy=SystemEntropy(),
             )
-            running.append(asyncio.create_task(answering.run()))
+            running.append(asyncio.create_task(answer_questions(lambda answering=answering: answering)))
         question = SurveyQuestion(
             **FIELDS, until=FAR, responses=8, smoothing=1, quantiles=(0.5,), queries=((0.0, 50.0),)
         )
@@ -130,12 +125,12 @@ async def test_a_masked_survey_that_cannot_be_answered_says_why(tmp_path):
             with pytest.raises(InvalidRequestError, match=what):
                 await heard(hub, masked_question(**changes))
         happenings = await heard(hub, masked_question(colluding=3))
-        assert isinstance(happenings[-1], SurveyFailure)
+        assert isinstance(happenings[-1], Failed)
         assert "colluding" in happenings[-1].reason
         channel = hub.channel(Role.DEVICE, "walker-1")
         hub.stack.push_async_callback(channel.close)
-        client = SurveyClient("hub", channel, GENEROUS_S)
-        with pytest.raises(InvalidRequestError, match="masked sums are asked"):
+        client = QuestionClient("hub", channel, "survey", GENEROUS_S)
+        with pytest.raises(NotFoundError, match="never asked here"):
             await client.answer(happenings[0].question_id, b"\0")
         with pytest.raises(NotFoundError):
             await heard(hub, question_id=bytes(16))
@@ -151,4 +146,4 @@ async def test_a_masked_survey_does_not_outlive_its_coordinator(tmp_path):
         )
         await hub.process.start()
         happenings = await heard(hub, question_id=stored.question_id)
-        assert happenings[-1] == SurveyFailure("the coordinator was restarted; ask again")
+        assert happenings[-1] == Failed("the coordinator was restarted; ask again")

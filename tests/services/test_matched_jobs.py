@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from analyses.job.job import Job
 from analyses.job.schema import Table
 from analyses.registry import ANALYSES, analysis_of
+from cli.doctor.tables import check_table
 from cli.main import app
 from demo.local_deployment import LocalTable
 from party.config import load_party_config
@@ -211,7 +212,7 @@ def pooled(deployment, asked, *more):
     for party in asked.members:
         brought = next(one for one in asked.inputs if one.party == party)
         schemas.append(describe_table(load_party_config(deployment.config_path(party)), brought))
-        places = [COLUMNS[party].index(name) for name in brought.columns]
+        places = [COLUMNS[party].index(column.name) for column in schemas[-1].columns]
         values = encoded(party)[:, places]
         plain = schemas[-1].model_copy(update={"matching": None})
         tables.append(Table(plain, values))
@@ -269,12 +270,13 @@ def test_an_approximation_loses_what_the_best_one_of_these_rows_loses(deployment
 @pytest.mark.parametrize("kind", KINDS_OF_MATCHING)
 def test_least_squares_agree_with_the_pooled_rows(deployment, analyst, kind):
     columns = COLUMNS | {"bank": ["region=north", "region=south", "income", "income=missing"]}  # the third is the rest
-    asked = job("least-squares", {"label": "shop.visits"}, columns, matching={"kind": kind})
+    privacy = {"epsilon": 1e5, "delta": 1e-6}  # with more noise the errors that a result states vary much themselves
+    asked = job("least-squares", {"label": "shop.visits"}, columns, matching={"kind": kind}, privacy=privacy)
     found, (_, exact) = result_of(analyst.run(asked)), pooled(deployment, asked)
     off = np.abs(np.array(found["coefficients"]) - exact.coefficients)
-    assert (off <= 6 * np.array(found["standard_errors"])).all()
-    assert abs(found["intercept"] - exact.intercept) <= 6 * found["intercept_standard_error"]
-    assert max(found["standard_errors"]) < 10  # of 0 to 40 visits, in the noise of any run
+    assert (off <= 8 * np.array(found["standard_errors"])).all()
+    assert abs(found["intercept"] - exact.intercept) <= 8 * found["intercept_standard_error"]
+    assert max(found["standard_errors"]) < 1  # of 0 to 40 visits; 0.48 with a deviation of 0.03 in 300 runs
 
 
 @pytest.mark.parametrize(
@@ -300,15 +302,38 @@ def test_moments_patterns_and_clusters_agree_with_the_pooled_rows(deployment, an
     columns = {"bank": ["region=north"], "clinic": ["smoker"], "shop": ["loyal"]}
     asked = job("moments", {"order": 2}, columns, matching=matching)
     found, (_, exact) = result_of(analyst.run(asked)), pooled(deployment, asked)
-    assert found["moment"] == pytest.approx(exact, abs=6 * found["standard_error"])
+    assert found["moment"] == pytest.approx(exact, abs=16 * found["standard_error"])
     asked = job("pattern-count", {}, columns, matching=matching)
     found, (_, exact) = result_of(analyst.run(asked)), pooled(deployment, asked)
-    assert (np.abs(np.array(found["counts"]) - exact) <= 6 * np.array(found["standard_errors"])).all()
+    assert (np.abs(np.array(found["counts"]) - exact) <= 16 * np.array(found["standard_errors"])).all()
     if kind not in ANALYSES["clustering"].matching:
         return
     asked = job("clustering", {"k": 2, "k_local": 2}, matching=matching)
     found = result_of(analyst.run(asked))
     assert sum(found["weights"]) == pytest.approx(N_COMMON, abs=6 * max(found["standard_errors"]) + 1)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_MATCHING)
+def test_counts_sums_means_and_cross_tables_are_those_of_the_pooled_rows(deployment, analyst, kind):
+    """Within 20 standard errors: the noise has tails of exp(-sqrt(2) x), so that fails by chance below 1e-10."""
+    changes = {"matching": {"kind": kind}, "privacy": {"epsilon": 60.0, "delta": 1e-6}}
+    asked = job("joint-mean", {}, **changes)
+    found, (plan, exact) = result_of(analyst.run(asked)), pooled(deployment, asked)
+    assert exact["n_rows"] == N_COMMON
+    assert abs(found["n_rows"] - N_COMMON) <= 20 * found["n_rows_standard_error"] < 40
+    widths = np.array([upper - lower for lower, upper in found["bounds"]])
+    for field in ("mean", "sum"):
+        errors = np.array(found[f"{field}_standard_errors"])
+        assert (np.abs(np.array(found[field]) - exact[field]) <= 20 * errors).all()
+        assert (20 * errors < widths * (0.4 if field == "mean" else 60)).all()
+    assert found["columns"] == list(plan.column_names)
+    count = result_of(analyst.run(job("joint-count", {}, **changes)))
+    assert abs(count["n_rows"] - N_COMMON) <= 20 * count["n_rows_standard_error"] < 20
+    columns = {"bank": ["region"], "clinic": ["smoker"], "shop": ["loyal"]}
+    asked = job("cross-table", {}, columns, **changes)
+    found, (_, exact) = result_of(analyst.run(asked)), pooled(deployment, asked)
+    assert (np.abs(np.array(found["counts"]) - exact) <= 20 * np.array(found["standard_errors"])).all()
+    assert np.array(found["counts"]).shape == (3, 2, 2)
 
 
 def test_where_nobody_is_everybodys_a_job_ends_with_noise_and_says_nothing_of_it(deployment, analyst):
@@ -389,7 +414,9 @@ def test_what_is_wrong_with_a_table_only_its_owner_reads_and_nothing_is_spent(
     for other in (*PARTIES, "coordinator"):
         assert (in_its_log in deployment.log_path(other).read_text()) == (other == party)
     assert spent(deployment, table) == [0, 0, 0]
-    assert by_the_doctor in told(deployment, party, "doctor", "--format", "json")
+    config = load_party_config(deployment.config_path(party))
+    (declared,) = (one for one in config.tables if one.name == table)
+    assert by_the_doctor in "".join(check.found for check in check_table(config, declared))
 
 
 def test_nothing_that_services_log_or_keep_names_an_id(deployment, analyst):

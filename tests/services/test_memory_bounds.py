@@ -16,9 +16,9 @@ from child_processes import child_environ
 from deadlines import GENEROUS_S
 from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
 from process_memory import forget_peak, peak_mib
 from raw_http2 import RawConnection, message
+from wire.v1.mailbox_pb2 import ArrayHeader, Frame
 
 from service.identity import Identity, Role
 from service.limits import LIMITS, MAX_MESSAGE_BYTES, READS_EACH
@@ -26,7 +26,7 @@ from service.server import STREAM_WINDOW_BYTES
 from service.tls import load_credentials
 from transport.calls.channel import open_channel
 from transport.messages.frames import DELIVER, array_frames, envelope_frame, message_of
-from transport.messages.room import SENDER_BYTES
+from transport.messages.memory_limits import SENDER_BYTES
 
 PEER = Path(__file__).parents[1] / "support" / "mailbox_peer.py"
 MIB = 1 << 20
@@ -51,7 +51,9 @@ async def test_proposals_of_a_device_take_no_memory_of_a_party(tmp_path):
             )
             async with open_channel(deployment.addresses["bank"], bank, own) as channel:
                 many_empty_members = b"\x1a\x00" * (2 * MIB - 1000)
-                calls = [raw(channel, "/moiety.v1.Party/Propose")(many_empty_members, timeout=60) for _ in range(60)]
+                calls = [
+                    raw(channel, "/moiety.v1.Party/Propose")(many_empty_members, timeout=GENEROUS_S) for _ in range(60)
+                ]
                 answers = await asyncio.gather(*calls, return_exceptions=True)
             assert {answer.code() for answer in answers} == {grpc.StatusCode.PERMISSION_DENIED}
         assert peak_mib(pid) - before < SLACK_MIB

@@ -62,7 +62,10 @@ def test_a_job_is_counted_at_the_coordinator_and_at_the_party(deployment):
     for found, name, role in ((at_bank, "bank", "party"), (at_coordinator, COORDINATOR_NAME, "coordinator")):
         assert found[f'moiety_info{{name="{name}",role="{role}",version="{version("moiety")}"}}'] == 1
         assert found["moiety_certificate_days"] == 0  # of a day
-    assert at_coordinator['moiety_jobs_present{state="running"}'] == 0
+    running, end_s = 'moiety_jobs_present{state="running"}', time.monotonic() + GENEROUS_S
+    while scrape(deployment, COORDINATOR_NAME)[running] != 0:  # until it has heard that all parties have ended
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
 
 
 def test_no_private_number_is_in_a_metric_and_no_budget_at_the_coordinator(deployment):

@@ -14,7 +14,7 @@ from analyses.low_rank import protocol as low_rank
 from cli.main import app
 
 PARTIES = ("bank", "hospital", "telco")
-METHODS = {"mpc": {}, "sketch": {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}}
+METHODS = {"mpc": {}, "sketch": {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 1024}}
 
 
 def values():

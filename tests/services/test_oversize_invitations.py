@@ -7,8 +7,8 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from moiety.v1 import aggregation_pb2 as pb
 from sum_federation import answer_of, exact_sum, sum_federation
+from wire.v1 import aggregation_pb2 as pb
 
 from mpc.secagg import config as config_module
 from service.errors import TooMuchError

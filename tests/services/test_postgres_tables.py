@@ -3,6 +3,7 @@
 import json
 import threading
 import traceback
+from datetime import date
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 from commands import moiety as run_command
 from federation import Analyst, all_text, pca_job, random_values, tables_of
 from forked_services import ForkedDeployment
-from postgres import throwaway_cluster
 
 from demo.local_deployment import LocalTable
+from party.tables.encoding import encode
+from party.tables.kinds import DateKind
 from party.tables.sources import postgres_table
 from party.tables.sources.postgres_table import PostgresTable
 from party.tables.sources.source import SourceError
@@ -28,32 +30,31 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def admin():
+def admin(cluster):
     """The URL of the server's owner; the user `reader` needs a password and may read, and only read."""
     import psycopg
 
-    with throwaway_cluster("host all reader 127.0.0.1/32 scram-sha-256\n") as url:
-        with psycopg.connect(url, autocommit=True) as database:
-            database.execute(
-                f"""
-                CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
-                CREATE TABLE odd (id TEXT, age INT, weight NUMERIC, height FLOAT8, vip BOOL, born DATE, seen TIMESTAMP,
-                    note TEXT);
-                INSERT INTO odd VALUES
-                    ('b', 1, 1.5, 'Infinity', TRUE, '2020-01-02', '2020-01-02 10:00', E'x,"y\\nz'),
-                    ('a', NULL, 'NaN', 2.5, NULL, '1999-01-01', NULL, ''),
-                    ('B', 3, 3, 3, FALSE, NULL, NULL, NULL);
-                CREATE TABLE people (id TEXT, x0 FLOAT8, x1 FLOAT8);
-                CREATE SEQUENCE counter;
-                CREATE TABLE hidden (age INT);
-                GRANT SELECT ON odd, people TO reader;
-                GRANT USAGE ON SEQUENCE counter TO reader;
-                """
-            )
-            with database.cursor().copy("COPY people FROM STDIN") as copy:
-                for i, row in enumerate(random_values((N_ROWS, 2), 1).tolist()):
-                    copy.write_row((f"row-{i:03}", *row))
-        yield url
+    with psycopg.connect(cluster, autocommit=True) as database:
+        database.execute(
+            f"""
+            CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
+            CREATE TABLE odd (id TEXT, age INT, weight NUMERIC, height FLOAT8, vip BOOL, born DATE, seen TIMESTAMP,
+                note TEXT);
+            INSERT INTO odd VALUES
+                ('b', 1, 1.5, 'Infinity', TRUE, '2020-01-02', '2020-01-02 10:00', E'x,"y\\nz'),
+                ('a', NULL, 'NaN', 2.5, NULL, '1999-01-01', NULL, ''),
+                ('B', 3, 3, 3, FALSE, NULL, NULL, NULL);
+            CREATE TABLE people (id TEXT, x0 FLOAT8, x1 FLOAT8);
+            CREATE SEQUENCE counter;
+            CREATE TABLE hidden (age INT);
+            GRANT SELECT ON odd, people TO reader;
+            GRANT USAGE ON SEQUENCE counter TO reader;
+            """
+        )
+        with database.cursor().copy("COPY people FROM STDIN") as copy:
+            for i, row in enumerate(random_values((N_ROWS, 2), 1).tolist()):
+                copy.write_row((f"row-{i:03}", *row))
+    return cluster
 
 
 @pytest.fixture
@@ -97,6 +98,28 @@ def test_values_come_in_their_types_and_in_the_order_that_is_declared(source):
     assert [str(day) for day in texts["seen"]] == ["None", "None", "2020-01-02"]
     assert texts["note"] == [None, "", 'x,"y\nz']
     assert texts["id"] == ["B", "a", "b"]  # by bytes, as files are sorted
+
+
+@pytest.mark.parametrize("of_role", [False, True])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/Los_Angeles", "UTC"])
+def test_the_day_of_a_point_in_time_is_not_that_of_the_session(source, admin, monkeypatch, zone, of_role):
+    import psycopg
+
+    query = "SELECT TIMESTAMPTZ '2020-06-01 22:30+00' AS seen, (TIMESTAMPTZ '2020-06-01 22:30+00')::date AS day"
+    if of_role:
+        with psycopg.connect(admin, autocommit=True) as database:
+            database.execute(f"ALTER ROLE reader SET TimeZone = '{zone}'")
+    else:
+        monkeypatch.setenv("PGTZ", zone)
+    try:
+        seen, day = source(query=query).read((), ("seen", "day"))
+    finally:
+        with psycopg.connect(admin, autocommit=True) as database:
+            database.execute("ALTER ROLE reader RESET TimeZone")
+    assert str(day[0]) == "2020-06-01"  # the owner's own query, too
+    for declared, expected in ((None, 152), ("Asia/Tokyo", 153), ("America/New_York", 152)):
+        kind = DateKind(kind="date", bounds=(date(2020, 1, 1), date(2020, 12, 31)), zone=declared)
+        assert encode(kind, seen).columns["seen"].tolist() == [expected]
 
 
 def test_rows_come_in_pieces_and_are_one_table(source, monkeypatch):

@@ -6,6 +6,7 @@ import ssl
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import grpc
 import pytest
 from cryptography import x509
 from deadlines import GENEROUS_S
@@ -19,10 +20,13 @@ from service.pki import create_authority, issue
 from service.server import Server
 from service.tls import Credentials, CredentialsError
 from service.trust.revocation import RevocationList
-from transport.calls.channel import check_certificate, open_channel, wait_until_reachable
+from transport.calls.channel import check_certificate, open_channel
+from transport.calls.way import wait_until_reachable
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
+MOMENT = DAY / 86_400
+"""Before or after the end of a certificate by a clock that a test sets."""
 AUTHORITY = create_authority("acme", days=9, now=NOW)
 BANK, TELCO = Identity("acme", Role.PARTY, "bank"), Identity("acme", Role.PARTY, "telco")
 
@@ -42,8 +46,8 @@ def revoking(*members: Credentials, number: int = 1, end: datetime.datetime = NO
 
 
 @asynccontextmanager
-async def connected(server_credentials: Credentials, client_credentials: Credentials):
-    server = Server(server_credentials, Permissions("acme", {}), [])
+async def connected(server_credentials: Credentials, client_credentials: Credentials, **options):
+    server = Server(server_credentials, Permissions("acme", {}), [], **options)
     port = await server.start("127.0.0.1:0")
     channel = open_channel(f"127.0.0.1:{port}", server_credentials.identity, client_credentials)
     try:
@@ -143,3 +147,74 @@ async def test_a_renewed_certificate_is_shown_in_new_connections_and_present_one
         assert not stream.done()
         await reach(channel)
         stream.cancel()
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+
+ENDS = {
+    "the caller's certificate": (DAY, r"the certificate of .*telco expired on"),
+    "the authority's certificate": (2 * DAY, "nobody is accepted: the authority's certificate expired on"),
+    "the revocation list": (DAY / 2, "nobody is accepted: the revocation list here expired on"),
+}
+
+
+def trusting(which: str) -> tuple[Credentials, Credentials]:
+    """Return a server and a caller, of whom `which` is the first that is not valid any more."""
+    authority = create_authority("acme", days=2, now=NOW)
+    server, caller = (
+        Credentials(one, authority.certificate_pem, pair.certificate_pem, pair.key_pem, NOW + DAY)
+        for one in (BANK, TELCO)
+        for pair in [issue(authority, one.role, one.name, days=1 if which.startswith("the caller") else 2, now=NOW)]
+    )
+    return (replace(server, revoked=revoking(end=NOW + DAY / 2)) if "list" in which else server), caller
+
+
+@pytest.mark.parametrize("which", ENDS)
+async def test_a_call_on_an_open_connection_is_refused_once_a_certificate_has_expired(which):
+    (end, words), clock = ENDS[which], Clock()
+    async with connected(*trusting(which), now=clock) as (_, channel, _):
+        await reach(channel)
+        clock.now = NOW + end + MOMENT
+        with pytest.raises(UnauthenticatedError, match=words):
+            await reach(channel)
+
+
+@pytest.mark.parametrize("which", ENDS)
+async def test_a_call_in_flight_ends_when_a_certificate_expires(which):
+    (end, words), clock = ENDS[which], Clock()
+    async with connected(*trusting(which), now=clock) as (_, channel, _):
+        await reach(channel)
+        clock.now = NOW + end - 2 * MOMENT
+        stream = HealthStub(channel).Watch(HealthCheckRequest())
+        await stream.read()
+        clock.now = NOW + end + MOMENT
+        async with asyncio.timeout(GENEROUS_S):
+            with pytest.raises(grpc.aio.AioRpcError, match=words) as caught:
+                await stream.read()
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_certificate_that_is_not_valid_yet_is_refused():
+    clock = Clock()
+    async with connected(member(BANK), member(TELCO), now=clock) as (_, channel, _):
+        clock.now = NOW - DAY
+        with pytest.raises(UnauthenticatedError, match="is valid only from"):
+            await reach(channel)
+
+
+async def test_a_server_whose_certificate_has_expired_is_refused_on_a_connection_that_was_open_before():
+    pair = issue(AUTHORITY, BANK.role, BANK.name, days=1, now=NOW - 2 * DAY)
+    expired = Credentials(BANK, AUTHORITY.certificate_pem, pair.certificate_pem, pair.key_pem, NOW - DAY)
+    async with connected(member(BANK), member(TELCO)) as (server, channel, _):
+        await HealthStub(channel).Check(HealthCheckRequest())
+        server.renew(expired)
+        with pytest.raises(UnauthenticatedError, match=r"the certificate of bank .* expired on"):
+            await check_certificate(channel)

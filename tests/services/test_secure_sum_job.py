@@ -84,7 +84,7 @@ def test_a_noisy_mean_is_charged_reported_in_both_views_and_the_next_one_is_refu
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
 def test_a_party_that_is_lost_in_the_round_does_not_stop_the_sum(analyst, deployment, number):
-    """Four parties, one may collude: one may vanish, at whatever moment after all have committed."""
+    """Four parties, one may collude: one may drop out, at whatever moment after all have committed."""
     struck = []
 
     def strike(event):

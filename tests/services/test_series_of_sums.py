@@ -7,9 +7,9 @@ from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
 from masked_sums import make_config
 
-from analyses.sums import session_series
-from analyses.sums.session_link import SessionHost
-from analyses.sums.session_series import SessionSeries, conduct_series, contribute_to_series
+from analyses.sums.sessions import session_series
+from analyses.sums.sessions.session_link import SessionHost
+from analyses.sums.sessions.session_series import SessionSeries, conduct_series, contribute_to_series
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import RosterEntry, Topology
 from mpc.secagg.stage import Stage

@@ -3,8 +3,8 @@
 import grpc
 import pytest
 from mailbox_federation import running_federation
-from moiety.v1.coordinator_pb2 import JobEvent, JobRef, SubmitReply, SubmitRequest
-from moiety.v1.coordinator_pb2_grpc import CoordinatorServicer, CoordinatorStub, add_CoordinatorServicer_to_server
+from wire.v1.coordinator_pb2 import JobEvent, JobRef, SubmitReply, SubmitRequest
+from wire.v1.coordinator_pb2_grpc import CoordinatorServicer, CoordinatorStub, add_CoordinatorServicer_to_server
 
 from service.authorization import Permissions
 from service.errors import INTERNAL_TEXT, NotFoundError

@@ -14,7 +14,8 @@ from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 
 PARTIES = ("bank", "hospital", "telco")
 SERVICES = (*PARTIES, COORDINATOR_NAME)
-MAX_PROBE_S = 0.1
+LIGHT = 3
+"""Largest cost of a probe, in interpreters that load `ssl`: it takes about two, and four with gRPC."""
 
 
 @pytest.fixture(scope="module")
@@ -28,22 +29,27 @@ def deployment(tmp_path_factory):
 
 def probe(deployment, name, *options) -> tuple[subprocess.CompletedProcess, float]:
     """Run `moiety health` as a container would; return how it ended and its processor seconds."""
-    command = [sys.executable, "-m", "cli.entry", "health", "--config", str(deployment.config_path(name)), *options]
+    return run("-m", "cli.entry", "health", "--config", str(deployment.config_path(name)), *options)
+
+
+def run(*arguments) -> tuple[subprocess.CompletedProcess, float]:
+    command = [sys.executable, *arguments]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, env=child_environ(), capture_output=True, text=True, timeout=300)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_a_probe_of_a_serving_service_takes_under_a_tenth_of_a_processor_second(deployment, name):
-    took_s = []
-    for _ in range(10):  # the least of several: others may use this processor meanwhile
+@pytest.mark.parametrize("name", ["bank", COORDINATOR_NAME])
+def test_a_probe_of_a_serving_service_takes_little_more_than_an_interpreter_that_can_call_it(deployment, name):
+    took_s, least_s = [], []
+    for _ in range(5):  # the least of several: others may use this processor meanwhile
         done, cost_s = probe(deployment, name, "--timeout", "60")
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == f"{name} serves at {deployment.addresses[name]}\n"
         took_s.append(cost_s)
-    assert min(took_s) < MAX_PROBE_S, took_s
+        least_s.append(run("-c", "import ssl")[1])
+    assert min(took_s) < LIGHT * min(least_s), (took_s, least_s)
 
 
 def test_a_probe_loads_nothing_but_the_standard_library_and_itself(deployment):

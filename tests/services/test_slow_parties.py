@@ -23,12 +23,12 @@ from deadlines import GENEROUS_S, SKIPPED_S, skipped_deadlines
 from federation import Analyst, pca_job, random_values, tables_of
 from forked_services import ForkedDeployment
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import Frame
-from moiety.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
+from wire.v1.mailbox_pb2 import Frame
+from wire.v1.party_pb2 import PartyEvent, ProposalReply, ReserveEvent
 
 from analyses.job.schema import BlockSchema, ColumnSchema
 from coordinator import runner
-from coordinator.said import MAX_RESERVE_MESSAGES, MAX_SAID_BYTES
+from coordinator.report_limits import MAX_REPORTS_BYTES, MAX_RESERVE_MESSAGES
 from mpc.errors import PeerSilentError, PeerSlowError
 from service.authorization import Permissions
 from service.identity import Role
@@ -111,21 +111,19 @@ async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_rec
 
 
 async def test_a_job_that_one_party_holds_up_stops_no_other(tmp_path: Path) -> None:
-    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=2.0) as setup:
+    async with running_coordinator(tmp_path, max_running_jobs=1, turn_s=GENEROUS_S) as setup:
         trickling(setup, "west")
         held_up = job_for_all(deadline_s=600.0)
         async with setup.client("ada") as ada, setup.client("grace") as grace:
             jobs = [await ada.submit(held_up.canonical_json(), f"key-{i}") for i in range(5)]
             await setup.until_running(jobs[0])
             others = await grace.submit(held_up.canonical_json(), "key")
+            setup.process.scheduler.use(roster=frozenset(PARTIES), most_running=1, turn_s=0.1)  # now all have come
             async with asyncio.timeout(GENEROUS_S):
                 async for event in grace.watch(others):
                     if event.state == "RUNNING":
                         break
-            shown = await asyncio.gather(*map(ada.show, jobs))  # before the next turn
-            assert [view.job_id for view in shown if view.state == "RUNNING"] == jobs[
-                :1
-            ]  # grace's turn came before ada's second
+            assert setup.parties["north"].proposed[:2] == [jobs[0], others]  # grace's turn came before ada's second
             for job in jobs:
                 await ada.cancel(job)
             await grace.cancel(others)
@@ -228,7 +226,7 @@ async def test_texts_of_waiting_fill_no_disk(tmp_path: Path, same_text: bool) ->
         async with setup.client() as client:
             events = [event async for event in client.watch(view.job_id)]
         said = [event for event in events if event.member == "west" and event.stage == "approval"]
-        assert len(said) == 1 if same_text else len(said) < MAX_SAID_BYTES // 900
+        assert len(said) == 1 if same_text else len(said) < MAX_REPORTS_BYTES // 900
         assert (view.state, view.culprit) == ("FAILED", "west")
         assert f"party west sent more than {MAX_RESERVE_MESSAGES} messages" in view.reason
         assert size_of_store(tmp_path) < 5 << 20
@@ -237,7 +235,7 @@ async def test_texts_of_waiting_fill_no_disk(tmp_path: Path, same_text: bool) ->
 async def test_a_schema_above_its_limit_names_its_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.proposal.MAX_SCHEMA_BYTES", 1000)
     columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(100))
-    schema = BlockSchema(party="west", columns=columns, rows=(10, 1000)).canonical_json()
+    schema = BlockSchema(party="west", columns=columns, has_ids=True, rows=(10, 1000)).canonical_json()
 
     async def answer():
         return ProposalReply(accepted=True, schema_json=schema)

@@ -6,14 +6,15 @@ import json
 
 import pytest
 from deadlines import GENEROUS_S, until
-from moiety.v1.survey_pb2 import SurveyAnswer
 from sum_federation import COORDINATOR, sum_federation
 from surveys import asked, kept, survey_device, survey_question
+from wire.v1.questions_pb2 import QuestionAnswer
 
-from analyses.distribution.survey import AskedQuestion
+from coordinator.questions import answered_host
 from coordinator.server import CoordinatorProcess
-from coordinator.surveys import questions
 from coordinator.surveys.store import Given, Outcome
+from device.questions.answering import answer_questions
+from questions.responses import AskedQuestion
 from service.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -22,8 +23,9 @@ from service.errors import (
     WrongStateError,
 )
 from service.identity import Role
-from transport.survey import SurveyCounted, SurveyFailure, SurveyOpened, SurveyRefused, SurveyResult
-from transport.survey_client import SurveyClient, ask_survey
+from transport.batch_codec import OfferedQuestion
+from transport.happenings import Counted, Failed, Opened, Refused, Result
+from transport.question_client import QuestionClient, ask
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ async def hub(tmp_path):
 async def client_of(hub, name, role=Role.DEVICE):
     channel = hub.channel(role, name)
     hub.stack.push_async_callback(channel.close)
-    return SurveyClient("hub", channel, GENEROUS_S)
+    return QuestionClient("hub", channel, "survey", GENEROUS_S)
 
 
 class Proposal:
@@ -49,19 +51,19 @@ class Proposal:
     async def _run(self):
         text = "" if self._question is None else self._question.canonical_json()
         async with self._hub.channel(Role.ANALYST, self._analyst) as channel, asyncio.timeout(GENEROUS_S):
-            async for happening in ask_survey("hub", channel, text, self._id):
+            async for happening in ask("hub", channel, "survey", text, self._id):
                 self.happenings.append(happening)
 
     async def opened(self):
         await until(lambda: self.happenings or self.task.done())
         if self.task.done():
             await self.task
-        assert isinstance(self.happenings[0], SurveyOpened)
+        assert isinstance(self.happenings[0], Opened)
         return self.happenings[0].question_id
 
     async def result(self):
         await self.task
-        assert isinstance(self.happenings[-1], SurveyResult), self.happenings[-1]
+        assert isinstance(self.happenings[-1], Result), self.happenings[-1]
         return json.loads(self.happenings[-1].result_json)
 
 
@@ -69,7 +71,7 @@ async def fetched(client):
     found = None
     while found is None:
         found = await client.fetch(0)
-    return AskedQuestion.from_json(found[1])
+    return AskedQuestion.from_json(found.text)
 
 
 async def answered_by_hand(hub, name, value=40.0):
@@ -77,7 +79,7 @@ async def answered_by_hand(hub, name, value=40.0):
     client = await client_of(hub, name)
     question = await fetched(client)
     with survey_device(hub.folder / name, name=name, records={"wage": kept(value)}) as device:
-        return client, question, device.respond(question)
+        return client, question, device.answer_once(question)
 
 
 @pytest.mark.parametrize("method", ["wave", "tree"])
@@ -96,7 +98,7 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
             )
             for i in range(n)
         ]
-        running = [asyncio.create_task(device.run()) for device in devices]
+        running = [asyncio.create_task(answer_questions(lambda device=device: device)) for device in devices]
         result = await asking.result()
         await until(lambda: all(d.store.known() and d.store.known()[0].outcome == "taken" for d in devices))
         for task in running:
@@ -108,13 +110,13 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 4.0
     before_the_end = asking.happenings[1:-1]
     assert before_the_end
-    assert all(isinstance(happening, SurveyCounted) for happening in before_the_end)
+    assert all(isinstance(happening, Counted) for happening in before_the_end)
     assert "probabilities" not in repr(before_the_end)
 
 
 async def test_who_asks_hears_how_many_devices_refuse_by_the_class_of_their_reason_and_of_no_record(hub):
     """One has a lower limit, one no such record, one keeps its reason to itself, one has a record that is unusable."""
-    both = SurveyRefused((("policy", 1), ("question", 1)))
+    both = Refused((("policy", 1), ("question", 1)))
     asking = Proposal(hub, survey_question(epsilon=4.0, responses=1))
     await asking.opened()
     kinds = {
@@ -130,9 +132,9 @@ async def test_who_asks_hears_how_many_devices_refuse_by_the_class_of_their_reas
         ) as device:
             if name == "dan":
                 await until(lambda: both in asking.happenings)
-            await device.answer((await client.fetch(0))[1])
+            await device.answer(await client.fetch(0))
     assert (await asking.result())["responses"] == 1
-    assert {h.refusals for h in asking.happenings if isinstance(h, SurveyRefused)} <= {
+    assert {h.refusals for h in asking.happenings if isinstance(h, Refused)} <= {
         (("policy", 1),),
         (("policy", 1), ("question", 1)),
     }
@@ -145,7 +147,7 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
         await client.answer(question.question_id, body)
     other = bytes([(body[0] + 1) % question.question.inquiry.n_outputs])
     for _ in range(2):
-        with pytest.raises(AlreadyExistsError, match="ann has given another response"):
+        with pytest.raises(AlreadyExistsError, match="ann has given another answer"):
             await client.answer(question.question_id, other)
     assert await client.fetch(0) is None
     second, _, its_body = await answered_by_hand(hub, "ben")
@@ -198,7 +200,7 @@ async def test_roles_call_their_own_methods_only(hub):
     for role in (Role.DEVICE, Role.PARTY, Role.COORDINATOR):
         async with hub.channel(role, "somebody") as channel:
             with pytest.raises(NotAllowedError, match="may be called by analyst"):
-                [happening async for happening in ask_survey("hub", channel, survey_question().canonical_json())]
+                [happening async for happening in ask("hub", channel, "survey", survey_question().canonical_json())]
     with pytest.raises(NotAllowedError, match="not in the list"):
         await Proposal(hub, survey_question(), analyst="eve").task
 
@@ -218,7 +220,7 @@ async def test_a_question_that_cannot_be_asked_is_refused_by_its_field(hub, chan
     text = json.dumps(survey_question().model_dump(mode="json") | changes)
     async with hub.channel(Role.ANALYST, "ada") as channel:
         with pytest.raises(InvalidRequestError, match=field):
-            [happening async for happening in ask_survey("hub", channel, text)]
+            [happening async for happening in ask("hub", channel, "survey", text)]
     assert hub.process._survey_store.unended() == []
 
 
@@ -235,12 +237,12 @@ async def test_an_analyst_sees_its_own_surveys_only(hub):
 
 
 async def test_a_survey_that_nobody_answers_ends_by_the_clock_without_a_result(hub, monkeypatch):
-    monkeypatch.setattr(questions, "LOOK_S", 0.01)
+    monkeypatch.setattr(answered_host, "LOOK_S", 0.01)
     asking = Proposal(hub, survey_question())
     await asking.opened()
-    hub.process._surveys._clock = lambda: 1e11
+    hub.process._questions["survey"]._clock = lambda: 1e11
     await asking.task
-    assert asking.happenings[-1] == SurveyFailure("no device answered [no-device-answered]")
+    assert asking.happenings[-1] == Failed("no device answered [no-device-answered]")
 
 
 async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(hub):
@@ -255,7 +257,7 @@ async def test_a_restarted_coordinator_goes_on_with_its_surveys_and_its_counts(h
     again = Proposal(hub, question_id=question.question_id)
     await again.opened()
     await client.answer(question.question_id, body)
-    assert hub.process._surveys._open[question.question_id].n_responses == 1
+    assert hub.process._questions["survey"]._open[question.question_id].n_answers == 1
     second, same, its_body = await answered_by_hand(hub, "ben")
     assert same.digest == question.digest
     await second.answer(question.question_id, its_body)
@@ -268,7 +270,7 @@ async def test_a_response_that_was_written_and_not_told_counts_when_it_is_sent_a
     client, question, body = await answered_by_hand(hub, "ann")
     given = Given(1, "ann", question.response_of(body))
     assert hub.process._survey_store.take([given]) == [Outcome.TAKEN]
-    assert hub.process._surveys._open[question.question_id].n_responses == 0
+    assert hub.process._questions["survey"]._open[question.question_id].n_answers == 0
     await client.answer(question.question_id, body)
     assert (await asking.result())["responses"] == 1
 
@@ -280,11 +282,11 @@ async def test_a_question_that_another_coordinator_repeats_is_not_answered(hub):
     question = await fetched(client)
     other = asked(asker=question.asker.replace("hub", "hub-2"))
     with survey_device(hub.folder / "ann", name="ann", client=client, coordinator=other.asker) as device:
-        assert not await device.answer(question.canonical_json())
+        assert not await device.answer(OfferedQuestion(1, question.canonical_json()))
         assert device.budget.standing()["committed_jobs"] == 0
     assert not hub.process._survey_store.has_answered(1, "ann")
     asking.task.cancel()
 
 
 def test_an_answer_takes_few_bytes():
-    assert SurveyAnswer(question_id=bytes(16), body=bytes(2)).ByteSize() <= 24
+    assert QuestionAnswer(kind="survey", question_id=bytes(16), body=bytes(2)).ByteSize() <= 32

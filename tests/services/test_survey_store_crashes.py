@@ -4,9 +4,9 @@ import signal
 
 import pytest
 from child_processes import child_process, end_of
+from stores import surveys_in
 from survey_store_children import N_DEVICES, take_and_die_at
 
-from coordinator.surveys.sqlite_store import SqliteSurveyStore
 from coordinator.surveys.store import Given, Outcome
 
 
@@ -22,7 +22,7 @@ def test_what_was_called_taken_is_on_disk_and_what_is_sent_again_counts_once(tmp
             exit_code = end_of(child)
         assert exit_code in (0, -signal.SIGKILL)
         heard = (folder / "taken").read_text().split() if (folder / "taken").exists() else []
-        store = SqliteSurveyStore(folder / "surveys.sqlite")
+        store = surveys_in(folder / "surveys.sqlite")
         counts = store.counts(1, N_DEVICES)
         assert set(counts.tolist()) <= {0, 1}
         assert [f"d{i}" for i in range(N_DEVICES) if counts[i]][: len(heard)] == heard

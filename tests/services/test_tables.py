@@ -8,13 +8,13 @@ import pytest
 from commands import moiety as run_command
 from deadlines import GENEROUS_S
 from forked_services import ForkedDeployment
-from moiety import Client
 from registry_jobs import BOUNDS, N_RATED, OWNERS, ROWS
 from registry_tables import tables_of_jobs
 
 from analyses.job.listing import Listing
 from analyses.registry import ANALYSES
 from demo.local_deployment import COORDINATOR_NAME
+from moiety import Client
 from service.identity import Identity, Role
 from service.tls import load_credentials
 from transport.calls.channel import open_channel

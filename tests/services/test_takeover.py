@@ -7,7 +7,7 @@ import pytest
 from deadlines import GENEROUS_S
 from dying_coordinator import DIES_AT
 from federation import Analyst, jobs_paid, tables_of
-from postgres import throwaway_cluster
+from postgres import schema_of_its_own
 from takeovers import JOB, PARTIES, VALUES, WHOLE, check_result, steps
 from two_coordinators import NAMES, TwoCoordinators, until
 
@@ -16,14 +16,12 @@ from service.errors import UnreachableError
 
 
 @pytest.fixture(scope="module")
-def deployment(tmp_path_factory):
+def deployment(tmp_path_factory, cluster):
     folder = tmp_path_factory.mktemp("federation")
     (folder / "run").mkdir()
     environment = {DIES_AT: str(folder / "run" / "dies-at")}
-    with (
-        throwaway_cluster() as url,
-        TwoCoordinators(folder / "run", tables_of(VALUES, folder), environment=environment, url=url) as running,
-    ):
+    url = schema_of_its_own(cluster, str(folder))
+    with TwoCoordinators(folder / "run", tables_of(VALUES, folder), environment=environment, url=url) as running:
         yield running
 
 
@@ -120,10 +118,8 @@ def test_a_leader_that_ends_in_order_leaves_its_jobs_to_the_other(deployment):
     deployment.move_address(leader)
     views = [analyst.wait(job_id, timeout_s=GENEROUS_S) for job_id in jobs]
     ended = [view.state for view in views]
-    assert all(
-        state == "DONE" or view.reason.startswith("the coordinator restarted while the job was PROPOSED")
-        for state, view in zip(ended, views, strict=True)
-    )
-    assert ended.count("DONE") >= 3
+    lost = "the coordinator restarted while the job was PROPOSED"
+    assert [view.reason for view in views if view.state != "DONE" and not view.reason.startswith(lost)] == []
+    assert ended.count("DONE") >= len(jobs) - 2  # two run at a time, and both may have been proposed just then
     assert paid(deployment) == {name: n + ended.count("DONE") for name, n in before.items()}
     deployment.restart(leader)

@@ -50,7 +50,7 @@ async def test_once_a_later_term_has_called_an_earlier_one_is_refused(issue_to):
             assert await call(address, party, coordinator, term) is None
         status, text = await call(address, party, coordinator, 8)
         assert status is grpc.StatusCode.FAILED_PRECONDITION
-        assert text.endswith("this one leads no more [coordinator-superseded]")
+        assert text.endswith("this one no longer leads [coordinator-superseded]")
         assert server.terms.last(coordinator.identity) == 9
         assert await call(address, party, coordinator, 9) is None
 

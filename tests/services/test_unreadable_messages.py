@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from mailbox_federation import JOB, running_federation
-from moiety.v1.mailbox_pb2 import ArrayHeader, Frame
+from wire.v1.mailbox_pb2 import ArrayHeader, Frame
 
 from mpc.errors import PeerLostError, PeerViolationError
 from service.authorization import Permissions

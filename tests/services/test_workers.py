@@ -7,10 +7,12 @@ import grpc
 import numpy as np
 import pytest
 from certificates import tls_in
+from connect_proxy import ConnectProxy
 from deadlines import GENEROUS_S
 from worked_jobs import N_ROWS, OUTSIDE, OWNERS
 from workers import FEDERATION, SHARD, Setting
 
+from demo.ports import free_ports
 from entropy import SystemEntropy
 from mpc.errors import LocalFaultError
 from party.engine.worker import ShardSession, Worker, identity_of_worker
@@ -25,6 +27,9 @@ from transport.messages.mailbox import DELIVER
 
 SILENCE_S = 20.0
 """Nobody but those that never speak is waited for so long, on a machine that makes a plan in less."""
+
+REFUSED_S = 1.0
+"""Nobody is there who could answer later."""
 
 
 @asynccontextmanager
@@ -63,6 +68,17 @@ async def test_the_shares_of_three_workers_open_to_the_products_of_exactly_the_r
     assert {m: answer.counts["outside"][0] for m, answer in answers.items()} == outside
     assert 0 < outside[1] < OUTSIDE
     assert set(answers[1].sent) == {"keys", "key confirmation", "table"}
+
+
+async def test_workers_dial_workers_of_other_parties_through_the_proxy_of_their_party(tmp_path):
+    setting = Setting(tmp_path)
+    with ConnectProxy() as proxy:
+        behind = {"proxy": {"url": f"http://{proxy.address}"}}
+        async with running(setting, **dict.fromkeys(setting.members.values(), behind)) as workers:
+            answers = await attempt(setting, workers)
+            asked_for = {address for me in workers for address in addresses_for(workers, me).values()}
+    assert np.array_equal(setting.opened(answers), setting.exact())
+    assert set(proxy.asked) == asked_for
 
 
 async def test_two_attempts_at_one_shard_share_nothing(tmp_path):
@@ -174,3 +190,50 @@ async def test_the_session_of_a_worker_sends_nothing_in_the_stage_of_an_opening(
 def test_the_shard_begins_within_the_table():
     assert 0 < SHARD.start < SHARD.stop < N_ROWS
     assert set(OWNERS) == {"bank", "hospital", "telco"}
+
+
+@asynccontextmanager
+async def listening(folder):
+    """Yield a list of connections that were made, a TCP port and a path of a socket where somebody listens."""
+    made = []
+
+    async def note(reader, writer):
+        made.append(writer.get_extra_info("sockname"))
+        writer.close()
+
+    tcp = await asyncio.start_server(note, "127.0.0.1", 0)
+    unix = await asyncio.start_unix_server(note, str(folder / "x"))
+    async with tcp, unix:
+        yield made, tcp.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "form", ["unix:{folder}/x", "dns:///127.0.0.1:{port}", "localhost:{port}", "ipv4:127.0.0.1:{port}"]
+)
+async def test_a_worker_dials_no_address_but_those_on_hosts_that_its_owner_names(tmp_path, form):
+    setting = Setting(tmp_path)
+    async with listening(tmp_path) as (made, port), running(setting) as workers:
+        order = setting.order(1)
+        workers[1].prepare(order)
+        addresses = {2: form.format(folder=tmp_path, port=port), 3: workers[3].address}
+        answer = await workers[1].work(order.session_id, addresses)
+    assert (answer.kind, answer.member, made) == ("PeerViolationError", 2, [])
+    assert addresses[2] not in answer.what
+    assert addresses[2] in answer.cause
+
+
+async def test_what_listens_at_a_dialled_address_is_told_to_the_owner_alone(tmp_path):
+    """Another member reads the same whether a port is closed, or open and no worker's."""
+    setting, told = Setting(tmp_path), {}
+    async with listening(tmp_path) as (made, port), running(setting) as workers:
+        closed = free_ports(1)[0]
+        for number, where in enumerate((port, closed)):
+            order = setting.order(1, number=number, deadline_s=REFUSED_S)
+            workers[1].prepare(order)
+            answer = await workers[1].work(order.session_id, {2: f"127.0.0.1:{where}", 3: workers[3].address})
+            told[where] = answer
+    assert made, "the open port was dialled"
+    public = {(one.kind, one.member, one.stage, one.what) for one in told.values()}
+    assert public == {("PeerLostError", 2, "reaching workers", "the worker of hospital cannot be reached")}
+    assert "nothing listens" in told[closed].cause
+    assert "nothing listens" not in told[port].cause

@@ -10,19 +10,25 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
+from dp.draw.discrete import Geometric
 from dp.draw.noise import (
     sample_bernoulli,
     sample_binomial,
     sample_categorical,
     sample_discrete_gaussian,
     sample_discrete_laplace,
-    sample_geometric,
 )
+from dp.draw.rejection import sample_offsets
 from dp.draw.skellam import sample_skellam
-from entropy import InsecureTestEntropy
+from entropy import InsecureTestEntropy, KeyStream
+from entropy.stream import KEY_BYTES
 
 FALSE_ALARM = 1e-6
 LONG, CHUNK = 10_000_000, 1_000_000
+
+
+def drawn(distribution, entropy, n):
+    return sample_offsets(distribution, n, KeyStream(entropy.read(KEY_BYTES)))
 
 
 def laplace_mass(k, scale):
@@ -61,8 +67,8 @@ CASES = [
     ("gaussian 1/2", lambda e, n: sample_discrete_gaussian(e, Fraction(1, 2), n), gaussian_mass, Fraction(1, 2)),
     ("gaussian 100", lambda e, n: sample_discrete_gaussian(e, 100, n), gaussian_mass, 100),
     ("gaussian 1e6/3", lambda e, n: sample_discrete_gaussian(e, Fraction(10**6, 3), n), gaussian_mass, 10**6 / 3),
-    ("geometric 1/2", lambda e, n: sample_geometric(e, Fraction(1, 2), n), geometric_mass, Fraction(1, 2)),
-    ("geometric 1/300", lambda e, n: sample_geometric(e, Fraction(1, 300), n), geometric_mass, Fraction(1, 300)),
+    ("geometric 1/2", lambda e, n: drawn(Geometric(Fraction(1, 2)), e, n), geometric_mass, Fraction(1, 2)),
+    ("geometric 1/300", lambda e, n: drawn(Geometric(Fraction(299, 300)), e, n), geometric_mass, Fraction(1, 300)),
     ("bernoulli 1/3", lambda e, n: sample_bernoulli(e, Fraction(1, 3), n), bernoulli_mass, Fraction(1, 3)),
     ("binomial 5", lambda e, n: sample_binomial(e, 5, Fraction(2, 7), n), binomial_mass(5), Fraction(2, 7)),
     ("binomial 33", lambda e, n: sample_binomial(e, 33, Fraction(1, 2), n), binomial_mass(33), Fraction(1, 2)),

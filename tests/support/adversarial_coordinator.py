@@ -54,7 +54,7 @@ class AdversarialCoordinator(OpenRound):
         return self.members[victim].sign_survivors(SurvivorList(self.config.round_id, survivors))
 
     def split_survivors(self, target: int, deceived: set[int], relay_all: bool):
-        """Tell the deceived that the target has vanished and the others that it lives; then ask for shares.
+        """Tell the deceived that the target has dropped out and the others that it lives; then ask for shares.
 
         Returns:
             Member to its unmasking shares, or to the error that it raised.
@@ -78,7 +78,7 @@ class AdversarialCoordinator(OpenRound):
         return answers
 
     def split_sharers(self, target: int, deceived: set[int]):
-        """Tell the deceived that the target never shared its keys, and the others that it did; count it as vanished.
+        """Tell the deceived that the target never shared its keys, and the others that it did; count it as dropped out.
 
         Returns:
             Member to its unmasking shares, or to the error that it raised.

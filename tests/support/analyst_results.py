@@ -15,7 +15,11 @@ def view_of(name):
     """Return the job of `VARIANTS` of this name, done."""
     variant = VARIANTS[name]
     job = variant.job(title=f"{name} <b>")
-    done = asyncio.run(run_locally(job, variant.tables()))
+    return done_view(job, asyncio.run(run_locally(job, variant.tables())))
+
+
+def done_view(job, done):
+    """Return what an analyst gets of a job that has run in one process."""
     return JobView(
         job_id="0" * 32,
         analysis=job.analysis,

@@ -13,34 +13,38 @@ import numpy as np
 from certificates import Issue, authority_in, tls_in
 from deadlines import GENEROUS_S, until
 
-from analyses.sums.batch.question import AskedBatch, BatchQuestion
 from analyses.sums.records import DeclaredRecord, Record
 from coordinator.config import CoordinatorConfig
 from coordinator.server import CoordinatorProcess
 from demo.ports import free_ports
-from device.batches.member import BatchDevice
-from device.batches.policy import BatchPolicy
 from device.budget import DeviceBudget
+from device.questions.batch import BatchDevice
+from device.questions.batch_policy import BatchPolicy
 from device.records import KeptRecord
 from device.response_store import ResponseStore
 from dp.cost.views import MEMBER_UNIT
 from entropy import SystemEntropy
+from ledger.budget import Budget
+from mpc.secagg.secret.party_shares import SealingTerms, ShareSum, open_share
 from party.config import PartyConfig
-from party.ledger.budget import Budget
 from party.server import running_party
+from questions.shares import AskedBatch, BatchQuestion
 from service.identity import Identity, Role
 from service.tls import Credentials
-from transport.batch_client import BatchClient, ask_batch
-from transport.batch_codec import OfferedBatch
+from transport.batch_codec import OfferedQuestion, decode_answer
 from transport.calls.channel import open_channel
-from transport.survey import SurveyFailure, SurveyOpened, SurveyResult
+from transport.happenings import Failed, Opened, Result
+from transport.question_client import QuestionClient, ask
 
 FEDERATION = "walkers"
 PARTIES = ("bank", "clinic", "shop")
 HUB = Identity(FEDERATION, Role.COORDINATOR, "hub")
 DECLARED = DeclaredRecord(length=3, largest_weight=10)
 AMPLE = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
-FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+FAR = datetime.datetime.combine(
+    datetime.datetime.now(datetime.UTC).date(), datetime.time(), datetime.UTC
+) + datetime.timedelta(days=30)
+"""A whole day, so that all processes of a test ask the same question."""
 
 
 def batch_question(**changes) -> BatchQuestion:
@@ -116,24 +120,24 @@ class BatchProposal:
         text = "" if self._question is None else self._question.canonical_json()
         channel = self._federation.channel(Role.ANALYST, self._analyst)
         async with channel, asyncio.timeout(GENEROUS_S):
-            async for happening in ask_batch("hub", channel, text, self._id):
+            async for happening in ask("hub", channel, "batch", text, self._id):
                 self.happenings.append(happening)
 
     async def opened(self) -> bytes:
         await until(lambda: self.happenings or self.task.done())
         if self.task.done():
             await self.task
-        assert isinstance(self.happenings[0], SurveyOpened)
+        assert isinstance(self.happenings[0], Opened)
         return self.happenings[0].question_id
 
     async def result(self) -> dict:
         await self.task
-        assert isinstance(self.happenings[-1], SurveyResult), self.happenings[-1]
+        assert isinstance(self.happenings[-1], Result), self.happenings[-1]
         return json.loads(self.happenings[-1].result_json)
 
     async def reason(self) -> str:
         await self.task
-        assert isinstance(self.happenings[-1], SurveyFailure), self.happenings[-1]
+        assert isinstance(self.happenings[-1], Failed), self.happenings[-1]
         return self.happenings[-1].reason
 
 
@@ -175,12 +179,12 @@ class BatchFederation:
         credentials = self.issue(Role.DEVICE, name)
         channel = open_channel(self.addresses["hub"], HUB, credentials)
         self.stack.push_async_callback(channel.close)
-        fields = {"client": BatchClient("hub", channel, GENEROUS_S)}
+        fields = {"client": QuestionClient("hub", channel, "batch", GENEROUS_S)}
         if values:
             fields["records"] = {"steps": kept(*values, weight=weight)}
         return batch_device(self.stack, self.folder / f"device-{name}", credentials, **{**fields, **changes})
 
-    async def answered_by(self, *devices: BatchDevice) -> OfferedBatch:
+    async def answered_by(self, *devices: BatchDevice) -> OfferedQuestion:
         """Let devices answer the batch that is open; return it."""
         for device in devices:
             offered = await fetched(device)
@@ -188,7 +192,7 @@ class BatchFederation:
         return offered
 
 
-async def fetched(device: BatchDevice) -> OfferedBatch:
+async def fetched(device: BatchDevice) -> OfferedQuestion:
     found = None
     while found is None:
         found = await device.client.fetch(0)
@@ -246,3 +250,16 @@ async def batch_federation(
             for name in list(federation.running):
                 await federation.stop_party(name)
             await federation.process.stop()
+
+
+def opened_vector(asked, keys, body):
+    """The vector in an answer, as all parties together would open it."""
+    vector, question = decode_answer(body).vector, asked.question
+    terms, total = SealingTerms(asked.digest, "ann", PARTIES), question.group.zeros(question.n_elements)
+    for place, key in enumerate(keys):
+        of_party = ShareSum(question.group, question.n_elements, place, 3)
+        share = open_share(terms, place, key, vector.ephemeral_public, vector.sealed[place])
+        of_party.check(share)
+        of_party.add([share])
+        question.group.accumulate(total, of_party.total)
+    return question.group.decode(total).tolist()

@@ -37,6 +37,7 @@ def clustering_job(tables, *, n_helpers=0, epsilon=2.0, delta=1e-5, view="coalit
             "analysis": "clustering",
             "inputs": [{"party": owner, "table": "people"} for owner in owners],
             "compute": helpers or owners,
+            **({"order": "trusted"} if len(owners) > 1 and not tables[0].schema.has_ids else {}),
             "privacy": {"epsilon": epsilon, "delta": delta, "view": view},
             "parameters": {"k": 4, "max_rows": 5000, **parameters},
         }

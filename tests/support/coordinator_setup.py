@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from certificates import Issue, authority_in, tls_in
 from deadlines import GENEROUS_S
-from moiety.v1.aggregation_pb2 import Chunk
-from moiety.v1.party_pb2 import (
+from wire.v1.aggregation_pb2 import Chunk
+from wire.v1.party_pb2 import (
     CancelReply,
     PartyEvent,
     PartyEvents,
@@ -20,7 +20,7 @@ from moiety.v1.party_pb2 import (
     ReserveEvent,
     ReserveRequest,
 )
-from moiety.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
+from wire.v1.party_pb2_grpc import PartyServicer, add_PartyServicer_to_server
 
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema
@@ -128,7 +128,7 @@ def miss_at_once(monkeypatch: pytest.MonkeyPatch, *silent: str, when: Callable[[
 
 def accepts(name: str, n_columns: int = 2) -> ProposalReply:
     columns = tuple(ColumnSchema(name=f"x{i}", lower=0.0, upper=1.0) for i in range(n_columns))
-    schema = BlockSchema(party=name, columns=columns, rows=(10, 1000))
+    schema = BlockSchema(party=name, columns=columns, has_ids=True, rows=(10, 1000))
     return ProposalReply(accepted=True, schema_json=schema.canonical_json())
 
 
@@ -232,11 +232,11 @@ class CoordinatorSetup:
                 pass
         return await client.show(job_id)
 
-    async def until_running(self, job_id: str) -> None:
-        """Wait until a job of ada runs and a party has told of it."""
+    async def until_running(self, job_id: str, member: str = "") -> None:
+        """Wait until a job of ada runs and a party has told of it: the one that is named, or any."""
         async with self.client() as client, asyncio.timeout(GENEROUS_S):
             async for event in client.watch(job_id):
-                if event.state == "RUNNING" and event.member:
+                if event.state == "RUNNING" and event.member and member in ("", event.member):
                     return
 
 

@@ -67,6 +67,14 @@ class SurveyStoreContract:
         assert not store.find(ID).has_ended
         assert store.find(b"another") is None
 
+    def test_the_first_end_stands(self, store):
+        """Whoever calls a question off may come while its result is being written, in another thread."""
+        number = store.add(ID, "ada", "{}").number
+        store.close_question(number)
+        store.end(number, failure="ada called it off")
+        store.end(number, result_json="{}")
+        assert (store.find(ID).result_json, store.find(ID).failure) == ("", "ada called it off")
+
     def test_a_failed_write_leaves_nothing(self, store):
         number = store.add(ID, "ada", "{}").number
         with pytest.raises(TypeError):
@@ -117,10 +125,12 @@ class BatchesStoreContract:
         assert (found.number, found.n_answers, found.keys, found.is_closed) == (added.number, 1, b"keys", False)
         again.end(1, result_json="{}")  # not before it is closed
         assert again.unended() == [found]
+        assert again.answers(1, "", 10) == [("ann", b"sealed")]
         again.close_batch(1)
         again.end(1, result_json="{}")
         assert again.unended() == []
-        assert again.find(ID).result_json == "{}"
+        again.end(1, failure="ada called it off")  # the first end stands
+        assert (again.find(ID).result_json, again.find(ID).failure) == ("{}", "")
         assert again.answers(1, "", 10) == [("ann", b"")]
         assert again.take([given("ann"), given("ann", b"another")]) == [Outcome.REPEATED, Outcome.CONTRADICTED]
         again.close()

@@ -12,10 +12,10 @@ from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
+from ledger.budget import Budget
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey
-from party.ledger.budget import Budget
 
 NAMES = tuple(f"walker-{i}" for i in range(1, 6))
 BUDGET = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)

@@ -8,8 +8,8 @@ import os
 import signal
 from pathlib import Path
 
-from analyses.sums import session_series
-from analyses.sums.session_link import SessionMember
+from analyses.sums.sessions import session_series
+from analyses.sums.sessions.session_link import SessionMember
 from cli.main import app
 
 DIES_AT = "TEST_DIES_AT"

@@ -9,11 +9,11 @@ from typing import Any
 
 from ledgers import UNIT
 
-from dp.cost.event_record import record_of
-from party.ledger.budget import Budget
-from party.ledger.counter import Head, LedgerCounter
-from party.ledger.entry import genesis
-from party.ledger.sqlite_store import SqliteEntryStore
+from dp.cost.events.record import record_of
+from ledger.budget import Budget
+from ledger.counter import Head, LedgerCounter
+from ledger.entry import genesis
+from ledger.sql_store import LedgerFile
 
 LABEL = b"moiety privacy ledger entry, version 1\0"
 
@@ -54,11 +54,12 @@ def texts_of(documents: Sequence[dict[str, Any]], party: str = "north") -> list[
 def write_ledger(folder: Path, *documents: dict[str, Any]) -> Head:
     """Write the files of a ledger of version 1; return its head."""
     rows = texts_of(documents)
-    store = SqliteEntryStore(folder / "ledger.sqlite")
-    with store.transaction() as entries:
-        entries._executemany("INSERT INTO entries (sequence, text, digest) VALUES (?, ?, ?)", rows)
-    store._db.execute("PRAGMA user_version = 1")
-    store.close()
+    database = LedgerFile(folder / "ledger.sqlite")
+    with database.transaction() as run:
+        for row in rows:
+            run("INSERT INTO entries (sequence, text, digest) VALUES (%s, %s, %s)", *row)
+        run("PRAGMA user_version = 1")
+    database.close()
     head = Head(rows[-1][0], rows[-1][2])
     counter = LedgerCounter(folder / "ledger.counter")
     counter.advance(head)

@@ -5,9 +5,9 @@ import threading
 import pytest
 from ledgers import budget, reserve
 
-from party.ledger.counter import LedgerCounter
-from party.ledger.entry import LedgerError, Released, genesis, write_entry
-from party.ledger.ledger import Ledger
+from ledger.counter import LedgerCounter
+from ledger.entry import LedgerError, Released, genesis, write_entry
+from ledger.ledger import Ledger
 
 
 def entries(n, *, after=0):

@@ -25,8 +25,8 @@ from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.secret.surplus import n_opened_by
 from mpc.secagg.vector.group import RingGroup
 from service.identity import Role
-from transport.aggregation_client import watch_sum
-from transport.sum_codec import StageReport
+from transport.happenings import Opened, StageReport
+from transport.question_client import ask
 
 N_ITEMS, PER_USER = 12, 6
 BOUNDS = (-3.0, 3.0)
@@ -84,8 +84,9 @@ async def ask_factors(federation, asked: FactorQuestion, on_report=lambda report
     """All that an analyst hears of a question, its result or failure last."""
     heard = []
     async with federation.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
-        async for happening in watch_sum("hub", channel, asked.canonical_json()):
-            heard.append(happening)
+        async for happening in ask("hub", channel, "sum", asked.canonical_json()):
+            if not isinstance(happening, Opened):
+                heard.append(happening)
             if isinstance(happening, StageReport) and (got := on_report(happening)) is not None:
                 await got
     return heard

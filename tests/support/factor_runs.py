@@ -6,7 +6,7 @@ from virtual_time import run_in_virtual_time
 
 from analyses.matrix_factorization import protocol
 from analyses.run_locally import local_network, run_plan
-from analyses.sums.session_series import ANNOUNCEMENT_STAGE
+from analyses.sums.sessions.session_series import ANNOUNCEMENT_STAGE
 from entropy import InsecureTestEntropy
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.stage import Stage

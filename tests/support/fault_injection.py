@@ -121,6 +121,11 @@ def in_turn(points: Sequence[Point], turn: int, at_most: int = MAX_POINTS) -> li
     return sorted(points, key=lambda point: point[2])[turn % step :: step]
 
 
+def every_third(points: Sequence[Point], turn: int) -> list[Point]:
+    """Select a third of the points of each stage; three turns that follow each other select all."""
+    return sorted(points, key=lambda point: point[2])[turn % 3 :: 3]
+
+
 def point_of(message: Message) -> Point:
     return message.sender, message.receiver, message.stage, message.sequence
 

@@ -229,6 +229,14 @@ CASES = {
         _variances,
         runs=15,
     ),
+    "second-moments": Case(
+        job_of("second-moments", 20.0),
+        _always(tables_of(_SUMMED)),
+        lambda r: r["mean"],
+        lambda plan, tables: np.concatenate([t.values.mean(axis=0) for t in tables]),
+        lambda r: r["mean_standard_errors"],
+        runs=6,
+    ),
     "low-rank": Case(
         job_of("low-rank", 4.0, PARTIES[:2], _HELPERS, rank=1),
         _always(tables_of([_CORRELATED[:, :2], _CORRELATED[:, 2:]])),
@@ -256,7 +264,7 @@ CASES = {
         _always(tables_of([own[:, :1] for own in _EVEN])),
         lambda r: [r["mean"], *[value for _, value in r["quantiles"]]],
         None,
-        lambda r: np.array([r["half_widths"]["mean"], *r["half_widths"]["quantiles"]]) / 1.96,
+        lambda r: np.diff([r["intervals"]["mean"], *r["intervals"]["quantiles"]]) / (2 * 1.96),
         runs=20,
     ),
     "distribution": Case(

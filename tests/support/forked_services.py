@@ -9,27 +9,36 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from child_processes import PROCESSES, run_child, start_the_fork_server
 
+import cli.main
+import cli.serve
 import coordinator.server
 import party.server
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalDeployment
 
-IMPORTED = (coordinator.server, party.server, *ANALYSES.values())
+IMPORTED = (cli.main, cli.serve, coordinator.server, party.server, *ANALYSES.values())
 """None of it may need polars, which starts threads when it is imported: who forks must have none."""
 
 
 class ForkedService:
     """As much of `subprocess.Popen` as a deployment and its tests use."""
 
-    def __init__(self, log: Path, module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        log: Path,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        serve: Callable[..., None] | None = None,
+    ) -> None:
         start_the_fork_server()
-        work = (serve_in_child, (log, module, tuple(arguments), dict(environment)))
+        work = (serve or serve_in_child, (log, module, tuple(arguments), dict(environment)))
         self._process = PROCESSES.Process(target=run_child, args=work, daemon=True)
         self._process.start()
         self.pid = self._process.pid
@@ -74,6 +83,11 @@ def serve_in_child(log: Path, module: str, arguments: tuple[str, ...], environme
 class ForkedDeployment(LocalDeployment):
     """Starts its services in children of the fork server."""
 
+    serves: Mapping[str, Callable[..., None]] = field(default_factory=dict)
+    """Name of a service to what runs it instead of `serve_in_child`: a function that can be pickled."""
+
     def launch(self, name: str, module: str, *arguments: str) -> None:
-        environment = {**os.environ, **self.environment}
-        self.processes[name] = ForkedService(self.log_path(name), module, arguments, environment)  # type: ignore[assignment]
+        # A look at the tables takes a process of its own at each start; its tests ask for it.
+        environment = {"MOIETY_PARTY__LOOKS_AT_TABLES": "false", **os.environ, **self.environment}
+        serve = self.serves.get(name)
+        self.processes[name] = ForkedService(self.log_path(name), module, arguments, environment, serve)  # type: ignore[assignment]

@@ -18,11 +18,12 @@ class Hosts:
     """Starts on entering the context; ends what runs on its hosts, then the hosts, on leaving.
 
     Args:
-        addresses: name of a host to its address, all of them in one network of 24 bits.
+        addresses: name of a host to its address, or to several in networks of 24 bits (64 of IPv6). There are no routes
+            beyond: hosts in different networks do not reach each other, though one line joins them.
     """
 
-    def __init__(self, addresses: Mapping[str, str]) -> None:
-        self.addresses = dict(addresses)
+    def __init__(self, addresses: Mapping[str, str | Sequence[str]]) -> None:
+        self.addresses = {name: (at,) if isinstance(at, str) else tuple(at) for name, at in addresses.items()}
         self._keepers: dict[str, subprocess.Popen[str]] = {}
         self._switch: subprocess.Popen[str] | None = None
         self._running: list[subprocess.Popen[bytes]] = []
@@ -32,7 +33,7 @@ class Hosts:
             undo.callback(self._end)
             self._switch = _keeper(["unshare", "--user", "--map-root-user", "--net"])
             self._ip(self._switch, "link add switch type bridge", "link set switch up")
-            for number, (name, address) in enumerate(self.addresses.items()):
+            for number, (name, own) in enumerate(self.addresses.items()):
                 inside = ["nsenter", "--preserve-credentials", "--user", f"--target={self._switch.pid}"]
                 keeper = self._keepers[name] = _keeper([*inside, "unshare", "--net"])
                 line = f"port{number}"
@@ -42,7 +43,8 @@ class Hosts:
                     f"link set {line} master switch",
                     f"link set {line} up",
                 )
-                self._ip(keeper, f"address add {address}/24 dev eth0", "link set eth0 up", "link set lo up")
+                lines = [f"{one}/64 dev eth0 nodad" if ":" in one else f"{one}/24 dev eth0" for one in own]
+                self._ip(keeper, *(f"address add {one}" for one in lines), "link set eth0 up", "link set lo up")
             undo.pop_all()
         return self
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ledgers import ledger_in, reserve
 
-from party.ledger.books import BudgetExhaustedError
-from party.ledger.chain import EntryChain
+from ledger.books import BudgetExhaustedError
+from ledger.chain import EntryChain
 
 COST = 0.0005
 

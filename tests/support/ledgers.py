@@ -5,12 +5,13 @@ from pathlib import Path
 
 import attr
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent
-from dp.cost.event_record import record_of
+from dp.cost.accounting import Adjacency
+from dp.cost.events.record import record_of
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import ADJACENCY
-from party.ledger.budget import Budget
-from party.ledger.ledger import Ledger, open_ledger
+from ledger.budget import Budget
+from ledger.ledger import Ledger, open_ledger
 
 UNIT = "record of the joint table"
 HOLDER = "installation-1"

@@ -1,7 +1,7 @@
 """Lies that a coordinator service tells one member, the victim; to the others it is honest.
 
 Each is a function of the message that the victim should have got, so the same lies can be told over gRPC
-(`coordinator.sums.rounds`) and over a job's session (`analyses.sums.session_sum`).
+(`coordinator.sums.rounds`) and over a job's session (`analyses.sums.sessions.session_sum`).
 """
 
 from collections.abc import Callable, Mapping
@@ -102,7 +102,7 @@ LIES = {
     ),
     "cuts two neighbours apart": Lie(ShareDelivery, _without_sealed, WrongNeighboursError),
     "exchanges sealed shares": Lie(ShareDelivery, _exchanged, UnopenableShareError, TARGET),
-    "counts the victim as vanished": Lie(
+    "counts the victim as dropped out": Lie(
         SurvivorList, lambda honest: replace(honest, survivors=_without(VICTIM)(honest.survivors)), DeclaredDeadError
     ),
     "splits the survivors": Lie((SurvivorList, SignedSurvivors), _without_target, SplitSurvivorsError, 1),

@@ -74,7 +74,7 @@ def sum_noise(mu: int, length: int, levels: tuple[int, ...], n_corrupt: int) -> 
 
 
 def run(config: RoundConfig, **options):
-    """The whole round, all in order but for those that vanish."""
+    """The whole round, all in order but for those that drop out."""
     length = config.encoding.n_elements
     identities = {entry.number: identity_of(entry.number) for entry in config.roster}
     options = {"values_of": lambda m: values_of(m, length), "entropy_of": entropy_of, **options}

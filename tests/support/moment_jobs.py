@@ -38,6 +38,7 @@ def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None
             "analysis": analysis.__name__.removesuffix(".protocol").split(".")[-1].replace("_", "-"),
             "inputs": inputs or [{"party": p, "table": "people"} for p in tables],
             "compute": compute,
+            **({} if any(t.schema.has_ids for t in tables.values()) or len(tables) < 2 else {"order": "trusted"}),
             "privacy": privacy or {"epsilon": 1000.0, "delta": 1e-6},
             "parameters": {"max_rows": 1000, **parameters},
         }
@@ -47,7 +48,7 @@ def plan_for(analysis, tables, parameters, compute=(), privacy=None, inputs=None
 
 
 def checked_plan_for(analysis, *arguments, **options):
-    """As `plan_for` and as services plan: a hopeless job is refused."""
+    """As `plan_for` and as services plan: an infeasible job is refused."""
     made = plan_for(analysis, *arguments, **options)
     return analysis.ANALYSIS.plan(made.job, made.schemas)
 
@@ -56,5 +57,5 @@ async def run(analysis, plan, tables, seed="run", absent=(), **network_options):
     """Every member's part over an in-process network, but for those absent: results by number, and the network."""
     options = {"entropy_of": lambda m: InsecureTestEntropy(f"{seed} {m}"), **network_options}
     network = local_network(plan, **options)
-    parts = replace(low_rank.ANALYSIS, party=analysis.party, coordinator=analysis.coordinator)
+    parts = replace(low_rank.ANALYSIS, own_party=analysis.party, coordinator=analysis.coordinator)
     return (await run_plan(plan, tables, network, analysis=parts, absent=absent)).ends, network

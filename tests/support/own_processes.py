@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from functools import cache
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
@@ -27,9 +28,9 @@ _watchers: list[subprocess.Popen[bytes]] = []
 WATCHER = """
 import os, signal, sys, time
 sys.path.insert(0, sys.argv[2])
-from own_processes import kill, marked
+from own_processes import kept, kill, marked
 sys.stdin.buffer.read()  # until the run has ended, however
-while left := marked(sys.argv[1]):
+while left := marked(sys.argv[1]) | marked(kept(sys.argv[1])):
     kill(left)
     time.sleep(0.1)
 """
@@ -54,6 +55,22 @@ def mark_this_run() -> str:
         _watchers.append(watcher)
     os.environ[MARK] = mark
     return mark
+
+
+def kept(mark: str) -> str:
+    """Return the mark of what may outlive a test file: it ends with the run."""
+    return f"{mark} kept"
+
+
+@contextlib.contextmanager
+def kept_until_the_run_ends() -> Iterator[None]:
+    """Mark what is started within so that no test file has to end it."""
+    before = os.environ[MARK]
+    os.environ[MARK] = kept(before)
+    try:
+        yield
+    finally:
+        os.environ[MARK] = before
 
 
 def marked(mark: str) -> dict[int, str]:

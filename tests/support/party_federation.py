@@ -120,12 +120,12 @@ class Federation:
         if self.with_budget:
             ledger.set_budget("people", budget(100.0, delta=1e-5), "test")
 
-        def describe(brought):
+        def describe(config, brought):
             if brought.table != "people":
                 raise TableError(f"{me}: there is no table {brought.table!r}")
             return self.tables[me].schema
 
-        def load(brought):
+        def load(config, brought):
             self.loaded.append(me)
             return self.tables[me]
 
@@ -144,7 +144,7 @@ class Federation:
             accept_messages=lambda job_id, names: None,
             open_session=open_session,
             close_session=lambda job_id, reason: self.closed.append((me, reason)),
-            write_report=lambda job_id, plan, report, elapsed_s: self.reports.__setitem__(me, report),
+            write_report=lambda config, job_id, plan, report, elapsed_s: self.reports.__setitem__(me, report),
             engine=self.engine,
         )
 

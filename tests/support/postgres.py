@@ -1,21 +1,23 @@
-"""A throw-away PostgreSQL cluster of a test; skips the test aloud where there is none to start."""
+"""A throw-away PostgreSQL cluster of the tests; skips a test aloud where there is none to start."""
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import pytest
+from own_processes import kept_until_the_run_ends
 
 from demo import throwaway_postgres
 from demo.throwaway_postgres import NoPostgresError
 
 
 @contextmanager
-def throwaway_cluster(rules: str = "") -> Iterator[str]:
-    """As `demo.throwaway_postgres.throwaway_cluster`."""
+def throwaway_cluster(rules: str = "", *, kept: bool = False) -> Iterator[str]:
+    """As `demo.throwaway_postgres.throwaway_cluster`; one that is kept serves several files of tests."""
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(throwaway_postgres.throwaway_cluster(rules))
+            with kept_until_the_run_ends() if kept else nullcontext():
+                url = stack.enter_context(throwaway_postgres.throwaway_cluster(rules))
         except NoPostgresError as error:
             pytest.skip(f"SKIPPED LEDGER IN POSTGRESQL: {error}")
         yield url

@@ -63,6 +63,13 @@ def _low_rank(draw: Draw, parties):
     return _reals(draw, parties), _moments_of_rows(draw) | {"rank": draw(st.integers(1, 2))}
 
 
+def _second_moments(draw: Draw, parties):
+    parameters = {"gamma": draw(st.sampled_from([16, 1024])), "origin": draw(st.sampled_from(["lower", "middle"]))}
+    if draw(st.booleans()):
+        parameters["row_norm"] = draw(ROW_NORMS[parameters["origin"]])
+    return _reals(draw, parties), parameters
+
+
 def _pca(draw: Draw, parties):
     parameters = {"components": 1, "gamma": draw(st.sampled_from([16, 1024]))}
     if draw(st.booleans()):
@@ -112,6 +119,14 @@ def _moments(draw: Draw, parties):
 def _pattern_count(draw: Draw, parties):
     method = draw(st.sampled_from(["mpc", "randomized-response", "subsampled"]))
     return _whole(draw, parties, 3), {"method": method} | ({"share": 0.5} if method == "subsampled" else {})
+
+
+def _joint_sums(draw: Draw, parties):
+    return _reals(draw, parties), {}
+
+
+def _cross_table(draw: Draw, parties):
+    return _whole(draw, parties, 3), {}
 
 
 def _table_sum(draw: Draw, parties):
@@ -181,10 +196,30 @@ def _histogram(draw: Draw, parties):
 
 Brought = tuple[ColumnSchema, ...] | RatingsSchema
 
+
+def _circuit(draw: Draw, parties):
+    """A column of each party, steps that draw earlier ones, and sums of the last few."""
+    columns = _whole(draw, parties)
+    lines = [f"x{i} = column({party}.x0)" for i, party in enumerate(parties)]
+    for _ in range(draw(st.integers(1, 6))):
+        one, other = (f"x{draw(st.integers(0, len(lines) - 1))}" for _ in range(2))
+        operation = draw(st.sampled_from(["add", "sub", "mul", "less", "equal", "minimum", "maximum"]))
+        operation = "less" if operation == "sub" and one == other else operation
+        lines.append(f"x{len(lines)} = {operation}({one}, {other})")
+    lines += [f"open sum{i} = sum(x{i})" for i in range(len(parties), len(lines))]
+    return columns, {"program": lines}
+
+
 DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, Brought], dict[str, Any]]]] = {
+    "circuit": _circuit,
     "clustering": _clustering,
+    "cross-table": _cross_table,
     "distribution": _distribution,
+    "joint-count": _joint_sums,
+    "joint-mean": _joint_sums,
+    "joint-sum": _joint_sums,
     "least-squares": _least_squares,
+    "second-moments": _second_moments,
     "logistic-regression": _logistic_regression,
     "low-rank": _low_rank,
     "matrix-factorization": _matrix_factorization,

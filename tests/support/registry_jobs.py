@@ -115,10 +115,22 @@ class Variant:
 
 ROWS_AND_SCALE = {"max_rows": 500, "gamma": 4096}
 GRID = {"k": 3, "k_local": 3, "max_rows": 500}
-SUM = {"max_rows": 500, "units": 1000}
+SUM = {"max_rows": 500, "units": 1000, "names": list(SIMPLE)}
 SKETCH = {"method": "sketch", "sketch_entries": "signs", "sketch_rows": 64}
 LOGISTIC = {"label": "telco.label", "max_rows": 500}
 STEPS = {"method": "gradient", "iterations": 3, "sampling_rate": 0.5, "weight_norm": 4.0}
+
+
+PROGRAM = [
+    "a = column(bank.code)",
+    "b = column(hospital.code)",
+    "d = column(telco.code)",
+    "product = mul(a, b)",
+    "more = less(product, d)",
+    "paid = mul(more, d)",
+    "open n_more = sum(more)",
+    "open paid = sum(paid)",
+]
 
 
 class Jobs(dict[str, Variant]):
@@ -131,6 +143,7 @@ class Jobs(dict[str, Variant]):
 VARIANTS = Jobs(
     {
         "pca": Variant("pca", {**ROWS_AND_SCALE, "components": 1}, {"components": 2}),
+        "second-moments": Variant("second-moments", ROWS_AND_SCALE, {"gamma": 2048}),
         "low-rank": Variant("low-rank", {**ROWS_AND_SCALE, "rank": 1}, {"rank": 2}),
         "low-rank by sketch": Variant("low-rank", {**ROWS_AND_SCALE, **SKETCH, "rank": 1}, {"rank": 2}),
         "least-squares": Variant("least-squares", {**ROWS_AND_SCALE, "label": "bank.x0"}, {"label": "bank.x1"}),
@@ -140,8 +153,10 @@ VARIANTS = Jobs(
         "logistic-regression by gradients": Variant(
             "logistic-regression", {**LOGISTIC, **STEPS}, {"learning_rate": 0.25}, label_columns=LABELLED
         ),
+        "circuit": Variant("circuit", {"program": PROGRAM}, {"max_rows": 501}, columns=("code",)),
         "clustering": Variant("clustering", GRID, {"k": 2}),
         "clustering by reports": Variant("clustering", {**GRID, "counting": "ldp"}, {"k": 2}),
+        "cross-table": Variant("cross-table", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
         "pattern-count": Variant("pattern-count", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
         "pattern-count by reports": Variant(
             "pattern-count",
@@ -149,6 +164,9 @@ VARIANTS = Jobs(
             {"method": "subsampled", "share": 0.5},
             columns=("code",),
         ),
+        "joint-count": Variant("joint-count", {"max_rows": 500}, {"max_rows": 501}),
+        "joint-mean": Variant("joint-mean", {"max_rows": 500}, {"max_rows": 501}),
+        "joint-sum": Variant("joint-sum", {"max_rows": 500}, {"max_rows": 501}),
         "moments": Variant("moments", {"max_rows": 500}, {"max_rows": 501}, columns=("code",)),
         "moments, laplace": Variant(
             "moments", {"max_rows": 500, "method": "laplace", "order": 1}, {"largest": {"bank": 2}}, columns=("code",)
@@ -220,7 +238,7 @@ VARIANTS = Jobs(
         "secure-mean": Variant("secure-mean", SUM, {"units": 999}, has_helpers=False),
         "secure-histogram": Variant(
             "secure-histogram",
-            {"max_rows": 500, "edges": [0.0, 1.0, 2.0]},
+            {"max_rows": 500, "edges": [0.0, 1.0, 2.0], "names": ["x0"]},
             {"edges": [0.0, 1.0, 2.5]},
             columns=("x0",),
             has_helpers=False,

@@ -14,9 +14,11 @@ class Relay:
     """
 
     def __init__(self, address, to):
+        self.address = address
         self._to = to
         self._pairs = []
         self._lock = threading.Lock()
+        self._hushed = threading.Event()
         host, _, port = address.rpartition(":")
         self._listener = socket.create_server((host, int(port)))
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -28,6 +30,10 @@ class Relay:
             self._to, pairs, self._pairs = to, self._pairs, []
         for pair in pairs:
             cut(pair)
+
+    def hush(self):
+        """Swallow all that comes from now on, and take no connection, as a network that is cut without a word."""
+        self._hushed.set()
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -42,6 +48,8 @@ class Relay:
                 caller, _ = self._listener.accept()
             except OSError:
                 return
+            if self._hushed.is_set():
+                continue
             with self._lock:
                 to = self._to
             host, _, port = to.rpartition(":")
@@ -53,13 +61,14 @@ class Relay:
             with self._lock:
                 self._pairs.append((caller, service))
             for one, other in ((caller, service), (service, caller)):
-                threading.Thread(target=copy, args=(one, other), daemon=True).start()
+                threading.Thread(target=copy, args=(one, other, self._hushed), daemon=True).start()
 
 
-def copy(one, other):
+def copy(one, other, hushed):
     with contextlib.suppress(OSError):
         while data := one.recv(1 << 16):
-            other.sendall(data)
+            if not hushed.is_set():
+                other.sendall(data)
     cut((one, other))
 
 

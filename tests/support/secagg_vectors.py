@@ -86,7 +86,7 @@ def config_named(name: str) -> RoundConfig:
 
 
 ROUNDS = ("powers", "residues", "noisy")
-VANISHING = {"powers": {"mask": {3}}, "residues": {"share": {1}}, "noisy": {"unmask": {2}}}
+DROPOUTS = {"powers": {"mask": {3}}, "residues": {"share": {1}}, "noisy": {"unmask": {2}}}
 """Round to stage to who does not answer any more from it on."""
 
 NOISE = sum_noise(mu=1000, length=5, levels=(3, 4), n_corrupt=0)
@@ -101,7 +101,7 @@ def run_round(name: str) -> OpenRound:
     options = {"noise_of": noise_of} if name == "noisy" else {}
     round_ = OpenRound(config_named(name), **options)
     for stage in STAGES:
-        result = getattr(round_, stage)(dropped_out=VANISHING[name].get(stage, set()))
+        result = getattr(round_, stage)(dropped_out=DROPOUTS[name].get(stage, set()))
     round_.opened = result
     return round_
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import Words
 from mpc.arithmetic.shamir import ShamirScheme
+from mpc.arithmetic.words import Words
 
 
 def random_words(field: ResidueField, shape: int | tuple[int, ...], seed: str) -> Words:

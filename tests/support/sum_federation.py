@@ -22,16 +22,18 @@ from device.journal import SqliteSumJournal
 from device.records import KeptRecord
 from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy, SystemEntropy
+from ledger.budget import Budget
 from mpc.secagg.member import SumMember
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey
 from mpc.transcript import RoundId
-from party.ledger.budget import Budget
 from service.identity import Identity, Role
 from transport.aggregation import RoundStep
-from transport.aggregation_client import AggregationClient, watch_sum
+from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
-from transport.sum_codec import Invitation, RefusedInvitationError, StageReport, SumFailure, SumHappening, SumResult
+from transport.happenings import Failed, Happening, Opened, Result, StageReport
+from transport.question_client import ask
+from transport.sum_codec import Invitation, RefusedInvitationError
 
 FEDERATION = "walkers"
 DECLARED = DeclaredRecord(length=3, largest_weight=10)
@@ -148,18 +150,21 @@ class SumFederation:
         self.tasks[name].cancel()
         await asyncio.gather(self.tasks[name], return_exceptions=True)
 
-    async def listen(self, **params) -> list[SumHappening]:
+    async def listen(self, **params) -> list[Happening]:
         """All that an analyst hears of a sum, its result or failure last."""
         async with self.channel(Role.ANALYST, "ada") as channel, asyncio.timeout(GENEROUS_S):
-            return [happening async for happening in watch_sum("hub", channel, question(**params).canonical_json())]
+            text = question(**params).canonical_json()
+            heard = [happening async for happening in ask("hub", channel, "sum", text)]
+        assert isinstance(heard[0], Opened)
+        return heard[1:]
 
-    async def ask(
-        self, on_report=lambda report: None, analyst="ada", **params
-    ) -> tuple[SumHappening, list[StageReport]]:
+    async def ask(self, on_report=lambda report: None, analyst="ada", **params) -> tuple[Happening, list[StageReport]]:
         """The result of a sum as an analyst hears it, and how its stages went."""
         reports = []
         async with self.channel(Role.ANALYST, analyst) as channel, asyncio.timeout(GENEROUS_S):
-            async for happening in watch_sum("hub", channel, question(**params).canonical_json()):
+            async for happening in ask("hub", channel, "sum", question(**params).canonical_json()):
+                if isinstance(happening, Opened):
+                    continue
                 if not isinstance(happening, StageReport):
                     return happening, reports
                 reports.append(happening)
@@ -182,13 +187,13 @@ def question(**changes) -> SumParams:
     return SumParams.model_validate({**fields, **changes})
 
 
-def answer_of(happening: SumHappening) -> dict:
-    assert isinstance(happening, SumResult), happening
+def answer_of(happening: Happening) -> dict:
+    assert isinstance(happening, Result), happening
     return json.loads(happening.result_json)
 
 
-def reason_of(happening: SumHappening) -> str:
-    assert isinstance(happening, SumFailure), happening
+def reason_of(happening: Happening) -> str:
+    assert isinstance(happening, Failed), happening
     return happening.reason
 
 

@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 from ledger_children import at_every_step
+from stores import surveys_in
 
-from coordinator.surveys.intake import Intake
-from coordinator.surveys.sqlite_store import SqliteSurveyStore
+from coordinator.questions.intake import Intake
 from coordinator.surveys.store import Given
 
 N_DEVICES = 3
@@ -32,11 +32,11 @@ def take_and_die_at(step: int, folder: Path) -> None:
         for i in range(N_DEVICES):
             await one(i)
 
-    store = SqliteSurveyStore(folder / "surveys.sqlite")
+    store = surveys_in(folder / "surveys.sqlite")
     if not store.unended():
         store.add(bytes(16), "ada", "{}")
     store.close()
     at_every_step(maybe_die)
-    store = SqliteSurveyStore(folder / "surveys.sqlite")
+    store = surveys_in(folder / "surveys.sqlite")
     asyncio.run(take_all(Intake(store, lambda given: maybe_die())))
     store.close()

@@ -5,21 +5,24 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from analyses.distribution.questions import question_from_json
-from analyses.distribution.survey import AskedQuestion, SurveyQuestion
 from analyses.sums.records import DeclaredRecord, Record
 from device.budget import DeviceBudget
+from device.questions.survey import SurveyDevice
 from device.records import KeptRecord
 from device.response_store import ResponseStore
-from device.survey import SurveyDevice
 from dp.cost.views import MEMBER_UNIT
 from entropy import SystemEntropy
-from party.ledger.budget import Budget
+from ledger.budget import Budget
+from questions.reading import question_from_json
+from questions.responses import AskedQuestion, SurveyQuestion
 
 NAME = "walker-1"
 HUB = "spiffe://walkers/coordinator/hub"
 AMPLE = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
-FAR = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+FAR = datetime.datetime.combine(
+    datetime.datetime.now(datetime.UTC).date(), datetime.time(), datetime.UTC
+) + datetime.timedelta(days=30)
+"""A whole day, so that all processes of a test ask the same question."""
 
 
 def survey_question(**changes) -> SurveyQuestion:

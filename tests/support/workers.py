@@ -46,6 +46,7 @@ class Setting:
                 columns=tuple(
                     ColumnSchema(name=f"x{i}", lower=BOUNDS[0], upper=BOUNDS[1]) for i in range(OWNERS[name])
                 ),
+                has_ids=True,
                 rows=(2, 100_000),
                 workers=2,
             )
@@ -69,6 +70,7 @@ class Setting:
             stop=self.shard.stop,
             me=me,
             names=self.members,
+            hosts=dict.fromkeys(self.members, ("127.0.0.1",)),
             job_json=self.plan.job.canonical_json(),
             schemas_json=tuple(schema.canonical_json() for schema in self.plan.schemas),
             deadline_s=deadline_s,

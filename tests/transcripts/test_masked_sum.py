@@ -25,7 +25,7 @@ STAGES = {
 
 
 def transcript_of(gone_at: dict[str, tuple[int, ...]], **changes) -> str:
-    """Run a round of five members from which some vanish at a stage."""
+    """Run a round of five members from which some drop out at a stage."""
     held, lines, dropped_out = OpenRound(make_config(**changes)), [], ()
     for stage, (sent, due) in STAGES.items():
         dropped_out += gone_at.get(stage, ())

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyses.matrix_factorization.baseline import local_non_private
-from analyses.matrix_factorization.horizontal import Estimates, member_vector, own_offsets, run, solve_users
+from analyses.matrix_factorization.horizontal import Estimates, member_vector, others_priors, run, solve_users
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.own_factors import Shape, fit
 from analyses.matrix_factorization.plan import FactorParams, Members, plan_factors
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.ratings import Ratings
+from bench.baselines.factors import local_non_private
 from demo.data_sets.ratings import BOUNDS, N_LECTURERS, N_STUDENTS, PER_STUDENT, write_student_parties
 from dp.draw.skellam import sample_skellam
 from entropy import InsecureTestEntropy
@@ -47,7 +48,8 @@ def errors(data, n):
     for place, (part, fitted) in enumerate(zip(parts, alone, strict=True)):
         users, items, values = held_out[held_out[:, 0] % n == place].T
         none = np.zeros((N_LECTURERS, 0))
-        own = FactorModel.nearest(own_offsets(plan, found, part, PRIOR), none, params.factor_units)
+        offsets = fit(part, others_priors(plan, found, part, PRIOR), Shape(0)).items[:, 0]
+        own = FactorModel.nearest(offsets, none, params.factor_units)
         predicted = [fitted.predict(users // n, items)]
         predicted += [m.offsets[items] + solve_users(m, part, PRIOR)[users // n, 0] for m in (found.model, own)]
         squares += [((np.clip(one + CENTRE, *BOUNDS) - values) ** 2).sum() for one in predicted]

@@ -5,9 +5,9 @@ import pytest
 
 from analyses.job.schema import Table
 from analyses.logistic_regression import protocol as logistic_regression
-from analyses.logistic_regression.baseline import accuracy, dp_sgd_weights, exact_weights, local_noise_table
 from analyses.run_locally import run_locally
 from bench.analyses.logistic_regression import released_weights
+from bench.baselines.logistic import accuracy, dp_sgd_weights, exact_weights, local_noise_table
 from bench.datasets.labelled_tables import LabelledTables, adult, nsl_kdd
 from bench.utility.logistic_moments import exact_gram, own_scores, released_moment_weights
 from bench.utility.logistic_rivals import auc

@@ -4,6 +4,7 @@ Use: python tests/vectors/generate.py [--check]
 All randomness comes from named insecure sources, so the files are reproducible. Review differences.
 """
 
+import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -16,13 +17,15 @@ from wave_vectors import wave_vectors
 
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Words
+from mpc.arithmetic.kernels import RESIDUES_PER_WORD
 from mpc.arithmetic.opening import open_shares
 from mpc.arithmetic.shamir import ShamirScheme, lagrange_weights
+from mpc.arithmetic.words import Words
 from mpc.protocol.double_sharing import extraction_weights
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.hashkey import HashKey, combine, commit, commitment_digest
 from mpc.protocol.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
+from mpc.protocol.product_check import N_COINS, N_COMBINATIONS
 from mpc.protocol.sealed import SealedChannel
 
 FOLDER = Path(__file__).parent
@@ -251,6 +254,23 @@ def arriving(stage: str, sender: int, receiver: int, *messages: tuple[int, Words
     return {"stage": stage, "sender": sender, "receiver": receiver, "messages": shown}
 
 
+def _combined(field: ResidueField, values: Words, coefficients: Words) -> Words:
+    """Return sums of coefficient times value, one after the other: shape (n_words, combinations)."""
+    total = field.zeros((coefficients.shape[1],))
+    for i in range(values.shape[1]):
+        field.accumulate(
+            total, field.multiply(np.repeat(values[:, i : i + 1], total.shape[1], 1), coefficients[:, :, i])
+        )
+    return total
+
+
+def _syndrome(field: ResidueField, combined: dict[int, Words], basis: list[int]) -> Words:
+    """Return by how much surplus dealers' combinations differ from what those of the first determine, one by one."""
+    surplus = [dealer for dealer in combined if dealer not in basis]
+    expected = {s: field.combine([combined[d] for d in basis], lagrange_weights(field, basis, at=s)) for s in surplus}
+    return np.concatenate([field.subtract(combined[s], expected[s]) for s in surplus], axis=1)
+
+
 def reduction_vectors() -> Iterable[Vector]:
     """Every message of one element-wise product, from the parties' shares to those of degree t."""
     field, stage, segment = ResidueField(3), "computation/products", 2
@@ -274,13 +294,31 @@ def reduction_vectors() -> Iterable[Vector]:
     for n_parties, t, lost in ((3, 1, ()), (5, 2, ()), (5, 1, (2,))):
         scheme = ShamirScheme(field, n_parties, t)
         a_shares, b_shares, product = factors(field, n_parties, t)
+        size = len(product)
         present = [p for p in scheme.parties if p not in lost]
-        messages = {
-            d: dealt_in_blocks(scheme, d, field.multiply(a_shares[d], b_shares[d]), stage, segment) for d in present
-        }
+        n_coin = N_COINS if n_parties > 2 * t + 1 else 0
+        secrets = {d: field.multiply(a_shares[d], b_shares[d]) for d in present}
+        if n_coin:
+            secrets = {d: np.concatenate([s, random_words(field, n_coin, f"coin {d}")], 1) for d, s in secrets.items()}
+        messages = {d: dealt_in_blocks(scheme, d, secret, stage, segment) for d, secret in secrets.items()}
         dealers = present[: 2 * t + 1]
         weights = lagrange_weights(field, dealers)
-        reduced = {p: field.combine([(messages[d][0] | messages[d][1])[p] for d in dealers], weights) for p in present}
+        taken = {p: {d: (messages[d][0] | messages[d][1])[p] for d in present} for p in present}
+        reduced = {p: field.combine([taken[p][d] for d in dealers], weights) for p in present}
+        check: Vector = {}
+        if n_coin:
+            coin = scheme.recombine({p: words[:, size:] for p, words in reduced.items()})
+            stream = KeyStream(hashlib.sha256(b"moiety check of products" + coin.tobytes()).digest())
+            lengths = [min(segment, size - start) for start in range(0, size, segment)]
+            factors_of = np.concatenate([field.random(stream, (N_COMBINATIONS, m)) for m in lengths], axis=2)
+            combined = {p: {d: _combined(field, taken[p][d][:, :size], factors_of) for d in present} for p in present}
+            check = {
+                "coin_stream_keys": {str(p): stream_key(f"coin {p}") for p in present},
+                "coin_shares": keyed({p: words[:, size:] for p, words in reduced.items()}),
+                "coefficients": [hex_words(factors_of[:, i]) for i in range(N_COMBINATIONS)],
+                "check_shares": keyed({p: _syndrome(field, combined[p], dealers) for p in present}),
+            }
+        reduced = {p: words[:, :size] for p, words in reduced.items()}
         yield {
             "name": f"reduce_{n_parties}_parties_t_{t}_dealers_{'_'.join(map(str, dealers))}",
             **given(n_parties, t, lost),
@@ -289,10 +327,12 @@ def reduction_vectors() -> Iterable[Vector]:
             "explicit_sub_shares": {str(d): keyed(messages[d][1]) for d in present},
             "reduced_shares": keyed(reduced),
             "product": product,
+            **check,
         }
 
     few = {"refused_by": 1, "error": "PeerLostError"}
-    yield {"name": "bad_too_few_dealers", **given(5, 1, lost=(2, 4, 5)), **few}
+    keys = {"coin_stream_keys": {str(p): stream_key(f"coin {p}") for p in (1, 3)}}
+    yield {"name": "bad_too_few_dealers", **given(5, 1, lost=(2, 4, 5)), **keys, **few}
     yield {"name": "bad_lost_dealer_of_three", **given(3, 1, lost=(2,)), **few}
     high = {"degree": 3, "refused_by": 1, "error": "TooFewPartiesError"}
     yield {"name": "bad_degree_not_below_n_parties", **given(3, 1), **high}

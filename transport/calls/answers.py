@@ -39,7 +39,7 @@ def readable(answer: M, peer: str, doing: str) -> M:
     """Return an answer that could be decoded.
 
     Args:
-        answer: of a call through an `AnswerChannel`.
+        answer: answer to a call through an `AnswerChannel`.
         peer: name of who sent it.
         doing: what the call was for, for instance "submit the job".
 

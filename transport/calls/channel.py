@@ -1,29 +1,35 @@
 """Dialling another member: a channel that trusts only the certificate of exactly that member."""
 
 import asyncio
+import datetime
 import math
 import ssl
 import time
-from collections.abc import Callable
+import weakref
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import grpc
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from service.certificate_rules import check_member
-from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
+from service.certificate_rules import check_issued_by, check_member, check_valid_at, read_as
+from service.errors import UnauthenticatedError
 from service.identity import Identity
+from service.reach.dial import open_stream
+from service.reach.proxy import note_place
+from service.reach.relays import RelayError, Way, open_by_relays
 from service.tls import Credentials
+from service.trust.protocol import agent_of_protocol
 from service.trust.terms import agent_of_term
-from service.watch.sightings import own_agent
-from transport.calls.answers import AnswerChannel, readable
+from service.watch.callers import own_agent
+from transport.relay.entry import Entry
+from transport.relay.splice import DIALLERS
 
 CHECK_S = 5.0
 RETRY_S = 0.3
+NEW_CERTIFICATE = datetime.timedelta(days=7)
+"""Age of a certificate up to which a clock that lags behind is a likely reason to refuse it."""
+
 REMEMBERED_S = 600.0
 """How long an accepted certificate is remembered: a service does not look again for every job."""
 
@@ -36,35 +42,90 @@ CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 2_000),  # also the time limit of one attempt to connect
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.enable_http_proxy", 0),  # decision 086: through the proxy of the configuration, not of the environment
     ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.dns_min_time_between_resolutions_ms", 100),  # else a host that has moved stays away for half a minute
 )
 
+PROXIED_OPTIONS = {"grpc.min_reconnect_backoff_ms": 20_000}
+"""The proxy resolves a name and connects in our place, and may take longer over both than we would."""
 
-def open_channel(address: str, peer: Identity, credentials: Credentials, *, term: int = 0) -> Any:
+
+RELAYED_OPTIONS = {"grpc.min_reconnect_backoff_ms": 20_000}
+"""Options of channels by relays: an attempt to connect may ask several relays."""
+
+
+def open_channel(address: Way, peer: Identity, credentials: Credentials, *, term: int = 0) -> Any:
     """Return a channel to `peer` at `address`; connects when first used, and again whenever the connection is lost.
+
+    Where our credentials name a proxy that leads there, the library connects to that, and asks it for the address
+    (CONNECT) each time.
 
     TLS fails unless the other end proves to be `peer`, whatever its host name or address is. Close it when done.
 
     Args:
-        address: host:port.
-        peer: whose certificate must be shown there.
+        address: host:port, or by relays; then the running loop serves the local entry to that way.
+        peer: member whose certificate must be shown there.
         credentials: ours.
-        term: in which we lead, where we are one of several coordinators (`service.trust.terms`).
+        term: term in which we lead, where we are one of several coordinators (`service.trust.terms`).
     """
-    agent = agent_of_term(own_agent(), term)
-    own = (("grpc.ssl_target_name_override", peer.dns_name), ("grpc.primary_user_agent", agent))
-    options = (*CHANNEL_OPTIONS, *own)
-    channel = grpc.aio.secure_channel(address, credentials.for_channel(), options=options)
+    agent = agent_of_term(agent_of_protocol(own_agent()), term)
+    own = {"grpc.ssl_target_name_override": peer.dns_name, "grpc.primary_user_agent": agent}
+    options: dict[str, int | str] = {**dict(CHANNEL_OPTIONS), **own}
+    entry, proxy = None, credentials.proxy
+    if not isinstance(address, str):
+        entry = Entry(address, peer, credentials)
+        target = entry.target
+        options |= RELAYED_OPTIONS
+    elif proxy is not None and proxy.leads_to(address):
+        note_place(proxy.address)
+        options |= {**PROXIED_OPTIONS, **proxy.channel_options(address)}
+        target = proxy.address
+    else:
+        target = address
+    channel = grpc.aio.secure_channel(target, credentials.for_channel(), options=tuple(options.items()))
+    if entry is not None:
+        _ENTRIES[channel] = entry
+        weakref.finalize(channel, entry.close)
     _DIALLED[channel] = (address, peer, credentials)
     return channel
 
 
-_DIALLED: "WeakKeyDictionary[Any, tuple[str, Identity, Credentials]]" = WeakKeyDictionary()
+def told_name(name: str, channel: Any) -> str:
+    """Return a peer's name for error texts: with the relays of the way to it, where these may be what fails."""
+    address = _DIALLED[channel][0] if channel in _DIALLED else ""
+    return name if isinstance(address, str) else f"{name} ({address})"
+
+
+def relay_fault(channel: Any) -> RelayError | None:
+    """Return why the last connection of a channel by relays had no way; None where it had one, or goes directly."""
+    entry = _ENTRIES.get(channel)
+    return None if entry is None else entry.fault
+
+
+_ENTRIES: "WeakKeyDictionary[Any, Entry]" = WeakKeyDictionary()
+"""Channel to the local entry that it dials, where it goes by relays."""
+
+_DIALLED: "WeakKeyDictionary[Any, tuple[Way, Identity, Credentials]]" = WeakKeyDictionary()
 """Channel to where it leads and with what: gRPC does not show what certificate it has accepted there."""
 
 
 _ACCEPTED_UNTIL: "WeakKeyDictionary[Any, float]" = WeakKeyDictionary()
 """Channel to the monotonic time until which its peer's certificate need not be looked at again."""
+
+
+def own_certificate_is_new(channel: Any) -> str:
+    """Return since when our certificate is valid, where that is so short that a clock elsewhere may lag behind."""
+    if channel not in _DIALLED:
+        return ""
+    own = x509.load_pem_x509_certificate(_DIALLED[channel][2].certificate_pem)
+    now = datetime.datetime.now(datetime.UTC)
+    if now - own.not_valid_before_utc > NEW_CERTIFICATE:
+        return ""
+    return (
+        f"; our certificate is valid only from {own.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on: perhaps it is not yet "
+        f"valid by the clock there? The clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
+    )
 
 
 async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> bool:
@@ -77,45 +138,50 @@ async def check_certificate(channel: Any, *, deadline_s: float = CHECK_S) -> boo
     but the federation's certificates, what was accepted is not looked at again for `REMEMBERED_S`; what was refused is.
 
     Args:
-        channel: from `open_channel`; others are not looked at.
-        deadline_s: for the connection. Where there is none, the calls on the channel will say why.
+        channel: channel from `open_channel`; others are not looked at.
+        deadline_s: seconds for the connection. Where there is none, the calls on the channel will say why.
 
     Returns:
         Whether one was seen.
 
     Raises:
-        UnauthenticatedError: what is shown was not issued by our authority itself, is revoked, or breaks a rule of
-            `service.certificate_rules`.
+        UnauthenticatedError: what is shown was not issued by our authority itself, is not valid by our clock, is
+            revoked, or breaks a rule of `service.certificate_rules`.
     """
     if channel not in _DIALLED:
         return False
     if time.monotonic() < _ACCEPTED_UNTIL.get(channel, -math.inf):
         return True
     address, peer, credentials = _DIALLED[channel]
-    host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(deadline_s):
-            shown = await _certificate_at(host.strip("[]"), int(port), peer, credentials)
-    except (OSError, ValueError):
+            der = await _certificate_at(address, peer, credentials)
+    except (OSError, ValueError, RelayError):
         return False
-    authority = x509.load_pem_x509_certificate(credentials.authority_pem)
     try:
-        shown.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature) as error:
-        reason = "another authority signed it, not the federation's own"
-        raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {reason}") from error
+        with read_as("it is damaged"):
+            shown = x509.load_der_x509_certificate(der)
+        check_issued_by(shown, x509.load_pem_x509_certificate(credentials.authority_pem))
+    except ValueError as error:
+        raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {error}") from error
     if credentials.revoked is not None:
         credentials.revoked.check(shown.serial_number, f"{peer.name} ({address})")
     try:
         check_member(shown, serves=True)
     except ValueError as error:
         raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) is not accepted: {error}") from error
-    _ACCEPTED_UNTIL[channel] = time.monotonic() + REMEMBERED_S
+    now = datetime.datetime.now(datetime.UTC)
+    try:
+        check_valid_at(shown, now)
+    except ValueError as error:
+        raise UnauthenticatedError(f"the certificate of {peer.name} ({address}) {error}") from error
+    left_s = (shown.not_valid_after_utc - now).total_seconds()
+    _ACCEPTED_UNTIL[channel] = time.monotonic() + min(REMEMBERED_S, left_s)
     return True
 
 
-async def _certificate_at(host: str, port: int, peer: Identity, credentials: Credentials) -> x509.Certificate:
-    """Return what is shown at an address; the chain is not checked here, and nothing is said there."""
+async def _certificate_at(address: Way, peer: Identity, credentials: Credentials) -> bytes:
+    """Return what is shown at an address, DER; the chain is not checked here, and nothing is said there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # the certificate is looked at afterwards, weak and foreign ones too
@@ -123,52 +189,17 @@ async def _certificate_at(host: str, port: int, peer: Identity, credentials: Cre
     context.set_alpn_protocols(["h2"])
     if credentials.files is not None:
         context.load_cert_chain(*credentials.files)
-    _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=peer.dns_name)
+    if isinstance(address, str):
+        _, writer = await open_stream(address, credentials.proxy, context=context, server_name=peer.dns_name)
+    else:
+        dialling = asyncio.get_running_loop().run_in_executor(
+            DIALLERS, open_by_relays, address, peer, credentials, CHECK_S
+        )
+        plain, _ = await dialling
+        plain.setblocking(False)
+        _, writer = await asyncio.open_connection(sock=plain, ssl=context, server_hostname=peer.dns_name)
     try:
-        return x509.load_der_x509_certificate(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+        shown: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return shown
     finally:
         writer.transport.abort()
-
-
-async def wait_until_reachable(
-    channel: Any,
-    *,
-    peer: str,
-    address: str,
-    deadline_s: float,
-    on_retry: Callable[[str], None] = lambda peer: None,
-) -> None:
-    """Wait until the other end answers and serves.
-
-    Args:
-        channel: from `open_channel`.
-        peer: its name, for the error text.
-        address: likewise.
-        deadline_s: how long to try.
-        on_retry: called with the peer's name before each further attempt.
-
-    Raises:
-        UnreachableError: not within the deadline; the text says why the last attempt failed.
-        UnauthenticatedError: it refuses our certificate's identity, or its own is not accepted (`check_certificate`).
-    """
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + deadline_s
-    who = f"{peer} ({address})"
-    cause: ServiceError = UnreachableError(f"cannot reach {who}: no time was given to try")
-    while (remaining_s := end_s - loop.time()) > 0:
-        try:
-            reply = await HealthStub(AnswerChannel(channel)).Check(
-                HealthCheckRequest(), timeout=min(CHECK_S, remaining_s)
-            )
-        except grpc.aio.AioRpcError as error:
-            cause = error_from_call(error, peer=who, doing="check the health")
-            if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-                raise cause from error
-        else:
-            if readable(reply, who, "check the health").status == HealthCheckResponse.SERVING:
-                await check_certificate(channel)
-                return
-            cause = UnreachableError(f"{who} answers but is not serving: it is starting or stopping, or stands by")
-        await asyncio.sleep(min(RETRY_S, max(0.0, end_s - loop.time())))
-        on_retry(peer)
-    raise UnreachableError(str(cause))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from moiety.v1.aggregation_pb2 import Chunk
+from wire.v1.aggregation_pb2 import Chunk
 
 from service.errors import TooMuchError, UnreadableError
 from service.limits import CHUNK_BYTES, MAX_REQUEST_BYTES, request_arrives_in_time
@@ -45,8 +45,8 @@ async def gather_chunks(
     """Return the bytes of all chunks.
 
     Args:
-        chunks: as they come.
-        most_bytes: of all together.
+        chunks: chunks as they arrive.
+        most_bytes: maximum number of bytes of all together.
         what: the text of the refusal of more.
 
     Raises:

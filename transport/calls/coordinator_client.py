@@ -1,17 +1,17 @@
 """An analyst's calls to the coordinator, without generated types: what `moiety job` and Python programs use."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import grpc
-from moiety.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest, TablesRequest
-from moiety.v1.coordinator_pb2_grpc import CoordinatorStub
+from wire.v1.coordinator_pb2 import JobRef, ListRequest, SubmitRequest, TablesRequest
+from wire.v1.coordinator_pb2_grpc import CoordinatorStub
 
 from mpc.public_text import made_public, public_json
 from service.codes.coded_text import coded, parted
+from service.codes.printed_time import printed_time
 from service.errors import RemoteFailureError, UnreachableError, error_from_call
 from service.job_id import is_job_id
 from transport.calls.answers import AnswerChannel, readable
@@ -45,9 +45,9 @@ class JobSummary:
         submitted_by: the analyst.
         submitted_at_s: Unix time.
         ended_at_s: Unix time; 0 while it runs.
-        title: of the job; may be empty.
+        title: title of the job; may be empty.
         waits_for_owners_of: names of the parties whose owners have been asked to approve the job.
-        code: of the reason; empty where there is none. `moiety explain` says what it means.
+        code: code of the reason; empty where there is none. `moiety explain` says what it means.
     """
 
     job_id: str
@@ -74,9 +74,9 @@ class JobView(JobSummary):
     """All that the coordinator says of one job.
 
     Attributes:
-        job_json: as submitted.
+        job_json: job as submitted.
         plan_json: empty until it is planned.
-        result_json: of a DONE job, else empty.
+        result_json: result of a DONE job, else empty.
     """
 
     job_json: str
@@ -89,7 +89,7 @@ class PartyTables:
     """What one party says of its tables.
 
     Attributes:
-        listing_json: of an `analyses.job.listing.Listing`, not looked at; empty where there is a problem.
+        listing_json: JSON of an `analyses.job.listing.Listing`, not checked; empty where there is a problem.
         problem: why there is none.
     """
 
@@ -113,8 +113,8 @@ class EventView:
         return asdict(self)
 
     def as_text(self) -> str:
-        """Return it as one line for people, with the time of day here."""
-        clock = time.strftime("%H:%M:%S", time.localtime(self.at_s))
+        """Return it as one line for people, with the time of day in UTC."""
+        clock = printed_time(self.at_s, "%H:%M:%S")
         if self.text or not self.member:
             return f"{clock} {self.state}" + (f": {self.text}" if self.text else "")
         return f"{clock} {self.member}: {self.stage} {self.percent} %"
@@ -124,8 +124,8 @@ class CoordinatorClient:
     """Calls to one coordinator. Every method raises `ServiceError` with a text for people.
 
     Args:
-        name: of the coordinator.
-        channel: with the analyst's certificate, from `open_coordinator_channel`.
+        name: name of the coordinator.
+        channel: channel with the analyst's certificate, from `open_coordinator_channel`.
     """
 
     def __init__(self, name: str, channel: Any) -> None:
@@ -146,7 +146,7 @@ class CoordinatorClient:
             reply = await self._stub.Submit(chunks_of(request), timeout=CALL_TIMEOUT_S)
             reply = readable(reply, self.name, "submit the job")
         except grpc.aio.AioRpcError as error:
-            raise error_from_call(error, peer=self.name, doing="submit the job") from error
+            raise error_from_call(error, peer=self.name, doing="submit the job") from None
         if not is_job_id(reply.job_id):
             raise RemoteFailureError(f"cannot submit the job at {self.name}: it answered with an invalid job id")
         return str(reply.job_id)
@@ -177,7 +177,7 @@ class CoordinatorClient:
                 state, stage, member = _public(event.state), _public(event.stage), _public(event.member)
                 yield EventView(event.at_s, state, stage, member, event.percent, _public(event.text))
         except grpc.aio.AioRpcError as error:
-            raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from error
+            raise error_from_call(error, peer=self.name, doing=f"watch job {job_id}") from None
 
     async def jobs(self, limit: int = 0) -> list[JobSummary]:
         """Return the analyst's jobs, newest first; `limit` 0 means all."""
@@ -186,7 +186,7 @@ class CoordinatorClient:
             records = self._stub.List(ListRequest(limit=limit), timeout=READ_TIMEOUT_S)
             return [JobSummary(**_fields(readable(record, self.name, "list jobs"))) async for record in records]
         except grpc.aio.AioRpcError as error:
-            raise error_from_call(error, peer=self.name, doing="list jobs") from error
+            raise error_from_call(error, peer=self.name, doing="list jobs") from None
 
     async def show(self, job_id: str) -> JobView:
         """Return one job with its plan and result."""
@@ -209,7 +209,7 @@ class CoordinatorClient:
                 if part.problem:
                     problems[party] = _public(part.problem)
         except grpc.aio.AioRpcError as error:
-            raise error_from_call(error, peer=self.name, doing=doing) from error
+            raise error_from_call(error, peer=self.name, doing=doing) from None
         return {party: PartyTables("".join(texts), problems.get(party, "")) for party, texts in pieces.items()}
 
     async def _whole_job(self, method: Any, job_id: str, doing: str) -> JobView:
@@ -224,7 +224,7 @@ class CoordinatorClient:
                 elif kind in pieces:  # otherwise it was sent by a newer coordinator
                     pieces[kind].append(getattr(part, kind))
         except grpc.aio.AioRpcError as error:
-            raise error_from_call(error, peer=self.name, doing=doing) from error
+            raise error_from_call(error, peer=self.name, doing=doing) from None
         if not fields:
             raise RemoteFailureError(f"cannot {doing} at {self.name}: it ended the stream without an answer")
         try:

@@ -19,6 +19,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError
 from service.identity import Identity
+from service.reach.relays import Way
 from service.tls import Credentials
 from service.trust.terms import service_of_term
 from transport.calls.answers import AnswerChannel, readable
@@ -29,7 +30,7 @@ _LEAD_TO_DOUBT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 class LeaderChannel:
-    """As an aio channel, but each call is made to the coordinator that was found to lead last.
+    """Channel like one of aio that makes each call to the coordinator that was found to lead last.
 
     Args:
         channels: one to each address, from `open_channel`; they are closed with this one.
@@ -72,7 +73,7 @@ class LeaderChannel:
         Args:
             service: whose health is asked for: that of a term (`service_of_term`), or of the whole coordinator where
                 empty; then nobody is asked as long as nothing speaks against the one that led last.
-            deadline_s: for each answer, and for the look at the certificate.
+            deadline_s: seconds for each answer, and for the look at the certificate.
 
         Returns:
             Whether one serves. Where none does, calls go where they went before, and say what is wrong there.
@@ -126,7 +127,7 @@ class LeaderChannel:
             self._is_doubted = True
 
 
-def open_coordinator_channel(addresses: Sequence[str], coordinator: Identity, credentials: Credentials) -> Any:
+def open_coordinator_channel(addresses: Sequence[Way], coordinator: Identity, credentials: Credentials) -> Any:
     """Return a channel to a coordinator that has one address or several; see `open_channel` and `LeaderChannel`."""
     channels = [open_channel(address, coordinator, credentials) for address in addresses]
     return channels[0] if len(channels) == 1 else LeaderChannel(channels, coordinator.name)
@@ -141,7 +142,7 @@ async def find_leader(channel: Any, *, deadline_s: float = CHECK_S) -> bool:
     """Prepare calls to a coordinator: look at its certificate, and before that find the one that leads.
 
     Args:
-        channel: from `open_coordinator_channel`.
+        channel: channel from `open_coordinator_channel`.
         deadline_s: see `check_certificate` and `LeaderChannel.find`.
 
     Returns:
@@ -162,7 +163,7 @@ async def wait_for_term(channel: Any, term: Callable[[], int], *, peer: str, dea
     before, and that may have been stopped without closing it: what is sent there is lost.
 
     Args:
-        channel: from `open_coordinator_channel`.
+        channel: channel from `open_coordinator_channel`.
         term: returns what that coordinator told last (`service.trust.terms`); 0 where it has no other beside it.
         peer: its name, for the error text.
         deadline_s: how long to try.
@@ -190,10 +191,10 @@ async def serves(channel: Any, service: str, peer: str, *, deadline_s: float = C
     """Say whether a coordinator answers that a service of it serves.
 
     Args:
-        channel: from `open_channel`.
+        channel: channel from `open_channel`.
         service: empty for the whole coordinator.
         peer: its name, for error texts.
-        deadline_s: for the answer.
+        deadline_s: seconds to wait for the answer.
     """
     request = HealthCheckRequest(service=service)
     try:

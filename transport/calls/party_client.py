@@ -5,19 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from moiety.v1.party_pb2 import (
+from wire.v1.party_pb2 import (
     CancelRequest,
     DescribeRequest,
     Member,
     Proposal,
     ReachRequest,
+    ReceiptRequest,
     ReserveRequest,
     RunRequest,
 )
-from moiety.v1.party_pb2_grpc import PartyStub
+from wire.v1.party_pb2_grpc import PartyStub
 
 from service.errors import RemoteFailureError, error_from_call, public
 from service.limits import MAX_REQUEST_BYTES
+from service.trust.statements import Signed
 from transport.calls.answers import AnswerChannel, readable
 from transport.calls.chunks import chunks_of, gather_chunks
 
@@ -59,7 +61,7 @@ class Progressed:
 
     Attributes:
         stage: its name.
-        percent: of the stage.
+        percent: percentage of the stage that is done.
         waits_for: name of the member for whom the party has waited for half of the deadline; empty where there is none.
     """
 
@@ -95,7 +97,7 @@ class Reached:
     """A party's attempt to reach another member.
 
     Attributes:
-        role, name: of that member, as the party's configuration names it.
+        role, name: role and name of that member in the party's configuration.
         outcome: `ok`, `warning` or `failed`.
         found, fix: what came of it, and what the party's owner can do; public.
     """
@@ -114,7 +116,7 @@ class PartyClient:
     """Calls to one party.
 
     Args:
-        name: of the party.
+        name: name of the party.
         channel: an aio channel that accepts that party's certificate only.
     """
 
@@ -178,7 +180,7 @@ class PartyClient:
 
         Args:
             job_id: the job.
-            schemas_json: of all members, by number.
+            schemas_json: schemas of all members, by number.
             plan_digest: SHA-256 of our plan; the party refuses where its own differs.
 
         Raises:
@@ -231,14 +233,33 @@ class PartyClient:
         except grpc.aio.AioRpcError as error:
             raise error_from_call(error, peer=self.name, doing="cancel the job") from error
 
-    async def reach(self, timeout_s: float) -> tuple[str, list[Reached]]:
+    async def receipt(self, job_id: str, result_digest: bytes, *, timeout_s: float) -> tuple[str, Signed]:
+        """Return the party's receipt of a job as JSON, not looked at, and its signature, not checked.
+
+        Args:
+            job_id: identifier of the job.
+            result_digest: SHA-256 of the result.
+            timeout_s: seconds to wait until the party has done its part.
+
+        Raises:
+            ServiceError: the party cannot be reached, does not answer in time, or signs nothing.
+        """
+        request = ReceiptRequest(job_id=job_id, result_digest=result_digest)
+        try:
+            reply = await self._stub.Receipt(request, timeout=timeout_s)
+            reply = readable(reply, self.name, "ask for a receipt")
+        except grpc.aio.AioRpcError as error:
+            raise error_from_call(error, peer=self.name, doing="ask for a receipt") from error
+        return reply.receipt_json, Signed(reply.certificate, reply.signature)
+
+    async def reach(self, timeout_s: float) -> tuple[str, int, list[Reached]]:
         """Let the party dial all members that it knows.
 
         Args:
-            timeout_s: of each of its attempts.
+            timeout_s: seconds to wait for each of its attempts.
 
         Returns:
-            The party's version of Moiety, and its attempts.
+            The party's version of Moiety, the number of its protocol, and its attempts.
 
         Raises:
             ServiceError: the party cannot be reached, or does not let us ask.
@@ -252,7 +273,7 @@ class PartyClient:
             Reached(public(m.role), public(m.name), public(m.outcome), public(m.found), public(m.fix))
             for m in reply.members
         ]
-        return public(reply.version), members
+        return public(reply.version), reply.protocol, members
 
 
 def _event(message: Any) -> PartyEvent | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mpc.errors import PeerError, PeerSilentError
 from transport.messages.frames import Announcement, Array, StreamDecoder
-from transport.messages.room import Share
+from transport.messages.memory_limits import Share
 from transport.messages.waits import MIN_BYTES_PER_S
 
 
@@ -18,7 +18,7 @@ class Stage:
     """Arrays of one (sender, stage) that wait to be received.
 
     Attributes:
-        waiting_bytes: of the arrays, and of the one that is being read.
+        waiting_bytes: bytes of the arrays, and of the array that is being read.
         transfer: when the one that is being read was let in, on the event loop's clock, and its bytes.
         awaited_at_s: since when somebody has waited for the next array, however often.
         n_arrived, n_received: arrays since the beginning of the job.
@@ -100,15 +100,15 @@ class Sender:
 
     Attributes:
         n_unasked: stages that it began and that nobody here has received from yet.
-        first_bytes: of first arrays that came in their own stream and have not been received.
+        first_bytes: bytes of first arrays that came in their own stream and have not been received.
         n_first_streamed: arrays of that stream since the member began last.
-        n_first_received: those of that stream that have been received.
+        n_first_received: arrays of that stream that have been received.
         is_first_open: whether that stream is being read.
-        waiting_bytes: in all its stages of this job.
-        share: of the memory, for all its jobs.
+        waiting_bytes: bytes of its waiting arrays, in all stages of this job.
+        share: share of the memory, for all its jobs.
         failure: why nothing more is taken from it.
         start: how often it has begun again.
-        readers: that read streams of it.
+        readers: tasks that read its streams.
     """
 
     def __init__(self, share: Share) -> None:

@@ -5,8 +5,8 @@ ends: that it breaks is how the receiver learns at once that we are gone. What i
 message. Later arrays of such a stage take a stream of their own, whose envelope says that the first one came here.
 
 One array that waits for room would hold up those behind it, which the stages' own streams exclude. So there is room
-here for FIRST_BYTES that nobody has asked for, whatever else lies in the inbox (`transport.messages.room`), and a stage
-has one array here: a sender is sixty stages or more ahead of the receiver before that is used up.
+here for FIRST_BYTES that nobody has asked for, whatever else is in the inbox (`transport.messages.memory_limits`). A
+stage has one array here: a sender is sixty stages or more ahead of the receiver before that is used up.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from moiety.v1.mailbox_pb2 import FirstArray, Frame
+from wire.v1.mailbox_pb2 import FirstArray, Frame
 
 from transport.messages.frames import (
     DTYPE_OF,
@@ -36,7 +36,7 @@ from transport.messages.outlet import Outlet
 MAX_FIRST_FRAME_BYTES = SMALL_FRAME_BYTES - 512
 """Largest size of the frame of a first array: the envelope of the stream has room beside it in a bundle."""
 BUNDLE_OVERHEAD_BYTES = 8
-"""Of a frame in a bundle, and of the bundle itself: at most a tag and a length of three bytes each."""
+"""Bytes around a frame in a bundle, and around the bundle itself: at most a tag and a length of three bytes each."""
 FIRST_BYTES = 128 << 10
 """What of one sender's first arrays in one job has room, whatever else waits to be received."""
 
@@ -82,7 +82,7 @@ class FirstArrays(Outlet):
         self.stages: set[str] = set()
         """Those whose first array was sent here."""
         self._waiting: dict[str, Frame] = {}
-        """By stage, each of which has one array here."""
+        """Unsent frames by stage, at most one each."""
 
     async def send_first(self, stage: str, frame: Frame) -> None:
         """Write the first array of a stage, see `first_array_frame`; raises as `Outlet.send`."""

@@ -18,7 +18,8 @@ from typing import Any, Self
 
 import numpy as np
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from moiety.v1.mailbox_pb2 import (
+from numpy.typing import NDArray
+from wire.v1.mailbox_pb2 import (
     ELEMENT_TYPE_UINT8,
     ELEMENT_TYPE_UINT64,
     ArrayHeader,
@@ -28,7 +29,6 @@ from moiety.v1.mailbox_pb2 import (
     Envelope,
     Frame,
 )
-from numpy.typing import NDArray
 
 from service.limits import ARRAY_CHUNK_BYTES, MAX_MESSAGE_BYTES
 
@@ -178,7 +178,7 @@ def envelope_frame(job_id: str, stage: str, *, after_first: bool = False) -> Fra
 
     Args:
         job_id: the job.
-        stage: of the arrays; FIRST_ARRAYS for the small first arrays of all stages.
+        stage: stage of the arrays; FIRST_ARRAYS for the small first arrays of all stages.
         after_first: whether the first array of this stage comes in the stream of first arrays.
     """
     return Frame(envelope=Envelope(job_id=job_id, stage=stage, after_first=after_first))
@@ -193,12 +193,12 @@ def small_array_frame(array: Array, sequence: int, *before: Frame) -> Frame | No
     """Return one frame that holds a whole array; None where it would be longer than small frames may be.
 
     Args:
-        array: as of `array_frames`.
+        array: see `array_frames`.
         sequence: its place in the stage, from 0.
         *before: the envelope, where the stream begins with this array.
 
     Raises:
-        ValueError: as `array_frames`.
+        ValueError: see `array_frames`.
     """
     if array.nbytes > SMALL_FRAME_BYTES:
         return None

@@ -9,7 +9,7 @@ from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerSlowError,
 from service.errors import WrongStateError
 from transport.messages.first_arrays import place_of
 from transport.messages.frames import FIRST_ARRAYS, Array
-from transport.messages.room import Share, charge
+from transport.messages.memory_limits import Share, charge
 from transport.messages.stream_reader import STAGE_BYTES, StreamReader
 from transport.messages.waits import Waits
 
@@ -117,9 +117,9 @@ class Inbox(StreamReader):
 
         Args:
             member: the sender.
-            stage: of the array.
-            shape: of the array.
-            dtype: of the array.
+            stage: stage of the array.
+            shape: shape of the array.
+            dtype: element type of the array.
             deadline_s: silence of the sender for so long is an error.
             transfer_s: an array of B bytes that has begun to come comes within so long and B / MIN_BYTES_PER_S
                 seconds from the time on when it was asked for; by default `deadline_s`.

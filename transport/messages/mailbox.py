@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import grpc
-from moiety.v1.mailbox_pb2 import Delivered, Envelope
-from moiety.v1.mailbox_pb2_grpc import MailboxServicer
+from wire.v1.mailbox_pb2 import Delivered, Envelope
+from wire.v1.mailbox_pb2_grpc import MailboxServicer
 
 from service.errors import AlreadyExistsError, InvalidRequestError, NotAllowedError, NotFoundError, WrongStateError
 from service.identity import Identity, peer_identity
@@ -15,14 +15,14 @@ from service.job_id import check_job_id
 from transport.messages.first_arrays import place_of
 from transport.messages.frames import DELIVER, AnyFrame, FrameError, Unbundled, check_envelope, read_frame
 from transport.messages.inbox import Inbox
-from transport.messages.room import Room
+from transport.messages.memory_limits import ReceiveMemory
 
 CUT_OFF_S = 1.0
 """gRPC reports the end of a stream just before it reports that the connection broke. This is "just", generously."""
 DRAIN_S = 30.0
 """After a job's orderly end, how long to wait for the end of a stream that nobody needs any more."""
 MAX_ENDED_JOBS = 10_000
-"""So many ended jobs are remembered, to answer latecomers with the reason."""
+"""Number of ended jobs to remember, to answer latecomers with the reason."""
 
 
 class Mailboxes:
@@ -33,7 +33,7 @@ class Mailboxes:
     """
 
     def __init__(self) -> None:
-        self._room = Room()
+        self._room = ReceiveMemory()
         self._open: dict[str, tuple[Inbox, dict[Identity, int]]] = {}
         self._ended: OrderedDict[str, str | None] = OrderedDict()
 

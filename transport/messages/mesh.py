@@ -43,7 +43,8 @@ from service.memory import limit_heaps, release_compiler
 from service.server import Server
 from service.settings import Address, Settings, TlsFiles, load_settings
 from service.tls import party_credentials
-from transport.calls.channel import open_channel, wait_until_reachable
+from transport.calls.channel import open_channel
+from transport.calls.way import wait_until_reachable
 from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes, MailboxService
@@ -65,7 +66,7 @@ class MeshMember(Settings):
     """One member.
 
     Attributes:
-        name: as in its certificate, which is one of a party.
+        name: name in its certificate, which is one of a party.
         address: where the others reach it.
     """
 
@@ -77,8 +78,8 @@ class MeshConfig(Settings):
     """All of a member's file.
 
     Attributes:
-        name: of this member.
-        federation: whose members it trusts.
+        name: name of this member.
+        federation: federation whose members it trusts.
         listen: address to serve on; this member's own address where absent.
         tls: its certificate, its key, the authority.
         members: all of them, this one included. Their order is their numbers from 1 on: the same in everybody's file.
@@ -140,7 +141,7 @@ async def join_mesh(
     `PeerError`, of other errors only that there was one.
 
     Args:
-        config: of this member.
+        config: configuration of this member.
         program: what is about to run; all members must say the same.
         on_progress: told (stage, done, total).
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from moiety.v1.mailbox_pb2 import Delivered, Frame
+from wire.v1.mailbox_pb2 import Delivered, Frame
 
 from mpc.errors import PeerLostError, PeerSilentError
 from service.errors import UnreadableError, connection_cause, public
@@ -42,7 +42,7 @@ class Outlet:
 
     Args:
         deliver: see `delivery`.
-        job_id, stage: for the envelope.
+        job_id, stage: fields of the envelope.
         member: the receiver's number.
         name: its name, for error texts.
         deadline_s: a write that makes no progress for so long fails, and so does an array of B bytes that is not taken

@@ -13,7 +13,7 @@ class Outlets:
     """The outlets to one member. Each is made when it is needed.
 
     Args:
-        channel: to the member.
+        channel: channel to the member.
         job_id: the job.
         max_open: streams of stages that stay open while nothing is written to them, besides that of first arrays.
         member, name, deadline_s, calls, on_lost: see `Outlet`.

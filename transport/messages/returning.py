@@ -28,7 +28,7 @@ class ReturningReceiver:
         write: writes one array of a stage; raises `PeerLostError` where the connection broke.
         flush: ends what was written and waits until the member has acknowledged it.
         renew: forgets the calls of the connection that broke, and waits for another one.
-        deadline_s: so long a send waits for the member to come back.
+        deadline_s: seconds that a send waits for the member to come back.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ReturningReceiver:
 
         Raises:
             PeerLostError: it did not come back within the deadline.
-            PeerError: as the session's own sends.
+            PeerError: see the session's own sends.
         """
         self._keep(stage, message)
         if self._kept is None:

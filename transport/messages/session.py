@@ -14,7 +14,7 @@ from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentErro
 from mpc.protocol.greeting import binding_of
 from mpc.protocol.session import Array, Drawable
 from service.errors import UnauthenticatedError, UnreachableError
-from transport.calls.channel import CHECK_S
+from transport.calls.channel import CHECK_S, told_name
 from transport.calls.leader import find_leader, wait_for_term
 from transport.messages.inbox import Inbox
 from transport.messages.outlets import Outlets, raise_first
@@ -41,7 +41,7 @@ class GrpcSession:
         job_id: the job.
         terms: what all members must have in common besides (`mpc.protocol.greeting.binding_of`).
         me: my number.
-        names: of all members by number, mine included.
+        names: names of all members by number, including mine.
         entropy: where my randomness comes from.
         deadline_s: silence of a member for so long fails what waits for it; the member may be heard again later.
         transfer_s: see `Inbox.receive`; by default `deadline_s`.
@@ -325,7 +325,7 @@ class GrpcSession:
                 self._job_id,
                 max_open=max(1, min(MAX_STAGES_PER_MEMBER, MAX_CALLS // (2 * len(self._channels)))),
                 member=to,
-                name=self._names[to],
+                name=told_name(self._names[to], self._channels[to]),
                 deadline_s=self._deadline_s,
                 calls=self._calls,
                 on_lost=self._inbox.mark_lost,

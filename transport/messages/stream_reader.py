@@ -21,7 +21,7 @@ from transport.messages.frames import (
     StreamDecoder,
     part_of,
 )
-from transport.messages.room import Room, Share, charge
+from transport.messages.memory_limits import ReceiveMemory, Share, charge
 
 STAGE_BYTES = 32 << 20
 MAX_STAGES = 100_000
@@ -30,8 +30,8 @@ MAX_UNASKED_STAGES = 1000
 yet."""
 
 
-async def _change(room: Room) -> None:
-    """Wait until something lies here no more, or is asked for."""
+async def _change(room: ReceiveMemory) -> None:
+    """Wait until something is no longer held here, or is asked for."""
     room.changed.clear()
     await room.changed.wait()
 
@@ -50,7 +50,7 @@ class StreamReader:
         self._names = dict(names)
         self._returning = frozenset(returning)
         self._stage_bytes = stage_bytes
-        own_room = Room()
+        own_room = ReceiveMemory()
         self._senders = {member: Sender(shares[member] if shares else own_room.share_of(member)) for member in names}
         self._closed: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.violated: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
@@ -70,8 +70,8 @@ class StreamReader:
 
         Args:
             member: the sender.
-            stage: of all arrays in it; FIRST_ARRAYS for the stream of first arrays.
-            frames: of the stream.
+            stage: stage of all arrays in the stream; FIRST_ARRAYS for the stream of first arrays.
+            frames: frames of the stream.
             after_first: whether the stage's first array comes in the stream of first arrays, before these.
 
         Returns:
@@ -191,7 +191,7 @@ class StreamReader:
         return None
 
     async def _room_for_first(self, member: int, stage: str, array: Array) -> None:
-        """Wait until a first array may lie here, and count it; refuse it first if it is not what is waited for."""
+        """Wait until a first array may be held here, and count it; refuse it first if it is not what is waited for."""
         sender, queue, n_bytes = self._senders[member], self._stage(member, stage), charge(array.nbytes)
         if queue.expected is not None and (array.dtype, array.shape) != queue.expected:
             raise self._fail(self._unexpected(member, stage))

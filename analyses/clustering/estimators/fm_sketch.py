@@ -16,6 +16,7 @@ of all parties' sketches together; a key per pair of owners, because only pairs 
 import asyncio
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
@@ -42,9 +43,10 @@ from analyses.clustering.estimators.sketch_estimate import (
     likely_cardinality,
     likely_meeting,
 )
-from analyses.job.job import JobError, PrivacyTarget, PublicModel, explain
+from analyses.job.job import JobError, PrivacyTarget, PublicModel, parameters_error
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
@@ -102,8 +104,7 @@ class SketchEstimator(MembershipEstimator):
         try:
             chosen = SketchOptions.model_validate(dict(options))
         except ValidationError as error:
-            lines = explain(error).splitlines()
-            raise JobError("\n".join(f"parameters.counting_options.{line}" for line in lines)) from error
+            raise parameters_error(error, SketchOptions, "parameters.counting_options") from None
         if not chosen.accept_no_protection_against_parties:
             raise JobError(
                 "parameters.counting_options.accept_no_protection_against_parties: the estimator `fm-sketch` protects "
@@ -207,7 +208,13 @@ class SketchEstimator(MembershipEstimator):
         union = n_rows * (1 - 1 / k**2) + _phantoms_of_complement(sketch, 2)
         return RELATIVE_DEVIATION * union / math.sqrt(sketch.n_sketches)
 
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """See `MembershipEstimator.party`. Cost: 3 or 4 rounds; M k' bytes per owner and key."""
         if membership is None:
             return
@@ -224,10 +231,13 @@ class SketchEstimator(MembershipEstimator):
 
         keys = await asyncio.gather(*(key_of(number, group) for number, group in mine))
         for (_, group), key in zip(mine, keys, strict=True):
-            own = await session.draw(self.sketch)
-            streams = key.stream("rows"), key.stream("phantoms")
-            published = await session.compute(self.sketch.publish, membership, group.index(me), *streams, own)
+            drawn = await session.draw(self.sketch)
+            publish = partial(self._published, place=group.index(me), key=key, drawn=drawn)
+            published = await session.compute(zeros_instead, own, publish, membership, np.zeros_like(membership))
             await session.send(COORDINATOR, OPENING_STAGE, published)
+
+    def _published(self, membership: Memberships, place: int, key: HashKey, drawn: Levels) -> Levels:
+        return self.sketch.publish(membership, place, key.stream("rows"), key.stream("phantoms"), drawn)
 
     def walk_through(self, joint: JointTraffic) -> None:
         """See `MembershipEstimator.walk_through`: keys of all groups side by side, then a sketch for each."""
@@ -272,7 +282,7 @@ class SketchEstimator(MembershipEstimator):
         """Return the rows that each two clusters of two owners have in common, shape (k', k') per pair of places.
 
         Args:
-            levels: as `estimate`.
+            levels: see `estimate`.
             n_rows: estimated; `2pest` counts what is not in a union.
         """
         sketch, pairs = self.sketch, list(combinations(range(len(self.grid.owners)), 2))

@@ -18,7 +18,7 @@ TOLERANCE = 1e-4
 MAX_SWEEPS = 200
 
 SWEEPS_OF_DRAW = 10
-"""Of weights that only show how far others may be off."""
+"""Sweeps for weights that only show how far others may be off."""
 
 
 def valid_weights(raw: GridWeights, n_rows: float | None = None) -> GridWeights:
@@ -92,7 +92,7 @@ def weights_of_pairs(
 
     Args:
         pairs: (l, m), l < m, to the noisy counts of axes l and m, shape (k_l, k_m); all pairs of the axes of `shape`.
-        shape: of the grid, at least two axes.
+        shape: shape of the grid, at least two axes.
         n_rows: sum of the weights.
         max_sweeps: fewer are quicker and less exact.
 

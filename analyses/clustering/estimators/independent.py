@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -26,12 +26,13 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.accounting import Adjacency
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteLaplaceDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_laplace
@@ -52,7 +53,7 @@ class NoisySizes:
 
     Attributes:
         k_local: k', how many clusters.
-        scale: of the noise, in rows.
+        scale: scale of the noise, in rows.
     """
 
     k_local: int
@@ -76,7 +77,7 @@ class IndependentEstimator(MembershipEstimator):
     its own noise to its own sizes, so a coalition learns nothing more of the others' than the coordinator does.
 
     Attributes:
-        scale: of the noise, in rows.
+        scale: scale of the noise, in rows.
     """
 
     scale: int
@@ -120,14 +121,20 @@ class IndependentEstimator(MembershipEstimator):
         """See `MembershipEstimator.count_deviation`. Covers the noise, not the bias of assuming independence."""
         return 2 * self.scale / self.grid.k_local
 
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """See `MembershipEstimator.party`. Cost: 1 message of 8 k' bytes per owner."""
         if membership is None:
             return
         session = exchange.session
         noise = await session.draw(NoisySizes(self.grid.k_local, self.scale))
-        noisy_sizes = np.bincount(membership, minlength=self.grid.k_local) + noise
-        await session.send(COORDINATOR, OPENING_STAGE, noisy_sizes.view(np.uint64))
+        sizes = zeros_instead(own, partial(np.bincount, minlength=self.grid.k_local), membership, membership[:0])
+        await session.send(COORDINATOR, OPENING_STAGE, (sizes + noise).view(np.uint64))
 
     def walk_through(self, joint: JointTraffic) -> None:
         """See `MembershipEstimator.walk_through`."""

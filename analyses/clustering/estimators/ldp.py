@@ -13,6 +13,7 @@ neither the length nor the order of the reports tells how many rows there are; t
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Any, Self
 
@@ -35,6 +36,7 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.slots import MAX_SLOTS, place_rows
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -62,7 +64,7 @@ class LdpEstimator(MembershipEstimator):
 
     Attributes:
         truthful_steps: probability of the truth, times 2^20.
-        n_buckets: of local hashing; 0 for direct reports.
+        n_buckets: buckets of local hashing; 0 for direct reports.
     """
 
     truthful_steps: Annotated[int, Field(gt=0, lt=STEPS)]
@@ -140,7 +142,13 @@ class LdpEstimator(MembershipEstimator):
         noise = self.variance
         return math.sqrt(self.grid.max_rows * noise**2 + 2 * n_rows / self.grid.k_local * noise)
 
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """See `MembershipEstimator.party`. Cost: 3 or 4 rounds, a byte per slot and owner."""
         if membership is None:
             return
@@ -152,7 +160,9 @@ class LdpEstimator(MembershipEstimator):
             choices = choice_of_row[rows]
             oracle = self._oracle(session, session.me, block)
             noise = await session.draw(self.response, len(choices))
-            reports = await session.compute(oracle.reports, choices, noise)
+            reports_of = partial(oracle.reports, noise=noise)
+            nowhere = np.full_like(choices, grid.k_local)
+            reports = await session.compute(zeros_instead, own, reports_of, choices, nowhere)
             await session.send(COORDINATOR, OPENING_STAGE, reports.astype(np.uint8))
 
     def walk_through(self, joint: JointTraffic) -> None:

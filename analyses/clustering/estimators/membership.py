@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from analyses.job.job import PrivacyTarget, PublicModel
+from analyses.job.norm_bounds import Bounds
 from analyses.job.releases import PlannedRelease
+from analyses.rows.own_values import CountsFailures
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import UNIT, View
+from mpc.arithmetic.field import ResidueField
 from mpc.protocol.exchange import ShareExchange
 
 Memberships = NDArray[np.int64]
@@ -49,6 +52,7 @@ class MembershipGrid(PublicModel):
         n_parties: N; the compute parties are 1..N.
         colluding: t.
         k_local: k', local clusters of each owner.
+        is_proven: whether owners prove that a row has one membership; the JSON of other jobs does not show the field.
         max_rows: public upper bound of the number of rows. The number itself is known to the parties and must not get
             to the coordinator, not even as the length of a message.
     """
@@ -59,6 +63,7 @@ class MembershipGrid(PublicModel):
     colluding: int
     k_local: Annotated[int, Field(ge=2)]
     max_rows: Annotated[int, Field(ge=1)]
+    is_proven: Annotated[bool, Field(exclude_if=lambda proven: not proven)] = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -154,8 +159,27 @@ class MembershipEstimator(PublicModel, ABC):
         """Bound on the absolute value of all opened values; it determines the field. 1 if nothing is shared."""
         return 1
 
+    @property
+    def norm_bounds(self) -> Bounds:
+        """What owners prove of their memberships in a job with `security = "malicious"`; empty if they prove nothing.
+
+        `planned_releases` has what these proofs show.
+        """
+        return {}
+
+    @property
+    def n_primes(self) -> int:
+        """Primes of the field that holds all opened values, and of proofs what they need."""
+        return len(ResidueField.for_bound(self.opened_bound).primes)
+
     @abstractmethod
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """Run a party's part, after the rows were found to be aligned and this party's centres were released.
 
         Args:
@@ -163,6 +187,7 @@ class MembershipEstimator(PublicModel, ABC):
                 Its `session.entropy` is the only source of randomness.
             membership: mine; None for a compute party without columns.
             n_rows: rows of the joint table, known to all parties; 0 for members that hold no shares and no table.
+            own: my table, which keeps account of what its values raise (`analyses.rows.own_values`).
 
         Raises:
             PeerError: a member is silent, drops out or violates the protocol.
@@ -180,5 +205,5 @@ class MembershipEstimator(PublicModel, ABC):
         weights of them. An estimator that can do better by itself may return valid weights.
 
         Raises:
-            PeerError, TooFewSharesError, InconsistentSharesError: as `ShareExchange.open`.
+            PeerError, TooFewSharesError, InconsistentSharesError: see `ShareExchange.open`.
         """

@@ -6,9 +6,10 @@ None of the papers has this estimator. Its error is that of a trusted curator, f
 import itertools
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import Field
 
 from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
@@ -25,16 +26,21 @@ from analyses.clustering.estimators.membership import (
     Memberships,
 )
 from analyses.job.job import JobError, PrivacyTarget
+from analyses.job.norm_bounds import Bounds, fitted, projections_of, with_proofs
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns, walk_through_patterns
+from analyses.rows.integer_column import NO_PLACE
 from analyses.rows.integer_rows import indicators
-from analyses.rows.joint_computation import JointComputation
+from analyses.rows.joint_computation import JointComputation, computation_of
+from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
-from dp.cost.views import View
+from dp.cost.views import RECORD, View
+from dp.mechanism.norm_proof import MaskedProjections
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
+from mpc.proofs.norm_bound import NormBound
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.rows import RowsOf
 from mpc.protocol.shared import SharedArray, concatenate
@@ -65,11 +71,14 @@ class MpcEstimator(MembershipEstimator):
 
     Attributes:
         cells: what is counted.
-        party_mu: of each party's noise in each count.
+        party_mu: Skellam parameter of each party's noise in each count.
+        proof_primes: primes of the field, chosen for proofs of memberships; 0 where nothing is proven. The JSON of
+            other jobs does not show the field.
     """
 
     cells: Cells
     party_mu: int
+    proof_primes: Annotated[int, Field(exclude_if=lambda primes: not primes)] = 0
 
     @classmethod
     def calibrate(cls, grid: MembershipGrid, target: PrivacyTarget, options: Mapping[str, Any]) -> Self:
@@ -79,16 +88,22 @@ class MpcEstimator(MembershipEstimator):
         cells = options.get("cells", "pairs")
         if cells not in ("pairs", "joint"):
             raise JobError(f"parameters.counting_options.cells: must be 'pairs' or 'joint', not {cells!r}")
-        mechanism = SharedSkellam.calibrate(
-            length=_n_counts(grid, cells),
-            sensitivities=_sensitivities(grid, cells),
-            n_parties=grid.n_parties,
-            colluding=grid.colluding,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            view=target.view,
+
+        def calibrated(epsilon: float) -> SharedSkellam:
+            return SharedSkellam.calibrate(
+                length=_n_counts(grid, cells),
+                sensitivities=_sensitivities(grid, cells),
+                n_parties=grid.n_parties,
+                colluding=grid.colluding,
+                epsilon=epsilon,
+                delta=target.delta,
+                view=target.view,
+            )
+
+        mechanism, n_primes = with_proofs(
+            calibrated, lambda made: _opened_bound(grid, made), _proven_bounds(grid, cells), target, RECORD
         )
-        return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu)
+        return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu, proof_primes=n_primes if grid.is_proven else 0)
 
     @cached_property
     def mechanism(self) -> SharedSkellam:
@@ -98,8 +113,28 @@ class MpcEstimator(MembershipEstimator):
         return SharedSkellam(length, sensitivities, grid.n_parties, grid.colluding, self.party_mu)
 
     def planned_releases(self) -> tuple[PlannedRelease, ...]:
-        """Return the one release; every compute party adds its noise."""
-        return (PlannedRelease(self.mechanism, tuple(range(1, self.grid.n_parties + 1)), earlier=AFTER_CENTRES),)
+        """Return the one release, to which every compute party adds its noise; and what owners' proofs show."""
+        proofs = (PlannedRelease(self._masks_of(owner), (owner,), earlier=AFTER_CENTRES) for owner in self.norm_bounds)
+        parties = tuple(range(1, self.grid.n_parties + 1))
+        return (PlannedRelease(self.mechanism, parties, earlier=AFTER_CENTRES), *proofs)
+
+    @cached_property
+    def norm_bounds(self) -> Bounds:
+        """See `MembershipEstimator`: a row has one membership, or none."""
+        return fitted(_proven_bounds(self.grid, self.cells), self.proof_primes) if self.proof_primes else {}
+
+    @property
+    def n_primes(self) -> int:
+        """See `MembershipEstimator`."""
+        return self.proof_primes or super().n_primes
+
+    def _masks_of(self, owner: int) -> MaskedProjections:
+        return projections_of(self.norm_bounds[owner], RECORD)
+
+    def _computation(self, exchange: ShareExchange) -> JointComputation:
+        me = exchange.session.me
+        masks = self._masks_of(me) if me in self.norm_bounds else None
+        return computation_of(exchange, self.norm_bounds, masks, COMPUTATION)
 
     def report(self, delta: float) -> dict[str, Any]:
         """See `MembershipEstimator.report`."""
@@ -128,21 +163,27 @@ class MpcEstimator(MembershipEstimator):
     @property
     def opened_bound(self) -> int:
         """All rows in one cell, and the noise of all parties."""
-        return SCALE * self.grid.max_rows + self.grid.n_parties * self._noise_bound
+        return _opened_bound(self.grid, self.mechanism)
 
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """See `MembershipEstimator.party`.
 
         Cost: 4 rounds, with joint counts one more per layer of products; an owner sends k' (N - t) words per row, with
         joint counts of four owners some 2 (k' - 1)^2 (N - 1 - t) more.
         """
-        grid, c = self.grid, JointComputation(exchange, COMPUTATION)
+        grid, c = self.grid, self._computation(exchange)
         noise = await c.shared_noise_of(self.mechanism, (self.mechanism.length,), bound=self._noise_bound)
         if self.cells == "joint":
-            mine = None if membership is None else indicators_of(membership, grid.k_local - 1)
+            mine = None if membership is None else indicators_of(membership, grid.k_local - 1, own)
             counts = await count_patterns(c, grid.owners, grid.shape, mine, n_rows, grid.max_rows)
         else:
-            counts = await count_pairs(c, grid, membership, n_rows)
+            counts = await count_pairs(c, grid, membership, n_rows, own)
         c.session.progress(OPENING_STAGE, 0, 1)
         await c.open(counts * SCALE + noise)
 
@@ -159,7 +200,7 @@ class MpcEstimator(MembershipEstimator):
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`."""
-        grid, c = self.grid, JointComputation(exchange, COMPUTATION)
+        grid, c = self.grid, self._computation(exchange)
         opened = await c.open(c.outline((self.mechanism.length,), 2 * c.t, self.opened_bound))
         assert opened is not None, "the coordinator is the receiver"
         counts = np.asarray(opened.values, dtype=np.float64) / SCALE
@@ -190,6 +231,18 @@ def _n_counts(grid: MembershipGrid, cells: Cells) -> int:
     return grid.n_cells if cells == "joint" else len(_pairs(grid)) * grid.k_local**2
 
 
+def _opened_bound(grid: MembershipGrid, mechanism: SharedSkellam) -> int:
+    return SCALE * grid.max_rows + grid.n_parties * mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+
+
+def _proven_bounds(grid: MembershipGrid, cells: Cells) -> Bounds:
+    """Return what owners prove of rows of indicators, with the smallest masks; nothing where nothing is proven."""
+    if not grid.is_proven:
+        return {}
+    width = grid.k_local - 1 if cells == "joint" else grid.k_local
+    return dict.fromkeys(grid.owners, NormBound(width, 1, grid.max_rows, is_one_hot=True))
+
+
 def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSensitivity]:
     touched = 1 if cells == "joint" else len(_pairs(grid))
     return {
@@ -198,20 +251,29 @@ def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSe
     }
 
 
-def indicators_of(membership: Memberships, n_indicators: int) -> RowsOf:
+def indicators_of(membership: Memberships, n_indicators: int, own: CountsFailures | None = None) -> RowsOf:
     """Return what makes rows of indicators, shape (rows, n_indicators); further places have none."""
-    return lambda rows: indicators(membership[rows], n_indicators)
+
+    def of_rows(rows: slice) -> Memberships:
+        mine = membership[rows]
+        return zeros_instead(own, lambda places: indicators(places, n_indicators), mine, np.full_like(mine, NO_PLACE))
+
+    return of_rows
 
 
 async def count_pairs(
-    c: JointComputation, grid: MembershipGrid, membership: Memberships | None, n_rows: int
+    c: JointComputation,
+    grid: MembershipGrid,
+    membership: Memberships | None,
+    n_rows: int,
+    own: CountsFailures | None = None,
 ) -> SharedArray:
     """Return the shared counts of all pairs, one pair after the other, row-major: degree 2t, nothing is opened.
 
     The cost is committed already, before the centres were sent: no input is reported here.
     """
     total = c.public(np.zeros(_n_counts(grid, "pairs"), dtype=np.int64))
-    mine = None if membership is None else indicators_of(membership, grid.k_local)
+    mine = None if membership is None else indicators_of(membership, grid.k_local, own)
     widths = dict.fromkeys(grid.owners, (grid.k_local,))
     async for one_hot in c.rows_in_step(widths, n_rows, mine, height=ROWS_PER_BLOCK, bound=1, completes_input=False):
         blocks = [one_hot[owner] for owner in grid.owners]

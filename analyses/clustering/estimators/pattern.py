@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
@@ -29,10 +30,11 @@ from analyses.clustering.estimators.membership import (
     MembershipGrid,
     Memberships,
 )
-from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, explain
+from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, parameters_error
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
+from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -65,7 +67,7 @@ class PatternEstimator(MembershipEstimator):
 
     Attributes:
         options: validated.
-        bias_units: of the bits, in `dp.mechanism.bits.BIAS_UNIT`.
+        bias_units: bias of the bits, in `dp.mechanism.bits.BIAS_UNIT`.
     """
 
     options: PatternOptions
@@ -77,8 +79,7 @@ class PatternEstimator(MembershipEstimator):
         try:
             chosen = PatternOptions.model_validate(dict(options))
         except ValidationError as error:
-            lines = explain(error).splitlines()
-            raise JobError("\n".join(f"parameters.counting_options.{line}" for line in lines)) from error
+            raise parameters_error(error, PatternOptions, "parameters.counting_options") from None
         if grid.max_rows > MAX_SLOTS:
             raise JobError(f"parameters.max_rows: the estimator `pattern` supports at most {MAX_SLOTS} rows")
         if len(grid.owners) > MAX_BITS:
@@ -163,7 +164,13 @@ class PatternEstimator(MembershipEstimator):
             n_rows = math.fsum(float(counts.sum()) for counts in noisy.values()) / len(noisy)
             yield weights_of_pairs(noisy, grid.shape, min(max(n_rows, 0.0), float(grid.max_rows)), SWEEPS_OF_DRAW)
 
-    async def party(self, exchange: ShareExchange, membership: Memberships | None, n_rows: int) -> None:
+    async def party(
+        self,
+        exchange: ShareExchange,
+        membership: Memberships | None,
+        n_rows: int,
+        own: CountsFailures | None = None,
+    ) -> None:
         """See `MembershipEstimator.party`. Cost: 3 or 4 rounds, k' bits per reported slot and owner."""
         if membership is None:
             return
@@ -174,7 +181,8 @@ class PatternEstimator(MembershipEstimator):
         for block in reports.blocks():
             in_slots = cluster_of_row[slots[block.start : block.stop]]
             flips = await session.draw(reports, mine, len(block))
-            message = await session.compute(reports.packed, mine, in_slots, flips)
+            packed = partial(reports.packed, mine, flips=flips)
+            message = await session.compute(zeros_instead, own, packed, in_slots, np.full_like(in_slots, EMPTY))
             await session.send(COORDINATOR, OPENING_STAGE, message)
 
     def walk_through(self, joint: JointTraffic) -> None:

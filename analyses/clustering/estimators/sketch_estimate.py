@@ -3,9 +3,9 @@
 Sketches are levels of `dp.mechanism.cardinality`: per sketch the largest of N geometric variables, 1 .. 33, at least a
 floor. With F(r) = 1 - 2^-r, F(33) = 1, a level is at most r with probability F(r)^N.
 
-Two ways. `harmonic_cardinality` is the mean of [VertClust23] with its constant put right. Maximum likelihood is more
-exact, and looks at two clusters together: users that they have in common make their levels equal, which says far more
-of a small intersection than the difference of two large unions does.
+Two ways. `complement_cardinality` takes the harmonic mean of [VertClust23] with its constant put right. Maximum
+likelihood is more exact, and looks at two clusters together: users that they have in common make their levels equal,
+which says far more of a small intersection than the difference of two large unions does.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,28 +29,13 @@ _GOLDEN_STEPS = 60
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
-def harmonic_cardinality(levels: Levels) -> Floats:
-    """Return M / sum over sketches of 2^-level, over c: about N, with a relative deviation of 1.04 / sqrt(M).
-
-    The paper's 2^(harmonic mean of the levels) is 2.2 N.
-
-    Args:
-        levels: shape (M, ...).
-
-    Returns:
-        shape (...).
-    """
-    found: Floats = 1 / np.mean(np.exp2(-levels.astype(np.float64)), axis=0) / _BIAS
-    return found
-
-
 def complement_cardinality(levels: Sequence[Levels]) -> Floats:
     """Return N for every choice of one cluster per party: of the union of all other clusters [VertClust23, alg. 4].
 
     The largest level of several clusters is that of their union.
 
     Args:
-        levels: of each of S parties under the same keys, shape (M, k).
+        levels: levels of each of S parties under the same keys, shape (M, k).
 
     Returns:
         shape (k,) * S.
@@ -81,7 +66,7 @@ def likely_cardinality(levels: Levels, floor: int) -> Floats:
 
     Args:
         levels: shape (M, ...).
-        floor: as published.
+        floor: published floor.
 
     Returns:
         shape (...).
@@ -111,9 +96,9 @@ def likely_meeting(first: Levels, second: Levels, sizes: tuple[Floats, Floats], 
 
     Args:
         first: levels of one party, shape (M, k).
-        second: of the other, under the same keys.
+        second: levels of the other, under the same keys.
         sizes: A and B of every cluster, phantoms included, shape (k,) each.
-        floor: as published.
+        floor: published floor.
 
     Returns:
         shape (k, k); never negative.
@@ -143,7 +128,7 @@ def meeting_masses(common: Floats, size_a: Floats, size_b: Floats, floor: int) -
         common: T, shape (n,); at most A and B.
         size_a: A, shape (n,).
         size_b: B, shape (n,).
-        floor: as published.
+        floor: published floor.
 
     Returns:
         shape (n, 3, HIGHEST + 1).

@@ -31,7 +31,7 @@ def estimate_binned(
     Args:
         oracle: among the bins, whose number divides that of the buckets.
         responses: shape (n,).
-        choices: of the n respondents.
+        choices: choices of the n respondents.
         n_buckets: d.
         by_norm_sub: whether the bins are made a distribution by norm-sub, as [SW20] does. What it cuts off where there
             is nothing it takes from where there is something, so that mass moves toward the empty bins.

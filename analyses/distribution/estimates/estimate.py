@@ -1,12 +1,14 @@
 """The result of a job or a survey: the estimate that its method makes of responses or of noisy counts, as JSON data."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.distribution.estimates.about_intervals import about_intervals
 from analyses.distribution.estimates.frequencies import Floats, level_of
-from analyses.distribution.estimates.intervals import N_REPETITIONS, half_widths, half_widths_of_counts
+from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts
 from analyses.distribution.estimates.metrics import mean_of, quantiles, range_probabilities, variance_of
 from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.tally import CountedTally, HaarTally, SupportTally, Tally, TreeTally
@@ -32,7 +34,7 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
 
     Args:
         inquiry: what was asked.
-        tally: of the responses, at least one; made by `tally_of`.
+        tally: tally of the responses, at least one; made by `tally_of`.
 
     Returns:
         As `described`.
@@ -51,37 +53,36 @@ def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], vari
 
     Args:
         inquiry: what was asked.
-        counts: of a member.
+        counts: counts of a member.
         noisy: shape (nodes of all levels,), what the sum came to, without noise in excess.
-        variance: of the noise of each number.
+        variance: variance of the noise of each number.
 
     Returns:
         As `described`; intervals are about these rows themselves, as only noise stands between them and the counts.
     """
-    probabilities, total = estimate_tree(counts, noisy, variance)
-    half = half_widths_of_counts(
-        counts, probabilities, total, variance, lambda p: statistics(inquiry, p), n_repetitions=N_REPETITIONS
-    )
-    return described(inquiry, probabilities, total, half)
+    probabilities, total = estimate_tree(counts, noisy)
+    levels, ranges = inquiry.params.quantiles, queried(inquiry)
+    return described(inquiry, probabilities, total, intervals_of_counts(counts, noisy, variance, levels, ranges))
 
 
 def described(
-    inquiry: Inquiry, probabilities: Floats, n_rows: float, half: Floats | None = None, **more: Any
+    inquiry: Inquiry, probabilities: Floats, n_rows: float, known: Intervals | None = None, **more: Any
 ) -> dict[str, Any]:
     """Return the result of any method: one schema for all, to which the caller adds `privacy`, the report.
 
     Args:
         inquiry: what was asked.
-        probabilities: of the buckets.
+        probabilities: probabilities of the buckets.
         n_rows: estimated number of rows.
-        half: half-widths of 95 % intervals of `statistics`, where the method has some.
+        known: 95 % intervals, where the method has some; they are stretched to hold what is stated.
         more: fields of `OF_WAVES`.
 
     Returns:
         JSON-able: `edges`, in the units of the column; `probabilities` of the buckets; `mean`, `variance` and
         `quantiles` of this distribution, [level, value]; `queries`, [lower end, upper end, probability];
-        `half_widths` of 95 % intervals of mean, quantiles, queries and probabilities, or None; `rows`, estimated number
-        of rows; for waves `closed_mean` and `closed_mean_error`, without bias, `gain_of_a_response`, how far one
+        `intervals` of 95 %, [lower, upper], of mean, quantiles, queries and probabilities, or None, and
+        `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; for
+        waves `closed_mean` and `closed_mean_error`, without bias, `gain_of_a_response`, how far one
         lie can move the latter, `fit`, by how many standard deviations the responses differ from what the estimate
         says of them, `passes` and `has_converged`; `method`.
     """
@@ -89,16 +90,15 @@ def described(
     found = statistics(inquiry, probabilities)
     levels, queries = inquiry.params.quantiles, inquiry.params.queries
     cuts = (1, 1 + len(levels), 1 + len(levels) + len(queries))
-    intervals = None
-    if half is not None:
-        of_mean, of_quantiles, of_queries, of_probabilities = np.split(half, cuts)
-        intervals = {
-            "mean": width * float(of_mean[0]),
-            "quantiles": (width * of_quantiles).tolist(),
-            "queries": of_queries.tolist(),
-            "probabilities": of_probabilities.tolist(),
-        }
     of_mean, at, of_queries, _ = np.split(found, cuts)
+    intervals = None
+    if known is not None:
+        intervals = {
+            "mean": (lower + width * _holding([known.mean], of_mean))[0].tolist(),
+            "quantiles": (lower + width * _holding(known.quantiles, at)).tolist(),
+            "queries": _holding(known.queries, of_queries).tolist(),
+            "probabilities": _holding(known.probabilities, probabilities).tolist(),
+        }
     return {
         "analysis": "distribution",
         "method": inquiry.params.method,
@@ -108,7 +108,8 @@ def described(
         "variance": width**2 * variance_of(probabilities),
         "quantiles": [[level, lower + width * x] for level, x in zip(levels, at.tolist(), strict=True)],
         "queries": [[*ends, p] for ends, p in zip(queries, of_queries.tolist(), strict=True)],
-        "half_widths": intervals,
+        "intervals": intervals,
+        "about_intervals": about_intervals(inquiry.params.method, is_known=intervals is not None),
         "rows": n_rows,
         **dict.fromkeys(OF_WAVES),
         **more,
@@ -117,10 +118,21 @@ def described(
 
 def statistics(inquiry: Inquiry, p: Floats) -> Floats:
     """Return mean, quantiles, probabilities of the queries, and those of the buckets; the range has length 1."""
-    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
-    queries = (np.array(inquiry.params.queries).reshape(-1, 2) - lower) / width
     at = quantiles(p, np.array(inquiry.params.quantiles))
-    return np.concatenate([[mean_of(p)], at, range_probabilities(p, queries), p])
+    return np.concatenate([[mean_of(p)], at, range_probabilities(p, queried(inquiry)), p])
+
+
+def queried(inquiry: Inquiry) -> Floats:
+    """Return the ends of the queries, shape (queries, 2); the range is 0 to 1."""
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    found: Floats = (np.array(inquiry.params.queries, dtype=np.float64).reshape(-1, 2) - lower) / width
+    return found
+
+
+def _holding(intervals: Sequence[tuple[float, float]] | Floats, stated: Floats) -> Floats:
+    """Return intervals, shape (s, 2), each as wide as it must be to hold what is stated."""
+    ends = np.array(intervals, dtype=np.float64).reshape(-1, 2)
+    return np.column_stack([np.minimum(ends[:, 0], stated), np.maximum(ends[:, 1], stated)])
 
 
 def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any]:
@@ -131,7 +143,6 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
     smoothing = inquiry.params.smoothing
     n_passes = choose_passes(operator, counts) if smoothing == "auto" else smoothing
     found: WaveEstimate = estimate_ems(operator, counts, n_passes=n_passes)
-    half = half_widths(operator, found, n_slots, lambda p: statistics(inquiry, p), n_repetitions=N_REPETITIONS)
     more: dict[str, Any] = {
         "passes": n_passes,
         "has_converged": found.has_converged,
@@ -145,7 +156,7 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
             pass
         else:
             more |= {"closed_mean": lower + width * closed.mean, "closed_mean_error": width * closed.mean_error}
-    return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), half, **more)
+    return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), **more)
 
 
 def _frequencies(inquiry: Inquiry, tally: Tally) -> Floats:

@@ -23,7 +23,7 @@ class Level:
 
     Attributes:
         frequencies: shape (nodes,), unbiased, some of them negative.
-        variance: of the frequency of a rare node; infinite where nobody answered about the level.
+        variance: variance of the frequency of a rare node; infinite where nobody answered about the level.
     """
 
     frequencies: Floats = field(repr=False)
@@ -38,7 +38,7 @@ def estimate(oracle: DirectResponse | HashedResponse, responses: Integers, choic
     Args:
         oracle: which was answered by.
         responses: shape (n,).
-        choices: of the n respondents.
+        choices: choices of the n respondents.
     """
     return level_of(oracle, support_of(oracle, responses, choices), len(responses))
 
@@ -86,7 +86,7 @@ def estimate_signed(mechanism: HadamardResponse, responses: Integers, choices: P
     Args:
         mechanism: which was answered by.
         responses: shape (n,), 1 for plus and 0 for minus.
-        choices: of the n respondents.
+        choices: choices of the n respondents.
 
     Returns:
         shape (d,); zeros where nobody answered.

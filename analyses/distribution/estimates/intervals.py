@@ -1,115 +1,137 @@
-"""Intervals of what is read off an estimate: by repeating the whole estimation on responses drawn from the estimate."""
+"""Intervals about the rows that a masked sum counted: of what least squares says before it is a distribution.
+
+Least squares over the tree is linear in the noisy counts, so its errors are those of the noise whatever the rows are.
+Draws of that noise, whose law is public, tell them. What makes a distribution of it (`isotonic`) has a bias that
+depends on the rows; intervals lie about the unbiased numbers therefore, and are stretched to hold what is printed.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from analyses.distribution.estimates.wave_estimate import WaveEstimate, estimate_ems, uniform_stream, uniforms
-from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
-from analyses.distribution.masked import estimate_tree
+from analyses.distribution.estimates.frequencies import Floats
+from analyses.distribution.estimates.metrics import middles
+from analyses.distribution.estimates.wave_estimate import uniform_stream, uniforms
+from analyses.distribution.masked import leaves_of
 from analyses.sums.tree_counts import TreeCounts
 
-N_REPETITIONS = 200
-"""Number of repetitions of the estimation."""
+N_DRAWS = 200
+"""Draws of the noise: a standard deviation of so many is itself off by a twentieth."""
 
-_Z = 1.96
-"""Standard normal quantile of 97.5 %."""
+LEAST_DEVIATIONS = 4.0
+"""Standard deviations that the number of rows is above 0 where shares of it have intervals."""
 
-_REACH = 9  # standard deviations of a Poisson variable that its table covers
+Ends = tuple[float, float]
 
 
-def half_widths(
-    operator: WaveOperator,
-    estimate: WaveEstimate,
-    n_responses: int,
-    statistics: Callable[[Floats], Floats],
-    *,
-    n_repetitions: int = N_REPETITIONS,
-) -> Floats:
-    """Return half-widths of intervals about statistics of an estimate, nominally of 95 %.
+@dataclass(frozen=True)
+class Intervals:
+    """Ends of 95 % intervals, in shares of the rows and of the range, each about one number by itself.
 
-    Counts are drawn from the estimate and estimated again, with the same smoothing. Then 1.96 sqrt(error^2 + bias^2),
-    with the standard deviation of the repeated statistics and their mean's distance from the statistic of the estimate:
-    percentiles alone would miss the bias that smoothing brings.
+    Attributes:
+        mean: interval of the mean of the middles of the buckets.
+        quantiles: one per level.
+        queries: one per range.
+        probabilities: one per bucket, shape (d, 2).
+    """
 
-    The counts are independent Poisson variables, so their sum varies about n by sqrt n; given their sum they are
-    multinomial, and estimates do not depend on the sum.
+    mean: Ends
+    quantiles: tuple[Ends, ...]
+    queries: tuple[Ends, ...]
+    probabilities: Floats
+
+
+def intervals_of_counts(
+    counts: TreeCounts, noisy: NDArray[np.generic], variance: float, levels: Sequence[float], ranges: Floats
+) -> Intervals | None:
+    """Return intervals about statistics of the rows that were counted.
+
+    A share is a ratio of two noisy counts. With w the share that is released, its error is that of the count less w
+    times that of all rows, over all rows, to first order.
+
+    An interval of a quantile holds all points x at which the count up to x, less the level times all rows, is within
+    1.97 of its standard deviations of 0 (a test, inverted), and what lies between such points.
 
     Args:
-        operator: the transition.
-        estimate: an EMS estimate of it.
-        n_responses: n.
-        statistics: of a distribution, shape (s,).
-        n_repetitions: how often, at least two.
+        counts: counts of a party.
+        noisy: shape (n_entries,), the sum with its noise.
+        variance: variance of the noise of each number. Gaussian noise stands for Skellam noise.
+        levels: levels of the quantiles.
+        ranges: shape (r, 2), lower and upper ends in 0..1.
 
     Returns:
-        shape (s,).
+        None where the number of rows is not `LEAST_DEVIATIONS` above 0.
     """
-    start = _padded(operator, estimate)
-    counts = _poisson(n_responses * operator.densities(start), n_repetitions)
-    found = np.array(
+    found, stream = leaves_of(counts, noisy), uniform_stream("noise of counts")
+    noise = np.array(
         [
-            statistics(estimate_ems(operator, each, n_passes=estimate.n_passes, start=start).probabilities)
-            for each in counts
-            if each.any()
+            math.sqrt(variance) * leaves_of(counts, scipy.special.ndtri(uniforms(stream, counts.n_entries)))
+            for _ in range(N_DRAWS)
         ]
     )
-    return _around(statistics(estimate.probabilities), found)
+    total, of_total = float(found.sum()), noise.sum(axis=1)
+    if not total > LEAST_DEVIATIONS * float(of_total.std(ddof=1)):
+        return None
+    centre, off = middles(len(found)), noise / total
+
+    def about(share: Floats, errors: Floats) -> Floats:
+        half = _student() * errors.std(axis=0, ddof=1)
+        return np.column_stack([share - half, share + half])
+
+    mean = np.atleast_1d(found @ centre / total)
+    of_mean = about(mean, (off @ centre - mean * off.sum(axis=1))[:, None])[0]
+    p = found / total
+    of_buckets = about(p, off - p * off.sum(axis=1)[:, None])
+    edges = np.arange(len(found) + 1) / len(found)
+    up_to = np.concatenate([np.zeros((1, 1)), np.cumsum(p)[None]], axis=1)[0]
+    off_up_to = np.hstack([np.zeros((N_DRAWS, 1)), np.cumsum(off, axis=1)])
+    inside = [
+        (np.interp(end, edges, up_to) - np.interp(start, edges, up_to), _at(off_up_to, end) - _at(off_up_to, start))
+        for start, end in ranges.tolist()
+    ]
+    of_ranges = [about(np.atleast_1d(q), (errors - q * off.sum(axis=1))[:, None])[0] for q, errors in inside]
+    return Intervals(
+        _ends(of_mean),
+        tuple(_where_zero(about(up_to - level, off_up_to - level * off.sum(axis=1)[:, None])) for level in levels),
+        tuple(_ends(one) for one in of_ranges),
+        np.clip(of_buckets, 0.0, 1.0),
+    )
 
 
-def half_widths_of_counts(
-    counts: TreeCounts,
-    probabilities: Floats,
-    n_rows: float,
-    variance: float,
-    statistics: Callable[[Floats], Floats],
-    *,
-    n_repetitions: int = N_REPETITIONS,
-) -> Floats:
-    """Return half-widths of intervals about statistics of an estimate from noisy counts, nominally of 95 %.
-
-    The counts of the estimate get fresh noise and are estimated again; the rest is as for `half_widths`. Gaussian noise
-    of the same variance stands for Skellam noise.
-
-    Args:
-        counts: of a party.
-        probabilities: the estimate, shape (d,).
-        n_rows: estimated number of rows.
-        variance: of the noise of each number.
-        statistics: of a distribution, shape (s,).
-        n_repetitions: how often, at least two.
-
-    Returns:
-        shape (s,).
-    """
-    stream = uniform_stream("repetitions of counts")
-    whole = np.concatenate(counts.levels_above(n_rows * probabilities))
-    found = []
-    for _ in range(n_repetitions):
-        noise = math.sqrt(variance) * scipy.special.ndtri(uniforms(stream, len(whole)))
-        found.append(statistics(estimate_tree(counts, whole + noise, variance)[0]))
-    return _around(statistics(probabilities), np.array(found))
+def _ends(two: Floats) -> Ends:
+    lower, upper = np.clip(two, 0.0, 1.0).tolist()
+    return lower, upper
 
 
-def _around(here: Floats, found: Floats) -> Floats:
-    bias = found.mean(axis=0) - here
-    whole: Floats = _Z * np.sqrt(found.var(axis=0, ddof=1) + bias**2)
-    return whole
+def _at(cumulative: Floats, end: float) -> Floats:
+    """Return the values at a point of the range of functions that are linear within buckets."""
+    place = end * (cumulative.shape[1] - 1)
+    before = min(int(place), cumulative.shape[1] - 2)
+    found: Floats = cumulative[:, before] + (place - before) * (cumulative[:, before + 1] - cumulative[:, before])
+    return found
 
 
-def _padded(operator: WaveOperator, estimate: WaveEstimate) -> Floats:
-    entries = estimate.entries
-    return entries if len(entries) == operator.n_entries else np.append(entries, 0.0)
+def _where_zero(ends: Floats) -> Ends:
+    """Return the first point where the upper end is not below 0, and the last where the lower one is not above it."""
+    n = len(ends) - 1
+    return _first_above(ends[:, 1]) / n, 1 - _first_above(-ends[::-1, 0]) / n
 
 
-def _poisson(means: Floats, n_repetitions: int) -> Floats:
-    """Return counts of shape (n_repetitions, m), by inversion of the distribution functions."""
-    stream, found = uniform_stream("repetitions"), np.empty((len(means), n_repetitions))
-    for at, mean in enumerate(means.tolist()):
-        reach = _REACH * math.sqrt(mean) + _REACH**2
-        values = np.arange(max(0, math.floor(mean - reach)), math.ceil(mean + reach) + 1)
-        places = np.searchsorted(scipy.special.pdtr(values, mean), uniforms(stream, n_repetitions))
-        found[at] = values[np.minimum(places, len(values) - 1)]
-    return np.ascontiguousarray(found.T)
+def _first_above(values: Floats) -> float:
+    """Return the first place where a function is not negative, linear between whole places; the last one if none."""
+    at = int(np.argmax(values >= 0)) if (values >= 0).any() else len(values) - 1
+    if at == 0 or values[at] < 0:
+        return float(at)
+    before = float(values[at - 1])
+    return at - 1 + before / (before - float(values[at]))
+
+
+@cache
+def _student() -> float:
+    """Return the two-sided 95 % quantile of Student's distribution, as the deviations are estimated from the draws."""
+    return float(scipy.special.stdtrit(N_DRAWS - 1, 0.975))  # which is slow to import; services start without it

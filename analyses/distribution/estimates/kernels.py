@@ -106,13 +106,13 @@ def map_once(
     Args:
         out: shape of x; another array.
         x: shape (n,), or (n + 1,) with the empty input; positive.
-        counts: of the outputs, shape (n + 2 w,), or (n + 4 w + 1,).
+        counts: counts of the outputs, shape (n + 2 w,), or (n + 4 w + 1,).
         work: shape (at least 2, at least n + 4 w + 1), zeros; overwritten, but for the zeros before prefix sums.
         n: number of buckets, at least 2.
         w: half-width of the window.
         base: B / T.
         excess: (A - B) / T.
-        n_passes: of smoothing, 0 for none.
+        n_passes: passes of smoothing, 0 for none.
     """
     _map(out, x, counts, work[0], work[1], n, w, base, excess, n_passes)
 
@@ -138,14 +138,14 @@ def fixed_point(
 
     Args:
         x: the start, positive, with sum 1.
-        counts: of the outputs, shape (n + 2 w,), or (n + 4 w + 1,).
+        counts: counts of the outputs, shape (n + 2 w,), or (n + 4 w + 1,).
         work: shape (5, at least n + 4 w + 1), zeros; overwritten, but for the zeros before prefix sums.
         n: number of buckets, at least 2.
         w: half-width of the window.
         base: B / T.
         excess: (A - B) / T.
-        n_passes: of smoothing, at least 1.
-        tolerance: of the largest change of the cumulative distribution by one map.
+        n_passes: passes of smoothing, at least 1.
+        tolerance: largest change of the cumulative distribution by one map that ends the maps.
         max_maps: at most so many maps and two more.
 
     Returns:

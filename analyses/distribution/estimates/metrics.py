@@ -21,12 +21,12 @@ def kolmogorov_smirnov(p: Floats, q: Floats) -> float:
 
 def mean_of(p: Floats) -> float:
     """Return the mean of the middles of the buckets."""
-    return float(p @ _middles(len(p)))
+    return float(p @ middles(len(p)))
 
 
 def variance_of(p: Floats) -> float:
     """Return the variance of the middles of the buckets."""
-    return float(p @ (_middles(len(p)) - mean_of(p)) ** 2)
+    return float(p @ (middles(len(p)) - mean_of(p)) ** 2)
 
 
 def quantiles(p: Floats, levels: Floats) -> Floats:
@@ -69,13 +69,14 @@ def range_query_error(p: Floats, q: Floats, width: float) -> float:
     Args:
         p: shape (d,).
         q: shape (d,).
-        width: of the ranges, 0..1; rounded to whole buckets, at least one.
+        width: width of the ranges, 0..1; rounded to whole buckets, at least one.
     """
     n = max(1, round(width * len(p)))
     difference = np.concatenate([[0.0], np.cumsum(p - q)])
     return float(np.abs(difference[n:] - difference[:-n]).mean())
 
 
-def _middles(n_buckets: int) -> Floats:
+def middles(n_buckets: int) -> Floats:
+    """Return the middles of the buckets, shape (n_buckets,)."""
     found: Floats = (np.arange(n_buckets) + 0.5) / n_buckets
     return found

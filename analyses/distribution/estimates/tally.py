@@ -25,7 +25,7 @@ class Tally(Protocol):
     """Takes responses in parts, in any order, and is the same afterwards however they were divided.
 
     Attributes:
-        n_responses: so many were added.
+        n_responses: number of responses that were added.
     """
 
     n_responses: int
@@ -35,7 +35,7 @@ class Tally(Protocol):
 
         Args:
             responses: shape (n,), outputs of the mechanism.
-            choices: of the n respondents; for a wave or a direct response None.
+            choices: choices of the n respondents; for a wave or a direct response None.
         """
 
 
@@ -44,7 +44,7 @@ class CountedTally:
 
     Attributes:
         mechanism: that was answered by.
-        n_responses: so many were added.
+        n_responses: number of responses that were added.
         counts: shape (outputs,).
     """
 
@@ -68,7 +68,7 @@ class SupportTally:
     """How many responses support each input of a frequency oracle.
 
     Attributes:
-        n_responses: so many were added.
+        n_responses: number of responses that were added.
         support: shape (inputs,).
     """
 
@@ -92,7 +92,7 @@ class TreeTally:
     """The tallies of all levels of a tree.
 
     Attributes:
-        n_responses: so many were added.
+        n_responses: number of responses that were added.
     """
 
     def __init__(self, tree: HierarchicalResponse) -> None:
@@ -118,7 +118,7 @@ class HaarTally:
     """The sums of signs of each row, at every height.
 
     Attributes:
-        n_responses: so many were added.
+        n_responses: number of responses that were added.
     """
 
     def __init__(self, mechanism: HaarResponse) -> None:

@@ -21,7 +21,7 @@ _MAX_VARIANCE = 1e12
 """Stands for levels about which nobody answered."""
 
 
-def least_squares(levels: list[Level], branching: int) -> list[Floats]:
+def least_squares(levels: list[Level], branching: int, root: float = 1.0) -> list[Floats]:
     """Return the consistent estimate that minimises the sum of (estimate - frequency)^2 / variance [Hay10].
 
     Upwards, each node gets the mean of its own frequency and the sum of its children's, weighted by the inverses of
@@ -30,13 +30,14 @@ def least_squares(levels: list[Level], branching: int) -> list[Floats]:
 
     Args:
         levels: from below the root down to the leaves; node v has the children branching * v .. of the next level.
-        branching: of the tree.
+        branching: branching of the tree.
+        root: what all leaves sum up to.
 
     Returns:
         the estimates of each level.
     """
     targets = [level.frequencies for level in levels]
-    return _projected(targets, _variances(levels), branching)
+    return _projected(targets, _variances(levels), branching, root)
 
 
 def non_negative(levels: list[Level], branching: int) -> tuple[Floats, bool]:
@@ -48,7 +49,7 @@ def non_negative(levels: list[Level], branching: int) -> tuple[Floats, bool]:
 
     Args:
         levels: see `least_squares`.
-        branching: of the tree.
+        branching: branching of the tree.
 
     Returns:
         shape (leaves,), not negative, with sum 1; and whether the tolerance was met.
@@ -84,7 +85,7 @@ def total_of(levels: list[Level], branching: int) -> float:
 
     Args:
         levels: see `least_squares`, of counts or of frequencies.
-        branching: of the tree.
+        branching: branching of the tree.
     """
     means, _ = _upwards([level.frequencies for level in levels], _variances(levels), branching)
     return float(means[0].sum())
@@ -104,10 +105,10 @@ def _upwards(targets: list[Floats], variances: list[float], branching: int) -> t
     return means, spreads
 
 
-def _projected(targets: list[Floats], variances: list[float], branching: int) -> list[Floats]:
+def _projected(targets: list[Floats], variances: list[float], branching: int, root: float = 1.0) -> list[Floats]:
     """See `least_squares`."""
     means, spreads = _upwards(targets, variances, branching)
-    found, parents, width = [], np.ones(1), len(means[0])
+    found, parents, width = [], np.full(1, root), len(means[0])
     for level in range(len(targets)):
         starts = np.arange(0, len(means[level]), width)
         sums, spread = np.add.reduceat(means[level], starts), np.add.reduceat(spreads[level], starts)

@@ -42,7 +42,7 @@ class WaveEstimate:
         empty_share: estimated part of the responses that came from empty slots; 0 where none answer.
         n_maps: how many maps were made.
         has_converged: whether the tolerance was met.
-        n_passes: of smoothing per map.
+        n_passes: passes of smoothing per map.
     """
 
     probabilities: Floats = field(repr=False)
@@ -86,8 +86,8 @@ def estimate_ems(
 
     Args:
         operator: the transition.
-        counts: of the outputs, shape (m,), not all 0.
-        n_passes: of smoothing per map, at least 1.
+        counts: counts of the outputs, shape (m,), not all 0.
+        n_passes: passes of smoothing per map, at least 1.
         start: shape (operator.n_entries,), positive; uniform by default.
 
     Raises:
@@ -113,7 +113,7 @@ def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
 
     Args:
         operator: the transition.
-        counts: of the outputs, shape (m,), not all 0.
+        counts: counts of the outputs, shape (m,), not all 0.
 
     Raises:
         ValueError: see `estimate_ems`.
@@ -159,8 +159,8 @@ def goodness_of_fit(operator: WaveOperator, estimate: WaveEstimate, counts: Floa
 
     Args:
         operator: the transition.
-        estimate: of it.
-        counts: of the outputs, shape (m,).
+        estimate: estimate of the transition's inputs.
+        counts: counts of the outputs, shape (m,).
     """
     expected = counts.sum() * operator.densities(estimate.entries)
     freedom = len(counts) - 1
@@ -176,7 +176,7 @@ def choose_passes(operator: WaveOperator, counts: Floats) -> int:
 
     Args:
         operator: the transition.
-        counts: of the outputs, whole numbers, shape (m,).
+        counts: counts of the outputs, whole numbers, shape (m,).
     """
     counts = _checked(operator, counts)
     if counts.sum() < _FOLDS:

@@ -26,7 +26,7 @@ class Moments:
 
     Attributes:
         mean, mean_error: and its standard error.
-        variance, variance_error: likewise; that of the middles of the buckets.
+        variance, variance_error: variance of the middles of the buckets, and its standard error.
         n_responses: how many.
     """
 
@@ -73,7 +73,7 @@ def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
 
     Args:
         wave: which was answered by.
-        counts: of the outputs, shape (m,), at least two responses.
+        counts: counts of the outputs, shape (m,), at least two responses.
 
     Raises:
         ValueError: fewer than two responses, or all of them look empty.

@@ -27,7 +27,7 @@ from analyses.job.ratings import RatingsSchema
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.matrix_factorization.broadcast import ModelFormat
-from analyses.matrix_factorization.descent.descent_plan import DescentParams, DescentPlan, plan_descent
+from analyses.matrix_factorization.descent.descent_plan import DescentParams, DescentPlan, largest_of, plan_descent
 from analyses.matrix_factorization.descent.projection import gradient_bound
 from analyses.matrix_factorization.descent.step_noise import OwnStepNoise, SumStepNoise
 from analyses.matrix_factorization.jobs.factor_params import (
@@ -41,8 +41,8 @@ from analyses.matrix_factorization.jobs.factor_params import (
 from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
 from analyses.matrix_factorization.plan import AUTO_RANK
 from analyses.sums.round import ring_for
-from analyses.sums.session_series import StagesBesideVectors, stages_before_vectors
-from analyses.sums.session_sum import MESSAGES_FROM_VECTOR
+from analyses.sums.sessions.session_series import StagesBesideVectors, stages_before_vectors
+from analyses.sums.sessions.session_sum import MESSAGES_FROM_VECTOR
 from dp.cost.report import privacy_report
 from dp.cost.views import PERSON, VIEWS, View
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -237,7 +237,6 @@ class DescentJobPlan(SeriesPlan):
 def descent_params(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> DescentParams:
     """Return the parameters of the steps, defaults filled in: what a job states and what its members declare."""
     is_vertical = params.setting == "vertical"
-    lower, upper = declared[0].lower, declared[0].upper
     stated = {
         name: value
         for name in ("local_steps", "theta", "noise", "pre_train", "most_participations")
@@ -249,7 +248,7 @@ def descent_params(params: FactorJobParams, declared: Sequence[RatingsSchema]) -
         n_items=n_items_of(params, declared),
         unit=params.unit or ("rating" if is_vertical else "user"),
         rank=AUTO_RANK if params.rank == "auto" else params.rank,
-        largest=math.ceil(upper - lower),
+        largest=largest_of(declared[0].lower, declared[0].upper),
         steps=params.steps or STEPS,
         final_steps=(FINAL_STEPS if is_vertical else 0) if params.final_steps is None else params.final_steps,
         learning_rate=params.learning_rate or RATES[params.setting],

@@ -9,6 +9,7 @@ line of the paper (figure 3)                            function
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from analyses.matrix_factorization.descent.horizontal_descent import HorizontalM
 from analyses.matrix_factorization.descent.projected_descent import as_floats, first_embeddings, mean_of, moved
 from analyses.matrix_factorization.descent.step_noise import in_pieces
 from analyses.matrix_factorization.descent.vertical_descent import VerticalMember
-from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.model import FactorModel, Fitted
 from analyses.matrix_factorization.own_ratings import OwnRatings
 from analyses.matrix_factorization.ratings import Ratings
 from analyses.matrix_factorization.serving.kept import kept_of_descent, kept_of_users
+from analyses.rows.own_values import zeros_if_raised, zeros_instead
 from analyses.sums.round import participation
 from entropy import Entropy
 from mpc.errors import PeerViolationError
@@ -71,7 +73,7 @@ class DescentPart:
     """
 
     def __init__(self, session: Session, plan: DescentJobPlan, own: OwnRatings) -> None:
-        self._session, self._plan, self._ratings = session, plan, own.ratings
+        self._session, self._plan, self._own = session, plan, own
         self._member: HorizontalMember | VerticalMember | None = None
         self._final: Integers | None = None
         self._number: int | None = None
@@ -95,14 +97,17 @@ class DescentPart:
     async def _step(self, number: int, points: Integers) -> Integers:
         plan, session = self._plan, self._session
         if self._member is None:
-            self._member = await session.compute(member_of, plan, self._ratings, session.entropy)
+            make = partial(member_of, plan, entropy=session.entropy)
+            none = self._own.ratings.select(np.zeros(self._own.ratings.n_ratings, dtype=bool))
+            self._member = await session.compute(zeros_instead, self._own, make, self._own.ratings, none)
             if plan.final_noise is not None:
                 assert isinstance(self._member, VerticalMember)
                 self._final = await session.draw(plan.final_noise, self._member.n_final_numbers)
         drawn = np.zeros(0, dtype=np.int64)
         if plan.own_noises:
             drawn = await session.draw(plan.own_noises[number], self._member.n_own_numbers)
-        values = await session.compute(self._member.contribution, points, in_pieces(drawn))
+        step = partial(self._member.contribution, points, in_pieces(drawn))
+        values = await session.compute(zeros_if_raised, self._own, step, partial(np.zeros_like, points))
         return plan.within_range(number, values.ravel())
 
     def improved_by_own(self, released: Released) -> dict[str, Any]:
@@ -113,18 +118,22 @@ class DescentPart:
         Raises:
             PeerViolationError: what was released is no iterate.
         """
-        plan, points = self._plan, in_the_set(self._plan.descent, released.model, RELEASED_STAGE)
+        points = in_the_set(self._plan.descent, released.model, RELEASED_STAGE)
+        return zeros_if_raised(self._own, lambda: self._improved(points, released), dict)
+
+    def _improved(self, points: Integers, released: Released) -> dict[str, Any]:
+        plan, ratings = self._plan, self._own.ratings
         if not plan.is_vertical:
             largest = plan.descent.params.largest
-            _, items = fine_tuned(plan.descent, self._ratings, points, OWN_SWEEPS)
+            _, items = fine_tuned(plan.descent, ratings, points, OWN_SWEEPS)
             return kept_of_descent(items, largest=largest, bounds=plan.bounds, centre=plan.centre)
-        items_q = first_embeddings(plan.descent, self._ratings.n_columns, _OWN_ITEMS)
+        items_q = first_embeddings(plan.descent, ratings.n_columns, _OWN_ITEMS)
         if isinstance(self._member, VerticalMember):
             if self._final is not None:
                 self._member.finish(points, in_pieces(self._final))
             items_q = self._member.items
         items, users = _without_offsets(as_floats(plan.descent, items_q)), _without_offsets(released.model.vectors)
-        return kept_of_users(items, users, bounds=plan.bounds, centre=plan.centre)
+        return kept_of_users(Fitted(users, items), bounds=plan.bounds, centre=plan.centre)
 
 
 def points_before(plan: DescentJobPlan, announced: Announcement) -> Integers:

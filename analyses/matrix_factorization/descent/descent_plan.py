@@ -39,13 +39,14 @@ from typing import Any, Literal
 
 from analyses.job.job import JobError
 from analyses.matrix_factorization.descent.projection import squared_sensitivity
-from analyses.matrix_factorization.plan import MIN_MEMBERS, Members, Setting, Unit
+from analyses.matrix_factorization.plan import Members, Setting, Unit, check_members
 from analyses.matrix_factorization.unit_vectors import sensitivity
 from analyses.sums.noise import SumNoise, survivor_levels
-from dp.cost.accounting import CalibrationError, EpsilonBound, SkellamDpEvent
+from dp.cost.accounting import CalibrationError, EpsilonBound
 from dp.cost.calibrate import least_noise
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import PrivacyEvent, SkellamShiftsDpEvent
+from dp.cost.events.event import PrivacyEvent
+from dp.cost.events.skellam import SkellamDpEvent, SkellamShiftsDpEvent
 from dp.cost.views import VIEWS, View, views_to_calibrate
 from dp.draw.skellam import MAX_MU
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -280,6 +281,20 @@ class DescentPlan:
         return found
 
 
+def largest_of(lower: float, upper: float) -> int:
+    """Return R of ratings between public bounds: their distance, rounded up.
+
+    Raises:
+        JobError: it is larger than the form supports.
+    """
+    if not upper - lower <= MAX_LARGEST:
+        raise JobError(
+            f"the bounds of a rating: the form sgd supports a range of at most {MAX_LARGEST}, and {lower:g} to "
+            f"{upper:g} is wider: declare ratings in a larger unit"
+        )
+    return math.ceil(upper - lower)
+
+
 def plan_descent(params: DescentParams, members: Members, *, epsilon: float, delta: float, view: View) -> DescentPlan:
     """Fix the sampling and the least noise, or refuse before anything costs.
 
@@ -318,8 +333,7 @@ def calibrated(params: DescentParams, members: Members, *, epsilon: float, delta
 
 
 def _check(params: DescentParams, members: Members, delta: float) -> None:
-    if members.n_members < MIN_MEMBERS:
-        raise JobError(f"parties: at least {MIN_MEMBERS} must take part, so that a masked sum hides what one holds")
+    check_members(params.setting, members)
     if not 0 <= members.n_corrupt < members.fewest <= members.n_members:
         raise JobError(
             "colluding: must be smaller than the smallest number of survivors, which must not exceed the number of "

@@ -20,7 +20,6 @@ The factor for a user is sqrt(theta) where [SGDMF22] has theta, which over-noise
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +107,3 @@ def add_rows(at: Integers, gradients: Integers, n_rows: int) -> Integers:
     total: Integers = np.zeros((n_rows, gradients.shape[1]), dtype=np.int64)
     np.add.at(total, at, gradients)
     return total
-
-
-def delta_2(largest: int, *, unit: str, theta: int, both: bool) -> float:
-    """Return the sensitivity in units of 1, as the paper states it: 2 R^1.5 times 1, sqrt 2, sqrt(theta), ..."""
-    return math.sqrt(Fraction(squared_sensitivity(largest, 1, unit=unit, theta=theta, both=both)))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.sums.noise import SumNoise
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import View
 from entropy import Entropy
 

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from analyses.matrix_factorization.broadcast import ModelFormat
 from analyses.matrix_factorization.descent.descent_job_plan import RATES, SAMPLING_RATE, STEPS
 from analyses.matrix_factorization.descent.descent_parts import in_the_set
-from analyses.matrix_factorization.descent.descent_plan import DescentParams, DescentPlan, plan_descent
+from analyses.matrix_factorization.descent.descent_plan import DescentParams, DescentPlan, largest_of, plan_descent
 from analyses.matrix_factorization.descent.projected_descent import first_embeddings, moved
 from analyses.matrix_factorization.descent.projection import gradient_bound
 from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
@@ -45,7 +45,7 @@ from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import AUTO_RANK, Members
 from analyses.sums.noise import SumNoise
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
 from dp.cost.views import VECTOR_UNIT, VIEWS, View
@@ -214,7 +214,7 @@ def plan_descent_rounds(question: FactorQuestion, topology: Topology, members: M
         n_users=members.n_members,
         n_items=question.items,
         rank=AUTO_RANK if question.rank == "auto" else question.rank,
-        largest=math.ceil(question.upper - question.lower),
+        largest=largest_of(*question.bounds),
         steps=question.steps or STEPS,
         learning_rate=question.learning_rate or RATES["horizontal"],
         sampling_rate=SAMPLING_RATE if question.sampling_rate is None else question.sampling_rate,

@@ -6,8 +6,9 @@ bound into every key of every round.
 """
 
 import json
+import math
 import tomllib
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -59,6 +60,8 @@ class FactorQuestion(PublicModel):
         privacy: what all rounds together cost one member.
     """
 
+    kind: ClassVar[str] = "sum"
+
     analysis: Literal["matrix-factorization"]
     record: Name
     form: Literal["statistics", "sgd"] = "statistics"
@@ -87,6 +90,8 @@ class FactorQuestion(PublicModel):
     def _bounds_are_ordered(self) -> Self:
         if not self.lower < self.upper:
             raise ValueError("lower, upper: the lower bound of a rating must be below its upper bound")
+        if not math.isfinite(self.upper - self.lower):
+            raise ValueError("lower, upper: the range of a rating is too wide")
         if self.centre is not None and not self.lower <= self.centre <= self.upper:
             raise ValueError("centre: must lie within the bounds of a rating")
         return self
@@ -131,7 +136,7 @@ class FactorQuestion(PublicModel):
         try:
             return cls.model_validate(tree)
         except ValidationError as error:
-            raise JobError(explain(error)) from error
+            raise JobError(explain(error, cls)) from None
 
 
 def read_public_input(public_input: bytes) -> tuple[FactorQuestion, bytes] | None:

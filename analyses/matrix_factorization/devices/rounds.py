@@ -15,7 +15,7 @@ from analyses.matrix_factorization.devices.question import LABEL, FactorQuestion
 from analyses.matrix_factorization.model import FactorModel
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import ring_for
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import MEMBER_UNIT, View
 from mpc.errors import PeerViolationError

@@ -15,10 +15,10 @@ from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
 from analyses.matrix_factorization.job_plan import RULE
 from analyses.matrix_factorization.model import FactorModel
-from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, plan_factors
+from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, check_deviations, plan_factors
 from analyses.matrix_factorization.posterior import Prior
 from analyses.sums.noise import SumNoise
-from dp.cost.events import PrivacyEvent
+from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
 from dp.cost.views import VECTOR_UNIT, VIEWS, View
@@ -142,6 +142,7 @@ def plan_statistics(question: FactorQuestion, topology: Topology, members: Membe
     Raises:
         JobError: names the field that cannot be met.
     """
+    check_deviations(*question.bounds, question.middle)
     target = question.privacy
     params = FactorParams(
         setting="local",

@@ -5,17 +5,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.job import Finite, Job, JobError, PublicModel, explain
+from analyses.job.job import Finite, Job, JobError, PublicModel, parameters_error
 from analyses.job.plan import check_roster
 from analyses.job.ratings import RatingsSchema
 from analyses.job.schema import BlockSchema
 from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS, Members
+from analyses.sums.round import topology_of_parties
 from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, Topology
 
 UNITS: Mapping[str, str] = {"user": PERSON_AT_PARTY_UNIT, "rating": RATING_UNIT}
 """The protected units, and their names in budgets and reports."""
+
+FEWEST_PARTIES = 2
+"""Nothing is multiplied: each party adds noisy sums of its own ratings."""
 
 STATISTICS_ONLY = ("rounds", "centre")
 SGD_ONLY = (
@@ -96,7 +100,7 @@ def params_of(job: Job) -> FactorJobParams:
     try:
         return FactorJobParams.model_validate(job.parameters)
     except ValidationError as error:
-        raise JobError("\n".join(f"parameters.{line}" for line in explain(error).splitlines())) from error
+        raise parameters_error(error, FactorJobParams) from None
 
 
 def ratings_of(schema: BlockSchema) -> RatingsSchema:
@@ -130,7 +134,7 @@ def declared_ratings(job: Job, schemas: Sequence[BlockSchema]) -> tuple[FactorJo
     Raises:
         JobError: names the field of the job that cannot be met.
     """
-    check_roster(job)
+    check_roster(job, FEWEST_PARTIES)
     check_schemas(job, tuple(schemas))
     params = params_of(job)
     declared = tuple(map(ratings_of, schemas))
@@ -172,10 +176,10 @@ def n_items_of(params: FactorJobParams, declared: Sequence[RatingsSchema]) -> in
 
 def topology_of(job: Job) -> Topology:
     """Return who shares with whom in each masked sum: all with all."""
-    return Topology.complete(len(job.compute_parties), job.t)
+    return topology_of_parties(len(job.compute_parties), job.t)
 
 
 def members_of(job: Job) -> Members:
     """Return who takes part in the masked sums, and with how few survivors one still counts."""
     topology = topology_of(job)
-    return Members(topology.n_members, topology.n_corrupt, topology.fewest_survivors)
+    return Members(topology.n_members, job.t, topology.fewest_survivors)

@@ -1,5 +1,6 @@
 """What the noise of a matrix factorization leaves to be seen, before it is asked for."""
 
+from dataclasses import replace
 from math import sqrt
 
 from analyses.job.forecast import Forecast, Quantity, Signal
@@ -12,6 +13,13 @@ _LEAST_COUNT = 3.0
 """Deviations of its noise above which an item's count must lie, or its offset is more prior than rating."""
 
 OF_A_DESCENT = "Errors of a descent's embeddings depend on the way that its steps take; none are forecast."
+OFFSETS_ALONE = (
+    "Rank 0: no vectors are released, only offsets, which put items into the same order for all users; each party fits "
+    "vectors of its own to its own ratings, and keeps them."
+)
+"""What a job says whose result has no vectors."""
+
+_BY_THE_RULE = 'rank = "auto" gave it, as noise would hide vectors of so few users or ratings; a job may state its own.'
 _VECTORS = "Errors of vectors depend on the ratings and on how rounds build on each other."
 
 
@@ -39,11 +47,14 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
     """
     if not isinstance(plan, FactorJobPlan):
         return Forecast(not_forecast=(OF_A_DESCENT,))
+    rank = () if plan.rank else (OFFSETS_ALONE, *([_BY_THE_RULE] if plan.params.rank == "auto" else []))
+    vectors = (_VECTORS,) if plan.rank else ()
     if plan.is_vertical:
         why = "Errors of users' offsets depend on what the owners' own items, noisy too, have taken off them."
-        return Forecast(not_forecast=(why, _VECTORS))
+        return Forecast(assumptions=rank, not_forecast=(why, *vectors))
     declared = "There are as many users as are declared at most, and each rates as many items as is declared."
-    return forecast_of_offsets(plan.factors, plan.bounds, declared, prior)
+    found = forecast_of_offsets(plan.factors, plan.bounds, declared, prior)
+    return replace(found, assumptions=(*found.assumptions, *rank))
 
 
 def forecast_of_offsets(
@@ -64,7 +75,7 @@ def forecast_of_offsets(
             f"An item that is rated as often as the others has a weighted count of {count:.3g}, beside noise of "
             f"{sigma:.3g}: its offset is more prior than rating."
         )
-        return Forecast(not_forecast=(why, _VECTORS))
+        return Forecast(not_forecast=(why, *([_VECTORS] if factors.rank else [])))
     of_chance = count * prior.residual_variance / sqrt(params.ratings_per_user)
     gain = count * prior.offset_variance / (sigma**2 + of_chance + count**2 * prior.offset_variance)
     lower, upper = bounds

@@ -13,7 +13,7 @@ from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, ra
 from analyses.rows.traffic import traffic_of
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import configure
-from analyses.sums.session_series import ANNOUNCEMENT_BYTES, SessionSeries
+from analyses.sums.sessions.session_series import ANNOUNCEMENT_BYTES, SessionSeries
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.vector.encoding import VectorEncoding
@@ -57,6 +57,11 @@ class SeriesPlan(Plan):
     def centre(self) -> float:
         """What is taken off every rating."""
         raise NotImplementedError
+
+    @property
+    def deviation_bounds(self) -> tuple[float, float]:
+        """Of a rating less the centre."""
+        return self.bounds[0] - self.centre, self.bounds[1] - self.centre
 
     @property
     def n_sums(self) -> int:

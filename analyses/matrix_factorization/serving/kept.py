@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.model import FactorModel, Fitted
+from analyses.matrix_factorization.own_factors import Choice
 from analyses.matrix_factorization.own_ratings import OwnRatings
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.serving.recommend import (
@@ -28,9 +29,9 @@ class UnknownUserError(ValueError):
     code: str = "user-unknown"
 
 
-def kept_of_items(model: FactorModel, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
-    """Return what a party of the horizontal setting keeps."""
-    return {
+def kept_of_items(model: FactorModel, choice: Choice, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
+    """Return what a party of the horizontal setting keeps: its items, and why these."""
+    return choice.as_data() | {
         "of": ITEMS,
         "offsets": model.offsets_q.tolist(),
         "vectors": model.vectors_q.tolist(),
@@ -40,12 +41,12 @@ def kept_of_items(model: FactorModel, *, bounds: tuple[float, float], centre: fl
     }
 
 
-def kept_of_users(items: Floats, users: Floats, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
+def kept_of_users(fitted: Fitted, *, bounds: tuple[float, float], centre: float) -> dict[str, Any]:
     """Return what a party of the vertical setting keeps: offset and vector of its items, and of all users."""
     return {
         "of": USERS,
-        "items": items.tolist(),
-        "users": users.tolist(),
+        "items": fitted.items.tolist(),
+        "users": fitted.users.tolist(),
         "bounds": list(bounds),
         "centre": centre,
     }

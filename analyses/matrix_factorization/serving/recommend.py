@@ -28,6 +28,19 @@ class Recommendation:
     rating: float
 
 
+@dataclass(frozen=True)
+class RecommendedItem:
+    """One recommended item, by its name. Private to the user.
+
+    Attributes:
+        item: its name in the public list.
+        rating: predicted, within the public bounds.
+    """
+
+    item: str
+    rating: float
+
+
 def recommend(
     model: FactorModel,
     rated: Integers,

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from analyses.job.job import Job
 from analyses.job.schema import Table
-from analyses.pca.baseline import captured_variance, central_components, moment_with_constant
 from analyses.pca.protocol import PcaPlan, clipped_rows, leading_components, plan, reference
+from analyses.pca.reference import captured_variance
 from bench.analyses.rivals import tables
 from bench.analyses.table import Row
+from bench.baselines.components import central_components, moment_with_constant
+from bench.datasets.order import trusted_order
 from bench.datasets.tables import kdd_tables
 from bench.peers.environment import PROGRAMS, ensure_environment, run_to_its_end
 from bench.utility.logistic_rivals import REQUIREMENTS
@@ -61,6 +63,7 @@ def _job(parties: Sequence[Table], k: int) -> Job:
         {
             "analysis": "pca",
             "inputs": [{"party": t.schema.party, "table": "table"} for t in parties],
+            **trusted_order(t.schema for t in parties),
             "privacy": {"epsilon": 1.0, "delta": DELTA, "view": "coordinator"},
             "parameters": {"components": k, "max_rows": 2 * parties[0].n_rows},
         }

@@ -20,13 +20,13 @@ from analyses.logistic_regression.uncertainty import standard_errors
 from analyses.logistic_regression.weights import labelled_moments, weights_of
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pca import protocol as pca
-from analyses.pca.baseline import moment_with_constant
 from analyses.pca.spectrum import spectrum
 from analyses.power_moments import protocol as moments
 from bench.analyses.least_squares import score
 from bench.analyses.rivals import tables
 from bench.analyses.rivals.numbers import DRAWS, noise_of
 from bench.analyses.table import Row
+from bench.baselines.components import moment_with_constant
 from bench.datasets.labelled_tables import california
 from bench.datasets.vertical_tables import EARNINGS_LABEL, HOUSING_LABEL, earnings, housing
 from bench.utility.logistic_moments import integer_rows
@@ -53,9 +53,10 @@ def coverage(quick: bool) -> Iterator[Row]:
             "CPS earnings": (earnings(), EARNINGS_LABEL),
         }.items():
             yield _row(f"least squares, {name}, R^2", epsilon, _explained(parties, label, epsilon, runs), runs)
-            held = _along_components(parties, epsilon, runs)
-            for place in range(held.shape[1]):
-                yield _row(f"principal components, {name}, component {place + 1}", epsilon, held[:, place], runs)
+            along = _along_components(parties, epsilon, runs)
+            for place in range(along.shape[1]):
+                held = along[~np.isnan(along[:, place]), place] > 0
+                yield _row(f"principal components, {name}, component {place + 1}", epsilon, held, runs)
         yield _row("logistic regression, California, all weights", epsilon, _weights(epsilon, runs), runs)
 
 
@@ -98,7 +99,7 @@ def _explained(parties: Any, label: str, epsilon: float, runs: int) -> NDArray[n
     return np.array(held, dtype=bool)
 
 
-def _along_components(parties: Any, epsilon: float, runs: int) -> NDArray[np.bool_]:
+def _along_components(parties: Any, epsilon: float, runs: int) -> Floats:
     parameters = {"components": 3, "max_rows": 2 * parties[0].n_rows}
     plan = plan_of(pca, "pca", parties, parameters, epsilon)
     exact = moment_with_constant(pca.clipped_rows(parties, plan), plan.constant * plan.unit)
@@ -107,8 +108,9 @@ def _along_components(parties: Any, epsilon: float, runs: int) -> NDArray[np.boo
         found = spectrum(exact + _matrix_noise(plan, plan.mechanism.n_columns) * plan.unit**2, plan)
         if found.intervals is not None:
             along = np.einsum("ki,ij,kj->k", found.components, scatter, found.components)
-            held.append((found.intervals[:, 0] <= along) & (along <= found.intervals[:, 1]))
-    return np.array(held, dtype=bool).reshape(-1, 3)
+            hits = (found.intervals[:, 0] <= along) & (along <= found.intervals[:, 1])
+            held.append(np.where(np.isnan(found.intervals[:, 0]), np.nan, hits))
+    return np.array(held, dtype=np.float64).reshape(-1, 3)
 
 
 def _weights(epsilon: float, runs: int) -> NDArray[np.bool_]:

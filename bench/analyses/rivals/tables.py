@@ -103,7 +103,7 @@ def binned() -> list[BinnedColumn]:
         return BinnedColumn(name, numbers[(numbers >= bins[0]) & (numbers <= bins[-1])], bins)
 
     return [
-        of("Taxi 2018, hour of the day", read("taxi_2018")["pickup_sec_of_day"] / 3600, range(25)),
+        of("Taxi 2018, pickup hour", read("taxi_2018")["pickup_sec_of_day"] / 3600, range(25)),
         of("Adult, age", read("adult_train")["age"], range(15, 95, 5)),
         of("CPS, hourly earnings", read("cpssw8")["earnings"], range(0, 80, 4)),
         of("digits, ink of an image", images.sum(axis=1), range(0, 513, 32)),

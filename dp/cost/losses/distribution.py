@@ -91,7 +91,7 @@ class LossDistribution:
         e^(h - x) (e^x - 1) / (e^h - 1).
 
         Args:
-            losses: of one release.
+            losses: losses of one release.
             step: a power of two.
             tail: mass at the upper end that may be counted as lost, and at the lower end that may be given a higher
                 loss, to keep the grid short.
@@ -118,7 +118,7 @@ class LossDistribution:
 
         Args:
             other: on a grid of the same step.
-            tail: as in `of`.
+            tail: see `of`.
         """
         if self.step != other.step:
             raise ValueError("losses on different grids cannot be added")
@@ -193,8 +193,8 @@ def _within(place: Floats, masses: Floats, tail: float) -> tuple[float, float]:
 
     Args:
         place: ascending.
-        masses: at the places.
-        tail: of the mass.
+        masses: masses at the places.
+        tail: mass to cut off on each side.
     """
     below, above = np.cumsum(masses), np.cumsum(masses[::-1])
     low = min(int(np.searchsorted(below, tail)), len(place) - 1)

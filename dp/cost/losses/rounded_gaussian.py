@@ -74,7 +74,7 @@ LEAST_VARIANCE = 256
 SECOND_MOMENT = 2.0
 """At least E M(|N| + 1/32)^2: see `tests/accounting/test_rounded_gaussian.py`."""
 
-_SHARE = 2.0**-12
+_FRACTION = 2.0**-12
 """Parts of delta for what is unlikely under P, and under Q."""
 
 _SLACK = 2.0**-36
@@ -82,7 +82,7 @@ _SLACK = 2.0**-36
 
 _LOWEST = -37.0
 _MOST_EXPONENT = 100.0
-"""Of a ratio: what exceeds it is no useful bound."""
+"""Maximum of a ratio: a larger one is no useful bound."""
 
 _MOST_VARIANCE = Fraction(10**100)
 """More is taken for this much."""
@@ -104,8 +104,8 @@ def gaussian_delta(epsilon: float, distance: float) -> float:
     """Return delta_G at epsilon >= 0, rounded up.
 
     Args:
-        epsilon: of the guarantee.
-        distance: of the means over the standard deviation; positive.
+        epsilon: epsilon of the guarantee.
+        distance: distance of the means over the standard deviation; positive.
     """
     first = distance / 2 - epsilon / distance
     if first < _LOWEST:
@@ -191,7 +191,8 @@ class RoundedGaussian:
         """Return the releases together; None where nothing moves.
 
         Args:
-            releases: of each sum d_i^2 / mu_i, the smallest mu_i where a number moves, and how many move at most.
+            releases: for each release: sum d_i^2 / mu_i, the smallest mu_i where a number moves, and how many move at
+                most.
         """
         squares, numbers = Fraction(0), dict[Fraction, int]()
         for of_squares, mu, n_moved in releases:
@@ -225,11 +226,11 @@ class RoundedGaussian:
 
     def _delta(self, epsilon: float, near: float) -> float:
         """Return the bound of delta for t_P = share * near and t_Q = share * near * e^-epsilon; any `near` is sound."""
-        log = -math.log(_SHARE * near)
+        log = -math.log(_FRACTION * near)
         slack = self.exchanged.slack(log, log + epsilon)
         if slack is None or sum(slack) >= min(epsilon, _MOST_EXPONENT):
             return math.inf
         mine, other = slack
         rest = (epsilon - mine - other) * (1 - 2.0**-50)
-        found = math.exp(mine) * gaussian_delta(rest, self.distance) + 2 * _SHARE * near
+        found = math.exp(mine) * gaussian_delta(rest, self.distance) + 2 * _FRACTION * near
         return found * (1 + _SLACK)

@@ -36,7 +36,7 @@ REACH = 110.0
 MAX_POINTS = 1 << 16
 
 MAX_EXACT_MU = 1024
-"""Beyond, the divergence of a shift is within 1 / 500 of `dp.cost.accounting.skellam_rdp`, which is quick: not
+"""Beyond, the divergence of a shift is within 1 / 500 of `SkellamDpEvent.curve`, which is quick: not
 computed."""
 
 MAX_EXACT_ORDER = 256

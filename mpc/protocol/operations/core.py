@@ -12,7 +12,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldMismatchError, LocalFaultError, TooFewPartiesError
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.exchange import ShareExchange, Words
-from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.product_check import ProductCheck, ReductionCheck
 from mpc.protocol.reduction import SEGMENT, zero_sharing
 from mpc.protocol.shared import SharedArray
 
@@ -30,11 +30,13 @@ class ComputationCore:
     As an asynchronous context it ends what was begun `ahead` and is still running, whatever fails.
     """
 
+    _may_use_double_sharings = True
+
     def __init__(self, exchange: ShareExchange, name: str = "computation") -> None:
         self._exchange = exchange
         self._name = name
         self._agreement = DealerAgreement(exchange, name)
-        self._check_of_products = ProductCheck(exchange, self._agreement)
+        self._check_of_products: ReductionCheck = ProductCheck(exchange, self._agreement)
         self._next_block = 0
         self._n_openings = 0
         self._wrong: set[int] = set()
@@ -109,6 +111,11 @@ class ComputationCore:
 
     async def _local(self, product: Callable[[], SharedArray]) -> SharedArray:
         return await self._exchange.session.compute(product)
+
+    async def _check_reduced(self) -> None:
+        """Check what this computation has reduced so far: each opening does so before it tells anything."""
+        if self._exchange.am_receiver:
+            self._wrong.update(await self._check_of_products.verify(self._name))
 
     async def _zeros(self, shape: tuple[int, ...], degree: int) -> SharedArray:
         first_block = self._take_blocks(prod(shape))

@@ -4,21 +4,24 @@ from collections.abc import Sequence
 
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import GramAccumulator, upper_triangle_indices
+from mpc.hidden import Hidden
 from mpc.protocol.session import Session
 from mpc.protocol.shared import SharedArray
 
 
-class GramSum:
+class GramSum(Hidden):
     """One member's share of a sum of x^T x. Local: nothing is sent. Members without shares follow the shapes.
 
     Memory does not grow with the rows (`mpc.arithmetic.gram.GramAccumulator`).
 
     Args:
         session: my end of the job, which computes off the event loop.
-        field: of the shares.
+        field: field of the shares.
         n_columns: columns of all blocks of a row together, at least 1.
         holds_shares: whether I am a compute party.
     """
+
+    instead = "`add` rows to it, and take its `triangle()`"
 
     def __init__(self, session: Session, field: ResidueField, n_columns: int, *, holds_shares: bool) -> None:
         self._session, self._field, self._n_columns = session, field, n_columns
@@ -30,7 +33,7 @@ class GramSum:
         """Add the products of some rows.
 
         Args:
-            columns: of these rows, one block after the other, each of shape (rows, its columns); the same rows
+            columns: columns of these rows, one block after the other, each of shape (rows, its columns); the same rows
                 everywhere, the columns together `n_columns`.
 
         Raises:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldMismatchError, LocalFaultError, ShapeError
+from mpc.hidden import Hidden
 from mpc.protocol.exchange import Words
 from mpc.protocol.operations.core import ComputationCore
 from mpc.protocol.operations.gram_sum import GramSum
@@ -19,7 +20,7 @@ NOISE_STAGE = "noise"
 OPENING_STAGE = "opening"
 
 
-class NoisySum:
+class NoisySum(Hidden):
     """One member's share of everybody's noise and of all that has been added to it. It is opened once, as it is.
 
     Each party deals its noise with a fresh polynomial of degree d. So the sum of those of the N - t parties that do not
@@ -30,8 +31,8 @@ class NoisySum:
     this is no `SharedArray`: one can add to it, and open it once, and nothing else.
 
     Attributes:
-        field: of the shares.
-        shape: of what is released.
+        field: field of the shares.
+        shape: shape of the released array.
         degree: d.
     """
 
@@ -88,9 +89,9 @@ class Noise(Inputs, ComputationCore):
         Call it before the data are dealt: a party that drops out after that has left its noise with the others.
 
         Args:
-            shape: of the noise and of what it will hide.
+            shape: shape of the noise, and of the array that it will hide.
             mine: my part, integers of this shape; ignored where I hold no shares. Secret.
-            degree: of the sharing that will be opened; default: 2t, for products.
+            degree: degree of the sharing that will be opened; default: 2t, for products.
 
         Raises:
             LocalFaultError: I hold shares and brought no noise.
@@ -118,7 +119,7 @@ class Noise(Inputs, ComputationCore):
         """Return everybody's noise as an array to compute with, degree t; opening needs a sharing of zero besides.
 
         Args:
-            shape: of the noise.
+            shape: shape of the noise.
             mine: my part, integers of this shape; ignored where I hold no shares. Secret.
             bound: public bound on the size of one party's part.
 
@@ -140,18 +141,21 @@ class Noise(Inputs, ComputationCore):
     async def open_noisy(self, total: NoisySum) -> OpenedArray | None:
         """Reveal a noisy sum to the coordinator; None for the others. Wrong shares are corrected as in `open`.
 
-        No round besides: the noise hides all but the values, and as all members need all noise and all rows, there
-        are no two sets of dealers that could be mixed up.
+        Before that, surplus dealers of the reductions that led here are checked as in `open`. No round besides: the
+        noise hides all but the values, and as all members need all noise and all rows, there are no two sets of dealers
+        that could be mixed up.
 
         Raises:
             LocalFaultError: the sum was opened before.
+            PeerViolationError: a party multiplied corrupted shares on the way.
             TooFewSharesError, InconsistentSharesError: see `mpc.arithmetic.opening.open_shares`.
             PeerError: fewer than degree + 1 parties answered; names one that did not.
 
         Privacy: reveals the values to the coordinator and to nobody else, and nothing besides.
-        Cost: 1 round.
+        Cost: 1 round. Where N > 2t + 1, 2 more for what has been reduced.
         """
         with self._step():
+            await self._check_reduced()
             stage, share = self._stage(OPENING_STAGE), total.opened_share()
             opening = await self._exchange.open(stage, share, total.shape, total.degree, (COORDINATOR,))
             if opening is None:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.errors import FieldTooSmallError, PeerError, PeerViolationError
+from mpc.hidden import Hidden
 from mpc.protocol.exchange import send_unless_lost
 from mpc.protocol.operations.core import ComputationCore, parameters_digest
 from mpc.protocol.session import COORDINATOR
 from mpc.protocol.shared import SharedArray
 
 
-@dataclass(frozen=True)
-class OpenedArray:
+@dataclass(frozen=True, eq=False)
+class OpenedArray(Hidden):
     """The result of an opening at a receiver.
 
     Attributes:
@@ -25,6 +26,8 @@ class OpenedArray:
             ones, or (if this member holds shares) of checks on the way.
         dropped_out: numbers of the parties that failed on the way, as far as this member knows.
     """
+
+    instead = "ask its `values`"
 
     values: NDArray[Any] = field(repr=False)
     wrong: tuple[int, ...]
@@ -35,16 +38,15 @@ class Openings(ComputationCore):
     """The part of `Computation` that opens."""
 
     async def check_products(self) -> None:
-        """Check what has been reduced so far, before a result of it is opened by other means than `open`.
+        """Check what has been reduced so far, before a result of it is opened by another computation (`beside`).
 
         Raises:
-            PeerViolationError, InconsistentSharesError, PeerError: as `open`.
+            PeerViolationError, InconsistentSharesError, PeerError: see `open`.
 
         Cost: 2 rounds where N > 2t + 1 and something was reduced since the last check; else none.
         """
         with self._step():
-            if self._exchange.am_receiver:
-                self._wrong.update(await self._check_of_products.verify(self._name))
+            await self._check_reduced()
 
     async def open(self, x: SharedArray, receivers: Sequence[int] = (COORDINATOR,)) -> OpenedArray | None:
         """Reveal an array to some members; None for the others.
@@ -80,8 +82,7 @@ class Openings(ComputationCore):
                 f"{self.field.order.bit_length()} bits: use more primes or tighter bounds"
             )
         with self._step():
-            if self._exchange.am_receiver:
-                self._wrong.update(await self._check_of_products.verify(self._name))
+            await self._check_reduced()
             if x.degree > self.t:
                 x = x + await self._zeros(x.shape, x.degree)
             number = self._n_openings

@@ -13,7 +13,7 @@ from mpc.protocol.exchange import Words
 from mpc.protocol.operations.core import ComputationCore
 from mpc.protocol.operations.gram_sum import GramSum
 from mpc.protocol.reduction import Part, reduce_degree
-from mpc.protocol.shared import SharedArray, concatenate
+from mpc.protocol.shared import SharedArray, concatenate, stack
 
 
 class Products(ComputationCore):
@@ -95,8 +95,8 @@ class Products(ComputationCore):
         powers = {1: await self.reduce(x)}
         half = 1
         while 2 * half < highest:
-            upper = await self.reduce_all([powers[half] * powers[k] for k in range(1, half + 1)])
-            powers |= dict(zip(range(half + 1, 2 * half + 1), upper, strict=True))
+            lower = stack([powers[k] for k in range(1, half + 1)])
+            powers |= dict(enumerate(await self.multiply(powers[half], lower), half + 1))
             half *= 2
 
         def combination(chosen: Sequence[int]) -> SharedArray:
@@ -128,10 +128,11 @@ class Products(ComputationCore):
 
         with self._step():
             sizes = [array.size for array in arrays]
-            first_block = self._take_blocks(sum(sizes))
+            n_elements, degree = sum(sizes), arrays[0].degree
+            first_block = self._take_blocks(n_elements + self._check_of_products.n_coins(degree, n_elements))
             reduced: Words | None = None
             if self._exchange.am_receiver:
-                reduced = await self._reduced_share(first_block, share_of, sum(sizes), arrays[0].degree)
+                reduced = await self._reduced_share(first_block, share_of, n_elements, degree)
             ends = list(itertools.accumulate(sizes))
             return [
                 self._shared(a.shape, self.t, a.bound, None if reduced is None else reduced[:, end - a.size : end])
@@ -141,7 +142,8 @@ class Products(ComputationCore):
     async def _reduced_share(self, first_block: int, share_of: Part, n_elements: int, degree: int) -> Words:
         """Reduce in the way that takes less time; all parties choose the same one, from what is public."""
         exchange = self._exchange
-        if double_sharings_win(exchange.n_parties, exchange.t, n_elements, exchange.field.n_words):
+        wins = double_sharings_win(exchange.n_parties, exchange.t, n_elements, exchange.field.n_words)
+        if wins and self._may_use_double_sharings:
             return await reduce_with_double_sharings(exchange, self._name, first_block, share_of, n_elements)
         return await reduce_degree(
             exchange, self._agreement, self._check_of_products, first_block, share_of, n_elements, degree

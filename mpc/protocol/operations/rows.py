@@ -3,7 +3,7 @@
 Two ways, by what is done with a block. `rows` is for what is only summed: the next block travels while one is
 multiplied. `rows_in_step` is for blocks whose products are reduced: each is an input between the products.
 
-A party whose rows are dealt may vanish where N > 2t + 1, so with the last row it commits the job's cost and says so
+A party whose rows are dealt may drop out where N > 2t + 1, so with the last row it commits the job's cost and says so
 (`INPUT_STAGE`). How far multiplying is, is told elsewhere only: where the end of the input falls among quarters would
 show how many blocks the rows fill.
 """
@@ -51,7 +51,7 @@ class Rows(Inputs):
 
         Args:
             widths: owner to the number of its columns, in the order of the joint table.
-            n_rows: of the joint table.
+            n_rows: rows of the joint table.
             mine: my rows, shape (rows, my width) per block; None if I own no columns.
             height: rows of a block; the same at all parties.
             completes_input: whether these rows are the last that I bring, and are multiplied as they come: then the
@@ -133,17 +133,17 @@ class Rows(Inputs):
 
         Args:
             shapes: owner to the shape of one of its rows.
-            n_rows: of the joint table.
+            n_rows: rows of the joint table.
             mine: my rows, shape (rows, *shape of one) per block; None if I own no columns.
             height: rows of a block; the same at all parties.
             bound: public bound on the size of all values.
-            completes_input: as of `rows`.
+            completes_input: see `rows`.
 
         Yields:
             Owner to its block of rows, degree t.
 
         Raises:
-            LocalFaultError, ShapeError, PeerError: as `inputs`.
+            LocalFaultError, ShapeError, PeerError: see `inputs`.
         """
         session = self._exchange.session
         for start in range(0, n_rows, height):

@@ -13,8 +13,8 @@ class CollectingAdvertisements(Collection[Advertisement]):
     """Collects advertisements; members that send none by the end of the stage do not take part.
 
     Args:
-        config: of the round.
-        input_digest: of its public input.
+        config: configuration of the round.
+        input_digest: digest of its public input.
     """
 
     def __init__(self, config: RoundConfig, input_digest: bytes) -> None:

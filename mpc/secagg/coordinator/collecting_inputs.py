@@ -15,7 +15,7 @@ class CollectingInputs(Collection[MaskedInput]):
     """Collects masked vectors. Memory holds one sum for any number of members; only a hash of each vector is kept.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         sharers: who has shared keys.
     """
 

@@ -12,8 +12,8 @@ class CollectingShares(Collection[SealedShares]):
     """Collects sealed shares, which it cannot read.
 
     Args:
-        config: of the round.
-        members: as sent to all.
+        config: configuration of the round.
+        members: the member list that was sent to all.
         transcript: the hash that members must have come to.
         graph: who is whose neighbour.
     """

@@ -14,7 +14,7 @@ class CollectingSignatures(Collection[SurvivorSignature]):
     """Collects signatures.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         survivors: who may sign.
         set_digest: what they must have signed.
     """

@@ -24,9 +24,9 @@ class ClosedStages:
     """The results of the earlier stages.
 
     Attributes:
-        transcript: of the members.
+        transcript: hash of what the members agreed on.
         graph: who is whose neighbour.
-        advertisements: by member.
+        advertisements: advertised keys by member.
         sharers, survivors: ascending.
         signers: survivors that have signed.
     """
@@ -43,7 +43,7 @@ class CollectingUnmasking(Collection[UnmaskingShares]):
     """Collects unmasking shares, and removes the masks from the sum.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         before: the results of the earlier stages.
         total: sum of the survivors' masked vectors; unmasked in place.
     """

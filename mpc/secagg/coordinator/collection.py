@@ -32,7 +32,7 @@ class Collection(Generic[M]):
     """The answers of one stage.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         stage: which.
         expected: who may answer.
     """

@@ -64,7 +64,7 @@ class SumCoordinator:
     place, and a message counts as taken only when all of it is.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
         public_input: what all members start from.
     """
 
@@ -120,7 +120,7 @@ class SumCoordinator:
         collection = self._collection(self.stage)
         return collection is not None and bool(collection.has_quorum())
 
-    def is_hopeless(self, n_declined: int) -> bool:
+    def is_infeasible(self, n_declined: int) -> bool:
         """Return whether the first stage can only fail, as so many members have declined."""
         return self.stage is Stage.ADVERTISE and self.config.n_members - n_declined < (
             self.config.topology.fewest_survivors

@@ -13,7 +13,7 @@ class SecretRecovery:
     """Rebuilds secrets of one round and records which members sent corrupted shares.
 
     Args:
-        config: of the round.
+        config: configuration of the round.
     """
 
     def __init__(self, config: RoundConfig) -> None:
@@ -33,7 +33,7 @@ class SecretRecovery:
         spare one. If that helps, the share was corrupted, and the shares of its holder are not used any more.
 
         Args:
-            owner: whose secret.
+            owner: member whose secret it is.
             shares: holder to share.
             is_right: whether a secret is the one that the owner committed to.
 

@@ -33,13 +33,13 @@ class AwaitingShares:
     """The state after the second answer.
 
     Attributes:
-        context: of the round.
+        context: context of the round.
         graph: who is whose neighbour.
         transcript: hash of what the members agreed on.
         members: who takes part, ascending.
-        own_mask_key: of the mask that is mine alone.
+        own_mask_key: key of my own mask.
         pair_mask_keys: neighbour to the key of the mask that we have in common.
-        channels: to my neighbours that take part.
+        channels: channels to my neighbours that take part.
         own_shares: my shares of my own secrets, in the complete graph.
     """
 
@@ -62,7 +62,7 @@ class AwaitingShares:
         over the neighbours j that have shared, i being me [Bonawitz17, figure 4, round 2].
 
         Args:
-            delivery: from the coordinator.
+            delivery: message from the coordinator.
             values: shape (n_elements,), as the encoding made them.
             noise: shape (n_elements,), of any size, or None.
 
@@ -90,7 +90,7 @@ class AwaitingShares:
         """Return the shares that I hold for their owners, once everything about the delivery is as it must be.
 
         Raises:
-            PeerViolationError, TooFewMembersError: as `receive`, but for what is wrong with values.
+            PeerViolationError, TooFewMembersError: see `receive`; raised here for wrong values.
         """
         self._check_delivery(delivery)
         held = {j: self._open(j, sealed) for j, sealed in delivery.sealed.items()}

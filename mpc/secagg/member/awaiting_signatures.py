@@ -18,7 +18,7 @@ class AwaitingSignatures:
     """The state after the fourth answer; the fifth is the last.
 
     Attributes:
-        context: of the round.
+        context: context of the round.
         sharers: who has shared.
         survivors: whom I have signed for.
         set_digest: what I have signed.

@@ -18,7 +18,7 @@ class AwaitingSurvivors:
     """The state after the third answer. The keys of the masks have been deleted; only the others' shares are left.
 
     Attributes:
-        context: of the round.
+        context: context of the round.
         graph: who is whose neighbour.
         transcript: hash of what the members agreed on.
         sharers: who has shared.

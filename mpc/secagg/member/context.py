@@ -18,11 +18,11 @@ class MemberContext:
     """The data that do not change during a round.
 
     Attributes:
-        config: of the round, accepted by the member's policy.
+        config: configuration of the round, accepted by the member's policy.
         me: my number.
         identity: my key.
         journal: my lasting memory.
-        input_digest: of the public input that I hold.
+        input_digest: digest of my public input.
         entropy: where my randomness comes from.
     """
 

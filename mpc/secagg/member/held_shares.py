@@ -14,9 +14,9 @@ class HeldShares:
     """Shares of both kinds. At most one of the first two ever leaves the holder.
 
     Attributes:
-        seed: of the seed of the owner's own mask.
-        key: of its mask key.
-        surplus: of each of its surplus seeds, in order.
+        seed: share of the seed of the owner's own mask.
+        key: share of its mask key.
+        surplus: shares of each of its surplus seeds, in order.
     """
 
     seed: bytes = field(repr=False)

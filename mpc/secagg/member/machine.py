@@ -47,7 +47,7 @@ class SumMember:
     that restarts has dropped out of the round, and its journal prevents it from entering the round again.
 
     Args:
-        config: as proposed by the coordinator.
+        config: configuration that the coordinator proposes.
         me: my number in its roster.
         identity: my key.
         policy: my floor.
@@ -108,7 +108,7 @@ class SumMember:
         """Refuse a delivery that `mask_input` would refuse, before any cost is committed and any data are read.
 
         Raises:
-            PeerViolationError, TooFewMembersError: as `AwaitingShares.receive`; the member is aborted then.
+            PeerViolationError, TooFewMembersError: see `AwaitingShares.receive`; the member aborts.
         """
         self._check_not_aborted()
         if Stage.MASK in self._answered:  # `mask_input` compares it with what was answered

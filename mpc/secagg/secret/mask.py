@@ -35,7 +35,7 @@ def apply_masks(group: SumGroup, total: Elements, masks: Iterable[Mask]) -> None
     second-level cache, with no memory taken. (Taking new memory for each mask costs ten times the cipher itself.)
 
     Args:
-        group: of the sum.
+        group: group of the sum.
         total: contiguous elements.
         masks: any number.
     """

@@ -67,7 +67,7 @@ def split(group: SumGroup, elements: Elements, n_parties: int, entropy: Entropy)
     """Return additive shares of a vector.
 
     Args:
-        group: of the sum.
+        group: group of the sum.
         elements: the vector; not changed.
         n_parties: at least 2.
         entropy: 32 bytes are read for each seed.
@@ -92,7 +92,7 @@ def seal(
         terms: bound into every key and every seal.
         shares: one per party.
         party_publics: X25519 keys of the parties, in their order.
-        entropy: of the fresh key.
+        entropy: random source for the fresh key.
 
     Raises:
         ValueError: a party's key is unusable.
@@ -124,8 +124,8 @@ def answer_digest(terms: SealingTerms, ephemeral_public: bytes, seal_digests: Se
     """Return what a device signs: all of its answer, of which each party sees its own share and the others' hashes.
 
     Args:
-        terms: of the shares.
-        ephemeral_public: of the device.
+        terms: terms of the shares.
+        ephemeral_public: one-time public key of the device.
         seal_digests: SHA-256 of each sealed share, in the order of the parties.
     """
     return digest("batch answer", terms.batch, terms.device, *terms.parties, ephemeral_public, *seal_digests)
@@ -140,10 +140,10 @@ class ShareSum:
     """The sum of one party's shares of many devices.
 
     Attributes:
-        group: of the sum.
+        group: group of the sum.
         length: elements.
-        position: of the party, 0 and up.
-        n_parties: of them.
+        position: position of the party, 0 and up.
+        n_parties: number of parties.
         total: the sum so far. Secret.
     """
 

@@ -54,7 +54,7 @@ def recombine_secret(shares: Mapping[int, bytes], n_required: int) -> bytes | No
 
     Args:
         shares: holder to share; checked before by `check_share`.
-        n_required: as when it was split.
+        n_required: number of shares that the split required.
 
     Raises:
         TooFewSharesError: fewer shares are there.

@@ -42,7 +42,7 @@ class EncodedVector:
 
     Attributes:
         values: integers, shape (encoding.n_elements,). Secret.
-        clipped_fraction: of the entries, those that lay outside the range, 0 .. 1. Private: it tells about the data.
+        clipped_fraction: fraction of the entries that were outside the range, 0 .. 1. Private: it depends on the data.
         norm_was_clipped: whether the whole vector was shortened. Private likewise.
     """
 
@@ -64,7 +64,7 @@ class VectorEncoding:
         length: entries of a member's vector.
         clip: largest size of an entry, after rotation.
         units: integer units per 1.0, 1 .. 2^52.
-        rounding: to integers.
+        rounding: rule of rounding to integers.
         norm_clip: largest Euclidean norm of a vector, or None for no limit.
         rotation: public label of the rotation, or None for none.
         largest_weight: largest weight of a member, or None for plain sums.
@@ -152,8 +152,8 @@ class VectorEncoding:
         """Prove that the sum of all members' integers, and noise, is represented exactly in a group.
 
         Args:
-            group: of the sum.
-            n_members: at most so many contribute.
+            group: group of the sum.
+            n_members: maximum number of members that contribute.
             noise_bound: public bound on the size of the noise in the sum.
 
         Raises:
@@ -172,7 +172,7 @@ class VectorEncoding:
 
         Args:
             vector: shape (length,), finite real numbers.
-            entropy: for stochastic rounding; 32 bytes are read then, else none.
+            entropy: random source of stochastic rounding; 32 bytes are read then, else none.
             weight: 0 .. largest_weight, if and only if the encoding has weights.
 
         Raises:

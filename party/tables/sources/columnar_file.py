@@ -1,27 +1,37 @@
 """Tables in files that hold columns and their types: Parquet and Arrow, one file or a folder of them."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from party.tables.sources.file import CHANGED, NAMES_UNREADABLE, UNREADABLE, TableFile, check_names, fingerprint
-from party.tables.sources.source import SourceError
+from party.tables.sources.apart import FRAME, ReadApart, asked
+from party.tables.sources.file import (
+    NAMES_UNREADABLE,
+    UNREADABLE,
+    TableFile,
+    check_names,
+    check_regular,
+    data_of_file,
+    fingerprint,
+)
+from party.tables.sources.first_bytes import ARROW, HEAD_BYTES, PARQUET, known_kind
+from party.tables.sources.source import SourceError, library_errors
 
 if TYPE_CHECKING:
     import polars as pl
 
 ROWS_AT_ONCE = 1 << 14
-"""Of a batch. The reader holds several batches at once, and of a Parquet file the row groups that it decodes."""
+"""Rows of a batch. The reader holds several batches at once, and of a Parquet file the row groups that it decodes."""
 
 
 ROWS_PER_SCAN = 1 << 18
 """Rows that one scan is asked for: a reader maps and prefetches more than it needs, and lets go of it at the end."""
 
 
-class ColumnarFile(TableFile):
+class ColumnarFile(ReadApart, TableFile):
     """One file, or a folder whose files hold the rows one after the other, in the order of their names.
 
     Memory: what one scan holds, whatever the number of rows, and in a Parquet file some of its row groups.
@@ -31,11 +41,17 @@ class ColumnarFile(TableFile):
     """
 
     ending: ClassVar[str]
+    format: ClassVar[str]
+    begin: ClassVar[bytes]
     pattern: Annotated[str, Field(min_length=1)] | None = None
 
     def version(self) -> tuple[tuple[str, tuple[int, int, int]], ...]:
         """See `TableSource`: it changes when a file is changed, replaced, added or taken away."""
         return tuple((path.name, fingerprint(path)) for path in self.files())
+
+    def data(self) -> frozenset[str]:
+        """See `TableSource`."""
+        return frozenset().union(*map(data_of_file, self.files()))
 
     def files(self) -> list[Path]:
         """Return the files in the order of their rows.
@@ -43,9 +59,9 @@ class ColumnarFile(TableFile):
         Raises:
             SourceError: there is none.
         """
-        if not self.path.is_dir():
-            return [self.path]
         try:
+            if not self.path.is_dir():
+                return [self.path]
             found = sorted(path for path in self.path.glob(self.pattern or f"*{self.ending}") if path.is_file())
         except (OSError, ValueError, NotImplementedError):
             raise SourceError(UNREADABLE) from None
@@ -53,56 +69,73 @@ class ColumnarFile(TableFile):
             raise SourceError("its folder holds no file of the pattern")
         return found
 
-    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
-        """See `TableSource`."""
-        return self.batches_from(0, numbers, texts)
-
-    def batches_from(self, start: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
-        """See `TableSource`: of rows before, at most those of one row group are decoded."""
-        import polars as pl  # the configuration of a table is read without
-
-        before, files, wanted = self.version(), self.files(), (*numbers, *texts)
+    def rows_here(self, start: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
+        """See `ReadApart`: of rows before `start`, at most those of one row group are decoded."""
+        files, wanted = self.files(), (*numbers, *texts)
+        described = {path: self.schema_of(path) for path in files}
         for path in files:
-            check_names(list(self.schema_of(path)), wanted)
-        self._check_types(files, wanted)
+            check_names(list(described[path]), wanted)
+        _check_types(described, wanted)
         for path in files:
-            try:
+            with library_errors(f"{self._called(path)} cannot be read as {self.format}"):
                 rows = self.scan(path).select(wanted)
                 height = self._height(path)
                 for first in range(min(start, height), height, ROWS_PER_SCAN):
                     part = rows.slice(first, ROWS_PER_SCAN)
                     yield from part.collect_batches(chunk_size=ROWS_AT_ONCE, lazy=True)
                 start = max(0, start - height)
-            except (OSError, pl.exceptions.PolarsError):
-                raise SourceError(f"its file cannot be read as {self.ending.removeprefix('.').capitalize()}") from None
-            if self.version() != before:
-                raise SourceError(CHANGED)
 
-    def count_rows(self) -> int:
-        """See `TableSource`."""
-        import polars as pl  # the configuration of a table is read without
+    def count_here(self) -> int:
+        """See `ReadApart`."""
+        files = self.files()
+        for path in files:
+            self.schema_of(path)
+        with library_errors(UNREADABLE):
+            return sum(map(self._height, files))
 
-        try:
-            return sum(self._height(path) for path in self.files())
-        except (OSError, pl.exceptions.PolarsError):
-            raise SourceError(UNREADABLE) from None
-
-    def schema_of(self, path: Path) -> "pl.Schema":
-        """Return names and types of the columns of a file, from its own description; no value is read.
+    def types(self) -> "pl.Schema":
+        """Return names and types of the columns of the first file; no value is read.
 
         Raises:
             SourceError: they cannot be read.
         """
-        import polars as pl  # the configuration of a table is read without
+        frame: pl.DataFrame = next(content for kind, content in asked(self, "types") if kind == FRAME)
+        return frame.schema
 
-        try:
+    def empty_here(self) -> "pl.DataFrame":
+        """Return a frame of these types without rows, in the child."""
+        return self.schema_of(self.files()[0]).to_frame()
+
+    def schema_of(self, path: Path) -> "pl.Schema":
+        """Return names and types of the columns of a file, from its own description; no value is read. In the child.
+
+        Raises:
+            SourceError: they cannot be read.
+        """
+        self.check_kind(path)
+        what = "is damaged or cut, or has a type or a time zone that cannot be read"
+        with library_errors(f"{NAMES_UNREADABLE}: {self._called(path)} {what}"):
             return self.described(path)
+
+    def check_kind(self, path: Path) -> None:
+        """Refuse a file that is of another kind by its first bytes, whatever its name says.
+
+        Raises:
+            SourceError: it is, or cannot be opened.
+        """
+        check_regular(path)
+        try:
+            with path.open("rb") as file:
+                head = file.read(HEAD_BYTES)
         except OSError:
             raise SourceError(UNREADABLE) from None
-        except pl.exceptions.DuplicateError:
-            raise SourceError("a column appears more than once in its file") from None
-        except pl.exceptions.PolarsError:
-            raise SourceError(NAMES_UNREADABLE) from None
+        if not head.startswith(self.begin):
+            what = "is empty" if not head else f"is {known_kind(head) or 'something else'}, not {self.format}"
+            raise SourceError(f"{NAMES_UNREADABLE}: {self._called(path)} {what}")
+
+    def _called(self, path: Path) -> str:
+        """Return how to speak of a file: of several, by its name."""
+        return "its file" if path == self.path else path.name
 
     @staticmethod
     @abstractmethod
@@ -119,26 +152,26 @@ class ColumnarFile(TableFile):
 
         return int(self.scan(path).select(pl.len()).collect().item())
 
-    def _check_types(self, files: Sequence[Path], wanted: Sequence[str]) -> None:
-        """Refuse files of which one has text where another has numbers.
 
-        Raises:
-            SourceError: names such columns.
-        """
-        import polars as pl  # the configuration of a table is read without
+def _check_types(described: Mapping[Path, "pl.Schema"], wanted: Sequence[str]) -> None:
+    """Refuse files of which one has text where another has numbers.
 
-        described = [self.schema_of(path) for path in files]
-        for name in wanted:
-            try:
-                pl.concat([pl.DataFrame(schema={name: one[name]}) for one in described], how="vertical_relaxed")
-            except pl.exceptions.SchemaError:
-                raise SourceError(f"its files do not agree in the type of {name!r}") from None
+    Raises:
+        SourceError: names such columns.
+    """
+    import polars as pl  # the configuration of a table is read without
+
+    for name in wanted:
+        try:
+            pl.concat([pl.DataFrame(schema={name: one[name]}) for one in described.values()], how="vertical_relaxed")
+        except (pl.exceptions.SchemaError, pl.exceptions.PanicException):
+            raise SourceError(f"its files do not agree in the type of {name!r}") from None
 
 
 class ParquetFile(ColumnarFile):
     """A `.parquet` file, or a folder of them."""
 
-    ending = ".parquet"
+    ending, format, begin = ".parquet", "Parquet", PARQUET
 
     @staticmethod
     def described(path: Path) -> "pl.Schema":
@@ -158,7 +191,7 @@ class ParquetFile(ColumnarFile):
 class ArrowFile(ColumnarFile):
     """A `.arrow` file, the Arrow IPC file format, also called Feather version 2; or a folder of them."""
 
-    ending = ".arrow"
+    ending, format, begin = ".arrow", "Arrow", ARROW
 
     @staticmethod
     def described(path: Path) -> "pl.Schema":

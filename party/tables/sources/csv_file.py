@@ -1,105 +1,148 @@
 """Tables in files of comma-separated values, which may be compressed by gzip."""
 
-import codecs
-import csv
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
-from io import BytesIO
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Self
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from party.tables.sources.columnar_file import ROWS_AT_ONCE
-from party.tables.sources.file import CHANGED, NAMES_UNREADABLE, UNREADABLE, TableFile, check_names
-from party.tables.sources.source import SourceError
+from party.tables.sources.csv_lines import BadLine, CsvLines
+from party.tables.sources.csv_text import codec_of
+from party.tables.sources.file import CHANGED, NAMES_UNREADABLE, TableFile, check_names
+from party.tables.sources.source import SourceError, library_errors
 
 if TYPE_CHECKING:
     import polars as pl
 
-_UTF_16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
-"""The byte order marks of UTF-16, as they are read here."""
-
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """What stands between columns, and how it is called."""
 
+LONGEST_NAME = 10_000
+
+_NUMBER = re.compile(
+    r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?|\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{2,4}", re.IGNORECASE
+)
+"""A number, or a date."""
+
+_OF_SPREADSHEETS = re.compile(r"\s*sep=.?\s*", re.IGNORECASE)
+
+
+class FirstLineError(SourceError):
+    """The first line does not name the columns."""
+
+
+class Record(NamedTuple):
+    """One row as it stands in the file: the line in which it begins, and its fields as text, empty ones too."""
+
+    line: int
+    fields: tuple[str, ...]
+
+
+def _one_character(delimiter: str) -> str:
+    if len(delimiter) != 1 or not "\0" < delimiter <= "\x7f":
+        raise ValueError("one ASCII character stands between columns")
+    return delimiter
+
+
+Delimiter = Annotated[str, AfterValidator(_one_character)]
+
 
 class CsvFile(TableFile):
-    """A `.csv` or `.csv.gz` file whose first line names the columns.
+    """A `.csv` or `.csv.gz` file whose first line names the columns; `docs/tables.md` says which lines are rows.
 
-    Memory: some batches, whatever the number of rows; of a file that is not UTF-8, its text besides.
+    Memory: some batches, whatever the number of rows and the encoding.
 
     Attributes:
-        delimiter: the character between columns.
-        encoding: of the text, by one of Python's names, such as `latin-1`, `cp1252` or `utf-16`.
+        delimiter: the character between columns, ASCII.
+        encoding: encoding of the text, one of Python's names, such as `latin-1`, `cp1252` or `utf-16`.
         decimal_comma: whether numbers have a comma before their fraction.
+        thousands: what stands between groups of three digits of numbers; without, numbers with such a mark are refused.
     """
 
-    delimiter: Annotated[str, Field(pattern=r"^[^\"\r\n0-9A-Za-z]$")] = ","
+    delimiter: Delimiter = ","
     encoding: Annotated[str, Field(min_length=1)] = "utf-8"
     decimal_comma: bool = False
+    thousands: Literal["", ".", ",", "'", " "] = ""
 
     @model_validator(mode="after")
     def _is_a_form(self) -> Self:
+        if self.delimiter.isalnum() or self.delimiter in '"\r\n\x1a':
+            raise ValueError(
+                "delimiter: a letter, a digit, a quotation mark or a line end cannot stand between columns"
+            )
         try:
-            if not codecs.lookup(self.encoding)._is_text_encoding:
-                raise LookupError
+            codec_of(self.encoding)
         except LookupError:
             raise ValueError(f"encoding: {self.encoding!r} is not the name of a text encoding") from None
         if self.decimal_comma and self.delimiter == ",":
             raise ValueError("decimal_comma, delimiter: a comma cannot stand between columns and within numbers")
+        if self.thousands == ("," if self.decimal_comma else "."):
+            raise ValueError(f"thousands: {self.thousands!r} stands before the fraction of numbers (decimal_comma)")
         return self
+
+    @property
+    def has_numbers_in_text(self) -> bool:
+        """See `TableSource`."""
+        return True
+
+    @property
+    def thousands_mark(self) -> str:
+        """See `TableSource`."""
+        return self.thousands
 
     @property
     def has_decimal_comma(self) -> bool:
         """See `TableSource`."""
         return self.decimal_comma
 
-    @property
-    def is_utf_8(self) -> bool:
-        """Whether its text is declared to be UTF-8, of which ASCII is a part."""
-        return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
-        """See `TableSource`.
-
-        All columns of the file are read: only then does the reader notice lines with too many fields, in which values
-        stand in the wrong columns.
-        """
+        """See `TableSource`. Lines are looked at before the library reads values (`party.tables.sources.csv_lines`)."""
         import polars as pl  # the configuration of a table is read without
 
-        present, wanted = self.column_names(), (*numbers, *texts)
-        check_names(present, wanted)
-        types = dict.fromkeys(numbers, pl.Float64)
-        before = self.version()
+        before, lines, wanted = self.version(), self.lines(), (*numbers, *texts)
+        names = self.names_in(lines)
         try:
-            scanned = self._scanned(infer_schema=False, schema_overrides=types)
-            for batch in scanned.collect_batches(chunk_size=ROWS_AT_ONCE, lazy=True):
-                yield batch.select(wanted)
-        except (OSError, EOFError, zlib.error, UnicodeError, pl.exceptions.PolarsError):
-            raise self._reason_of_failure(numbers) from None
+            check_names(names, wanted)
+        except SourceError as error:
+            doubt = why_no_names(names)
+            raise SourceError(f"{error}; {doubt}" if doubt else str(error)) from None
+        check_differ(names)
+        place_of = {name: str(place) for place, name in enumerate(names)}
+        name_of = {place_of[name]: name for name in wanted}
+        # The library turns plain numbers faster than we do. Others come as text, and so do all where it would take a
+        # point for a comma.
+        as_text: dict[str, Any] = dict.fromkeys(name_of, pl.String)
+        is_plain = not (self.decimal_comma or self.thousands)
+        types = as_text | dict.fromkeys((place_of[name] for name in numbers if is_plain), pl.Float64)
+        for block in lines.blocks():
+            try:
+                frame = self._parsed(lines, block.text, types).rename(name_of)
+            except SourceError:
+                frame = self._parsed(lines, block.text, as_text).rename(name_of)
+            yield from frame.select(wanted).iter_slices(ROWS_AT_ONCE)
         if self.version() != before:
             raise SourceError(CHANGED)
 
-    def count_rows(self) -> int:
-        """See `TableSource`."""
-        import polars as pl  # the configuration of a table is read without
+    def records(self, noted: list[BadLine] | None = None) -> Iterator[Record]:
+        """Yield the rows one by one, for the owner's eyes only.
 
-        try:
-            return int(self._scanned(infer_schema=False).select(pl.len()).collect().item())
-        except (OSError, EOFError, zlib.error, UnicodeError, pl.exceptions.PolarsError):
-            raise SourceError(UNREADABLE) from None
-
-    def open_text(self) -> IO[str]:
-        """Open it as text; bytes that are none are replaced, for readers that report them.
+        Args:
+            noted: see `CsvLines.blocks`.
 
         Raises:
-            OSError: it cannot be opened.
+            SourceError: the file cannot be read, or a line is no row and none are noted.
         """
-        opened = gzip.open if self.path.suffix == ".gz" else open
-        encoding = "utf-8-sig" if self.is_utf_8 else self.encoding
-        return opened(self.path, "rt", encoding=encoding, errors="surrogateescape", newline="")
+        lines = self.lines()
+        for block in lines.blocks(noted):
+            rows = self._parsed(lines, block.text).rows()
+            for line, row in zip(block.line_numbers(), rows, strict=True):
+                yield Record(line, tuple(field or "" for field in row))
+
+    def count_rows(self) -> int:
+        """See `TableSource`."""
+        return sum(block.n_rows for block in self.lines().blocks())
 
     def column_names(self) -> list[str]:
         """Return the names of all columns of the file, repeated ones included.
@@ -107,57 +150,103 @@ class CsvFile(TableFile):
         Raises:
             SourceError: it cannot be read, or its first line does not name columns.
         """
-        try:
-            # Text decoding runs ahead of the first line: bad bytes further down are for the reader of the rows to find.
-            with self.open_text() as lines:
-                names = next(csv.reader(lines, delimiter=self.delimiter), [])
-        except (OSError, EOFError, zlib.error):
-            raise SourceError(UNREADABLE) from None
-        except (csv.Error, UnicodeError):
-            raise SourceError(NAMES_UNREADABLE) from None
+        return self.names_in(self.lines())
+
+    def lines(self) -> CsvLines:
+        """Open it and read its first line.
+
+        Raises:
+            SourceError: it cannot be read, or its first line is no row.
+        """
+        return CsvLines(self.path, self.delimiter, self.encoding)
+
+    def names_in(self, lines: CsvLines) -> list[str]:
+        """Return the names of the columns of the opened file.
+
+        Raises:
+            SourceError: its first line does not name columns.
+        """
+        first = self._parsed(lines, lines.header + lines.line_end).rows()
+        names = [name or "" for name in first[0]]
         _check_form(names, self.delimiter)
         return names
 
-    def _scanned(self, **options: Any) -> "pl.LazyFrame":
-        """Return it as the library reads it, which knows UTF-8 only: other text is turned into that in memory."""
+    def _parsed(self, lines: CsvLines, text: bytes, types: Mapping[str, Any] | None = None) -> "pl.DataFrame":
+        """Return the columns of some rows, called by their places: those with a type, or all as text where None.
+
+        Raises:
+            SourceError: a value is not of the type of its column.
+        """
         import polars as pl  # the configuration of a table is read without
 
-        source: Path | BytesIO = self.path
-        if not self.is_utf_8:
-            opened = gzip.open if self.path.suffix == ".gz" else open
-            with opened(self.path, "rt", encoding=self.encoding, newline="") as text:
-                source = BytesIO(text.read().encode())
-        return pl.scan_csv(source, separator=self.delimiter, decimal_comma=self.decimal_comma, glob=False, **options)
+        schema = dict.fromkeys(map(str, range(lines.n_fields)), pl.String) | dict(types or {})
+        if not text:
+            return pl.DataFrame(schema=schema)
+        with library_errors("its rows cannot be read"):
+            return pl.read_csv(
+                text,
+                has_header=False,
+                schema=schema,
+                columns=sorted(map(int, types)) if types else None,
+                separator=self.delimiter,
+                eol_char=lines.line_end.decode(),
+            )
 
-    def _reason_of_failure(self, numbers: Sequence[str]) -> SourceError:
-        """Find the column that is not numeric, if that is why the file could not be read; one by one to save memory."""
-        import polars as pl  # the configuration of a table is read without
 
-        for name in numbers:
-            try:
-                text = self._scanned(infer_schema=False).select(name).collect()[name].str.strip_chars()
-            except (OSError, EOFError, zlib.error, UnicodeError, pl.exceptions.PolarsError):
-                break
-            plain = text.str.replace(",", ".", literal=True) if self.decimal_comma else text
-            if plain.cast(pl.Float64, strict=False).null_count() > text.null_count():
-                return SourceError(f"column {name!r} is not numeric")
-        declared = "UTF-8" if self.is_utf_8 else self.encoding
-        return SourceError(
-            f"its file cannot be read: lines with too many fields, or bytes that are not {declared} text"
-        )
+class TabbedFile(CsvFile):
+    """A `.tsv` or `.tsv.gz` file: the same with tabs between columns."""
+
+    delimiter: Delimiter = "\t"
+
+
+def likeliest_delimiter(header: bytes) -> str | None:
+    """Return what stands most often between the names of a first line, outside of quoted ones; None for nothing."""
+    bare = re.sub(rb'"[^"]*"', b"", header)
+    most = max(SEPARATORS, key=lambda one: bare.count(one.encode()))
+    return most if most.encode() in bare else None
+
+
+def check_differ(names: Sequence[str]) -> None:
+    """Refuse a first line that names two columns alike, or several not at all.
+
+    Raises:
+        FirstLineError: it does.
+    """
+    if names.count("") > 1:
+        raise FirstLineError("its first line leaves several columns without a name")
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise FirstLineError(f"column {name!r} appears more than once in its file")
+
+
+def why_no_names(names: Sequence[str]) -> str | None:
+    """Return why a first line seems to hold no names, for whoever cannot ask for the names that its owner declares.
+
+    Whole numbers may be names, as years are, and as programs number columns; a row of texts cannot be told from names.
+    """
+    if names[0].lstrip().startswith(("#", "//", "--")):
+        return "its first line seems to be a comment and not to name the columns"
+    numbers = [name.strip() for name in names if _NUMBER.fullmatch(name.strip())]
+    whole = [int(one) for one in numbers if one.isascii() and one.isdigit()]
+    is_numbered = bool(whole) and whole[0] in (0, 1) and whole == list(range(whole[0], whole[0] + len(whole)))
+    if len(whole) < len(numbers) or not (is_numbered or all(1800 <= one < 2200 for one in whole)):
+        return "its first line seems to be a row, for it has numbers in it, and not to name the columns"
+    return None
 
 
 def _check_form(names: Sequence[str], delimiter: str) -> None:
-    """Refuse a file whose first line shows that it is empty, in another encoding, or separated by something else.
+    """Refuse a first line that shows that the file is empty, separated by something else, or begins otherwise.
 
     Raises:
-        SourceError: says which.
+        FirstLineError: says which.
     """
-    if not any(names):
-        raise SourceError("its file is empty, or its first line does not name the columns")
-    if names[0].startswith(_UTF_16_MARKS):
-        raise SourceError('its file is UTF-16 text; declare encoding = "utf-16", or save it as UTF-8')
+    if any(len(name) > LONGEST_NAME for name in names):
+        raise FirstLineError(f"{NAMES_UNREADABLE}: one is longer than {LONGEST_NAME} letters")
+    if not any(name.strip() for name in names):
+        raise FirstLineError("its file is empty, or its first line does not name the columns")
+    if _OF_SPREADSHEETS.fullmatch(delimiter.join(names)):
+        raise FirstLineError("its first line, sep=, is one for spreadsheets and does not name the columns: remove it")
     if len(names) == 1:
         for separator, what in SEPARATORS.items():
             if separator != delimiter and separator in names[0]:
-                raise SourceError(f"its columns are separated by {what}; declare that as `delimiter` of its source")
+                raise FirstLineError(f"its columns are separated by {what}; declare that as `delimiter` of its source")

@@ -6,15 +6,17 @@ snapshot, whatever others write meanwhile.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Self
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
 from party.tables.sources.file import check_names
-from party.tables.sources.source import SourceError, TableSource
+from party.tables.sources.source import SourceError, TableSource, library_errors
 from service.settings import FilePath
 
 if TYPE_CHECKING:
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10
 CHUNK_BYTES = 1 << 24
-"""So much text of a COPY is turned into columns at once."""
+"""Bytes of COPY text that are turned into columns at once."""
 
-_BOOLEAN, _DATES, _TIMES = 16, (1082,), (1114, 1184)
+_BOOLEAN, _DAYS, _POINT_IN_TIME = 16, (1082, 1114), 1184
 _TEXTS = (19, 25, 1042, 1043)
 _NUMBERS = (20, 21, 23, 700, 701, 1700)
 """Object ids of PostgreSQL's own types, which are the same everywhere (`pg_type.dat`)."""
@@ -44,6 +46,9 @@ _REASONS: Mapping[str, str] = {
 }
 """SQLSTATE to what the owner's log says: never the database's own text, which quotes values, names and passwords."""
 
+_NAMES_A_DATABASE = ("host", "hostaddr", "port", "dbname", "options")
+"""Parameters of a URL that say which database it is, and where in it a relation is looked for."""
+
 GONE = "its database does not answer, or went away while it was read"
 
 
@@ -55,7 +60,7 @@ class PostgresTable(TableSource):
             one of the next two. A user who may do nothing but read is best.
         password_file: a file whose first line is the password.
         password_variable: the environment variable that holds the password.
-        table: of which all rows are read: `name` or `schema.name`; or
+        table: table whose rows are all read: `name` or `schema.name`; or
         query: a single SELECT.
         order_by: columns of the rows' order, which parties of a joint table must have in common. Text is ordered by its
             bytes, not by a language; numbers by their size. Absent: the order of the query.
@@ -89,6 +94,19 @@ class PostgresTable(TableSource):
     def version(self) -> None:
         """Nobody can tell, so the table is read for each job."""
 
+    def data(self) -> frozenset[str]:
+        """See `TableSource`: the relation or the query, and its database, whoever reads it."""
+        at = urlsplit(self.url.get_secret_value())
+        host = re.sub(r"^(127\.0\.0\.1|\[::1\]|localhost|)(?=:|$)", "localhost", at.netloc.rpartition("@")[2])
+        port = "" if re.search(r":\d+$", host) else ":5432"
+        more = sorted(one for one in parse_qsl(at.query) if one[0] in _NAMES_A_DATABASE)
+        if self.query is not None:
+            read = f"query {' '.join(self.query.split()).removesuffix(';').rstrip()}"
+        else:
+            assert self.table is not None, "a source names one of the two"
+            read = f"table {self.table if '.' in self.table else f'public.{self.table}'}"
+        return frozenset((f"postgres {host}{port}{at.path} {more} {read}",))
+
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
         """See `TableSource`.
 
@@ -121,35 +139,38 @@ class PostgresTable(TableSource):
     def _copied(
         self, cursor: Any, numbers: Sequence[str], texts: Sequence[str], types: Mapping[str, int]
     ) -> Iterator["pl.DataFrame"]:
-        """Yield all rows of one COPY: numbers as float64, dates and truth values as such, all else as text."""
+        """Yield all rows of one COPY: numbers as float64, days, times and truth values as such, all else as text."""
         import polars as pl  # the configuration of a table is read without
 
         schema: dict[str, Any] = dict.fromkeys(numbers, pl.Float64)
+        # Points in time come as numbers, of which each column's kind finds the day in its own zone.
+        times = [name for name in texts if types[name] == _POINT_IN_TIME]
+        casts = [pl.col(name).cast(pl.Datetime("us", "UTC")) for name in times]
         terms = [_quoted(name) + ("::int" if types[name] == _BOOLEAN else "") + "::float8" for name in numbers]
         for name in texts:
-            is_day, is_truth = types[name] in (*_DATES, *_TIMES), types[name] == _BOOLEAN
-            terms.append(f"{_quoted(name)}::{'date::text' if is_day else 'text'}")
-            schema[name] = pl.Date if is_day else pl.Boolean if is_truth else pl.String
+            is_day, is_truth = types[name] in _DAYS, types[name] == _BOOLEAN
+            if name in times:
+                terms.append(f"floor(extract(epoch from {_quoted(name)}) * 1000000)::int8")
+                schema[name] = pl.Int64
+            else:
+                terms.append(f"{_quoted(name)}::{'date::text' if is_day else 'text'}")
+                schema[name] = pl.Date if is_day else pl.Boolean if is_truth else pl.String
         text = bytearray()
 
         def parse() -> pl.DataFrame:
             if not text:
-                return pl.DataFrame(schema=schema)
-            parsed = pl.read_csv(BytesIO(bytes(text)), has_header=False, schema=schema)
+                return pl.DataFrame(schema=schema).with_columns(casts)
+            with library_errors("its database sent rows that cannot be read"):
+                parsed = pl.read_csv(BytesIO(bytes(text)), has_header=False, schema=schema).with_columns(casts)
             text.clear()
             return parsed
 
-        try:
-            with cursor.copy(
-                f"COPY ({self._select(', '.join(terms), self._order(types))}) TO STDOUT (FORMAT csv)"
-            ) as copy:
-                for row in copy:
-                    text += row
-                    if len(text) >= CHUNK_BYTES:
-                        yield parse()
-            yield parse()
-        except pl.exceptions.PolarsError:
-            raise SourceError("its database sent rows that cannot be read") from None
+        with cursor.copy(f"COPY ({self._select(', '.join(terms), self._order(types))}) TO STDOUT (FORMAT csv)") as copy:
+            for row in copy:
+                text += row
+                if len(text) >= CHUNK_BYTES:
+                    yield parse()
+        yield parse()
 
     def _select(self, terms: str, end: str = "") -> str:
         """Return the SELECT of some terms over the rows; a subquery can neither write nor end the statement."""
@@ -189,6 +210,7 @@ class PostgresTable(TableSource):
             ) as connection:
                 connection.execute(f"SET statement_timeout = {self.timeout_s * 1000}")
                 connection.execute("SET DateStyle = 'ISO'")
+                connection.execute("SET TimeZone = 'UTC'")
                 connection.execute("SET default_transaction_read_only = on")
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 connection.read_only = True

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from party.tables.sources.columnar_file import ArrowFile, ParquetFile
-from party.tables.sources.csv_file import CsvFile
+from party.tables.sources.csv_file import CsvFile, TabbedFile
 from party.tables.sources.file import TableFile
 from party.tables.sources.file_query import FileQuery
 from party.tables.sources.postgres_table import PostgresTable
@@ -26,6 +26,8 @@ SOURCES: dict[str, type[TableSource]] = {
 FILES: dict[str, type[TableFile]] = {
     ".csv": CsvFile,
     ".csv.gz": CsvFile,
+    ".tsv": TabbedFile,
+    ".tsv.gz": TabbedFile,
     ".parquet": ParquetFile,
     ".arrow": ArrowFile,
 }
@@ -36,8 +38,8 @@ def source_of_section(section: Mapping[str, Any], context: Mapping[str, Any] | N
     """Make the source that a section `[tables.source]` describes. Nothing is opened.
 
     Args:
-        section: as it was read: `kind` and the fields of that kind.
-        context: of the validation: it knows the folder in which relative paths start.
+        section: section that was read: `kind` and the fields of that kind.
+        context: context of the validation: it knows the folder in which relative paths start.
 
     Raises:
         ValueError: there is no such kind, or a field is wrong; the text shows no password.

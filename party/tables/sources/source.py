@@ -1,4 +1,4 @@
-"""The seam for places where a table's rows lie: `TableSource`. Its kinds are listed in `party.tables.sources.registry`.
+"""The seam for sources of a table's rows: `TableSource`. Its kinds are listed in `party.tables.sources.registry`.
 
 What a table is called, which columns it has, their bounds and who is named by its rows stands in the configuration, and
 is described from there: no source is asked for it. A source is asked for rows only when a job has been admitted.
@@ -6,6 +6,7 @@ is described from there: no source is asked for it. A source is asked for rows o
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from service.settings import Settings
@@ -20,16 +21,34 @@ NO_ROWS = "it has no rows"
 class SourceError(Exception):
     """A source cannot give what a job needs. The text is for the owner's log alone.
 
-    It may name columns, and never a value, a row number, a count, a path or the text of a connection. An error of the
-    library that reads quotes such things, so a source raises this one instead, `from None`. Any other error of a source
-    is logged by the name of its type only.
+    It may name columns, one of several files by its last name, and the line of a file that is no row, and never a
+    value, the number of a row, how many rows there are, a path or the text of a connection. An error of the library
+    that reads quotes such things, so a source raises this one instead, `from None`. Any other error of a source is
+    logged by the name of its type only.
     """
 
     code: str = "table-source-failed"
 
 
+@contextmanager
+def library_errors(what: str) -> Iterator[None]:
+    """Raise whatever polars raises as an error of the source, in our words; its panics are no `Exception`.
+
+    Raises:
+        SourceError: with this text, or, where a column is there twice, with one that says so.
+    """
+    import polars as pl  # the configuration of a table is read without
+
+    try:
+        yield
+    except pl.exceptions.DuplicateError:
+        raise SourceError("a column appears more than once in its file") from None
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise SourceError(what) from None
+
+
 class TableSource(Settings, ABC):
-    """Where the rows of one table lie. Its fields are the section of the configuration that describes it.
+    """Where the rows of one table are stored. Its fields are the section of the configuration that describes it.
 
     To make one opens nothing. Methods may block, and are called from threads of their own.
     """
@@ -38,6 +57,16 @@ class TableSource(Settings, ABC):
     def has_decimal_comma(self) -> bool:
         """Whether numbers within texts have a comma before their fraction."""
         return False
+
+    @property
+    def has_numbers_in_text(self) -> bool:
+        """Whether numbers come as text, because the source has nothing else."""
+        return False
+
+    @property
+    def thousands_mark(self) -> str:
+        """What stands between groups of three digits of numbers within texts; empty for nothing."""
+        return ""
 
     @abstractmethod
     def is_there(self) -> bool:
@@ -53,6 +82,16 @@ class TableSource(Settings, ABC):
             SourceError: it cannot be found.
         """
 
+    def data(self) -> frozenset[str]:
+        """Return names of all that it reads. Two sources that have one in common read the same data. Reads no row.
+
+        By default its own section: then only equal sections are seen to read the same.
+
+        Raises:
+            SourceError: it cannot be found.
+        """
+        return frozenset((f"{type(self).__name__} {self.model_dump_json()}",))
+
     @abstractmethod
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
         """Yield the rows, some at a time, in order: of one state of the source, as far as it can tell.
@@ -60,7 +99,7 @@ class TableSource(Settings, ABC):
         What must hold for every table is checked by the caller: types, empty values, NaN, repeated ids.
 
         Args:
-            numbers: names of columns that hold numbers or truth values.
+            numbers: names of columns that hold numbers or truth values; as text where `has_numbers_in_text`.
             texts: names of columns that are taken as they are: of the source's own type, or text where it has nothing
                 but text.
 

@@ -1,4 +1,4 @@
-"""What is forecast of results, beside what runs then show; and the refusal of hopeless jobs."""
+"""What is forecast of results, beside what runs then show; and the refusal of infeasible jobs."""
 
 import json
 
@@ -12,12 +12,18 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema
 from analyses.registry import ANALYSES, OFFERED, analysis_of
 
-HOPELESS = {
+INFEASIBLE = {
     "pca": 0.005,
+    "second-moments": 0.005,
     "low-rank": 0.005,
     "least-squares": 0.005,
     "logistic-regression": 0.005,
     "pattern-count": 0.002,
+    "cross-table": 0.002,
+    "circuit": 0.002,
+    "joint-count": 0.002,
+    "joint-mean": 0.005,
+    "joint-sum": 0.005,
     "moments": 0.002,
     "clustering": 0.01,
     "secure-sum": 0.0005,
@@ -35,9 +41,9 @@ def schemas_of(variant, job):
     return [tables[name].schema if name in tables else BlockSchema(party=name) for name in job.members]
 
 
-def hopeless_job(name, **changes):
+def infeasible_job(name, **changes):
     variant = VARIANTS[name]
-    job = variant.job(privacy={"epsilon": HOPELESS[name], "delta": 1e-6}, **changes)
+    job = variant.job(privacy={"epsilon": INFEASIBLE[name], "delta": 1e-6}, **changes)
     return job, schemas_of(variant, job)
 
 
@@ -73,15 +79,15 @@ def test_every_job_of_the_registry_has_a_forecast_of_errors_or_says_why_not(name
 
 
 def test_every_analysis_of_the_registry_forecasts_for_itself():
-    own = {one.names: one.forecast.__module__ for one in OFFERED}
+    own = {one.names: one.own_forecast.__module__ for one in OFFERED}
     assert "analyses.job.analysis" not in own.values()
 
 
-@pytest.mark.parametrize("name", HOPELESS)
-def test_a_hopeless_job_is_refused_with_an_epsilon_that_helps_and_planned_if_it_says_anyway(name):
-    job, schemas = hopeless_job(name)
+@pytest.mark.parametrize("name", INFEASIBLE)
+def test_an_infeasible_job_is_refused_with_an_epsilon_that_helps_and_planned_if_it_says_anyway(name):
+    job, schemas = infeasible_job(name)
     analysis = ANALYSES[job.analysis]
-    with pytest.raises(JobError, match=r"^privacy\.epsilon: with .* this job is hopeless: .*--anyway") as refused:
+    with pytest.raises(JobError, match=r"^privacy\.epsilon: with .* this job is infeasible: .*--anyway") as refused:
         analysis.plan(job, schemas)
     text = str(refused.value)
     assert "in Python: client.run(question, anyway=True)" in text
@@ -93,7 +99,7 @@ def test_a_hopeless_job_is_refused_with_an_epsilon_that_helps_and_planned_if_it_
     assert analysis.forecast(planned).hopeless in text
 
 
-def test_an_exact_answer_has_no_errors_and_is_never_hopeless():
+def test_an_exact_answer_has_no_errors_and_is_never_infeasible():
     variant = VARIANTS["secure-sum"]
     job = variant.job(privacy=None)
     forecast = ANALYSES["secure-sum"].forecast(ANALYSES["secure-sum"].plan(job, schemas_of(variant, job)))
@@ -133,3 +139,29 @@ def test_only_so_many_quantities_are_shown_as_text():
     assert len(forecast.lines()) == 13
     assert forecast.lines()[-1] == "and 18 more; --format json has them all"
     assert len(forecast.as_dict()["quantities"]) == 30
+
+
+RANGES = (
+    "pca",
+    "second-moments",
+    "low-rank",
+    "least-squares",
+    "logistic-regression",
+    "secure-mean",
+    "distribution",
+    "distribution, masked",
+)
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_forecast_that_depends_on_the_rows_is_a_range_and_the_bad_case_is_what_is_approved_on(name):
+    variant = VARIANTS[name]
+    job = variant.job(privacy={"epsilon": 15.0 if name == "distribution" else 30.0, "delta": 1e-6})
+    analysis = analysis_of(job)
+    forecast = analysis.forecast(analysis.plan(job, schemas_of(variant, job)))
+    for one in forecast.quantities:
+        best = one.standard_error if one.best_case is None else one.best_case
+        assert best <= one.standard_error <= one.bad_case
+        assert one.half_width == pytest.approx(1.96 * one.bad_case, rel=1e-4)
+        assert f"95 % within {one.half_width:.3g} in a bad case, {one.best_half_width:.3g} in the best" in one.in_words
+    assert any("In the bad case" in sentence for sentence in forecast.assumptions)

@@ -11,6 +11,7 @@ from analyses.registry import ANALYSES, OFFERED
 PAGE = Path(__file__).parents[3] / "docs" / "analyses" / "parameters.md"
 
 REQUIRED = {
+    "circuit": {"program"},
     "clustering": {"k"},
     "least-squares": {"label"},
     "logistic-regression": {"label"},

@@ -27,7 +27,8 @@ from mpc.protocol.session import COORDINATOR
 SUMS = {"secure-sum", "secure-mean", "secure-histogram"}
 ABOUT_JOINT_TABLES = [name for name in JOBS if name not in SUMS]
 NUMBERS = (
-    "eigenvalues", "coefficients", "intercept", "weights", "counts", "moment", "sum", "mean", "total_weight",
+    "eigenvalues", "coefficients", "intercept", "weights", "counts", "moment", "sum", "mean", "total_weight", "n_rows",
+    "values",
 )  # fmt: skip
 
 

@@ -11,21 +11,21 @@ from registry_jobs import OWNERS, VARIANTS
 from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.names import NAMES
-from analyses.registry import ANALYSES, OFFERED, lines_of
+from analyses.registry import ANALYSES, OFFERED, survival_of
 from analyses.run_locally import run_locally
-from cli.survival import survival_of
 from demo.command import demo_app
 from demo.job import DATA_SETS
 from dp.cost.report import describe
 from entropy import InsecureTestEntropy
+from results.registry import lines_of
 
 REPOSITORY = Path(__file__).parents[3]
 ROOMS = (
-    "analyses", "analyst", "bench", "cli", "coordinator", "demo", "device", "dp", "mpc", "party", "service",
+    "analyses", "analyst", "bench", "cli", "coordinator", "demo", "device", "dp", "mpc", "party", "results", "service",
     "transport",
 )  # fmt: skip
 
-REMEMBERS = {"party/ledger/spending.py", "cli/main.py"}
+REMEMBERS = {"ledger/spending.py", "cli/main.py"}
 """What an earlier version of the ledger has charged stays true under the name that it had, and one command is called
 `distribution`, as it asks devices for one.
 """
@@ -79,7 +79,7 @@ async def test_every_analysis_runs_in_one_process_and_its_result_can_be_read(nam
     assert set(run.reports) == set(job.members)
     assert {run.reports[owner].n_rows for owner in OWNERS} == {300}
     assert run.result["analysis"] == name
-    lines = lines_of(name)(run.result)
+    lines = lines_of(name, run.result)
     assert lines[-1] == f"  {describe(run.result['privacy'])[-1]}"
     assert "privacy" in lines[1:]
 

@@ -67,7 +67,7 @@ async def test_the_first_error_of_any_member_ends_the_job_at_once_and_is_the_one
 
     plan = pca.plan(make_job(), [tables[name].schema for name in PARTIES])
     network = local_network(plan, deadline_s=20.0)
-    run = await run_plan(plan, tables, network, analysis=replace(pca.ANALYSIS, party=fails))
+    run = await run_plan(plan, tables, network, analysis=replace(pca.ANALYSIS, own_party=fails))
     assert [type(run.ends[m]) for m in (COORDINATOR, 1, 3)] == [PeerLostError] * 3  # not PeerSilentError
     with pytest.raises(PeerViolationError, match="bank sent nonsense"):
         _ = run.result

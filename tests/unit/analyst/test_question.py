@@ -5,9 +5,9 @@ import json
 import tomllib
 from pathlib import Path
 
-import moiety
 import pytest
 
+import moiety
 from analyses.job.job import Job, JobError
 from analyses.registry import ANALYSES
 from analyst.question import QUESTIONS, job_of
@@ -63,7 +63,7 @@ def test_a_question_says_how_rows_are_matched_by_a_kind_or_by_all_fields():
         ({"components": 0}, r"parameters\.components"),
         ({"components": object()}, "parameters: must be finite numbers"),
         ({"components": float("nan")}, "parameters: must be finite numbers"),
-        ({"delta": None}, "epsilon, delta: both or neither"),
+        ({"delta": None}, "epsilon, delta: give both or neither"),
         ({"epsilon": None, "delta": None}, "privacy: missing"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"inputs": {}}, "inputs"),

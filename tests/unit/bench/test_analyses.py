@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+import shutil
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from analyses.job.schema import BlockSchema
 from analyses.registry import ANALYSES
 from bench.analyses import __main__ as analyses
 from bench.analyses.claims import verdicts
+from bench.analyses.page import NUMBERS, pages
 from bench.analyses.table import Row, Spent
 from bench.utility import moment_runs
 from bench.utility.moment_runs import run_in_process, tables_of_example
@@ -87,14 +89,30 @@ def test_what_was_measured_before_a_failure_is_kept_and_the_rest_is_of_the_last_
 
 def test_a_part_that_fails_is_said_on_the_page_and_the_others_are_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(analyses, "measured", lambda: {"pca": {"first": failing, "second": working}})
-    (tmp_path / "README.head.md").write_text("# Head\n")
-    assert analyses.main(["--results", str(tmp_path / "results"), "--docs", str(tmp_path)]) == 1
-    page = (tmp_path / "README.md").read_text()
-    assert page.startswith("# Head\n")
+    docs = shutil.copytree(analyses.DOCS, tmp_path / "docs")
+    assert analyses.main(["--results", str(tmp_path / "results"), "--docs", str(docs)]) == 1
+    page = (docs / "pca.md").read_text()
+    by_hand = page.partition(NUMBERS)[0]
+    assert by_hand == (analyses.DOCS / "pca.md").read_text().partition(NUMBERS)[0]
     assert "**first failed on" in page
+    assert "<summary>Pca. Captured (3 rows)</summary>" in page
     assert "| a table | 1 |  | 0.5 |  |  | - / 0.50 s | - / 0.0010 MB |" in page
     assert "| another table | 1 |  | 0.3 |" in page
     assert "failed: pca, first" in capsys.readouterr().err
+
+
+def test_numbers_go_to_the_page_of_their_analysis_and_none_is_lost(tmp_path):
+    kept = {"pca": {"KDD": analyses.run(working, quick=False)}}
+    (tmp_path / "README.head.md").write_text("# Head\n")
+    with pytest.raises(ValueError, match=r"no page for these numbers has the line .*: pca\.md"):
+        pages(tmp_path, kept)
+
+
+def test_the_pages_follow_from_what_is_kept():
+    """So whoever edits a number, or a question, by hand is told; `python -m bench.analyses --render` writes them."""
+    written = pages(analyses.DOCS, analyses.kept_results(analyses.RESULTS))
+    assert [name for name, text in written.items() if (analyses.DOCS / name).read_text() != text] == []
+    assert len(written) == 12
 
 
 def losses(way, epsilon, private, mpc):

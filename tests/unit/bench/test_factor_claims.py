@@ -117,4 +117,7 @@ def test_a_job_of_either_form_is_measured_on_what_was_left_out(way):
     few = {"steps": 2, "final_steps": 1} if "sgd" in way else {}
     found = factor_jobs.run("insteval", {**factor_jobs.WAYS[way], **few}, 8.0, 0)
     assert 1.4 < found["mse"] < 2.6
+    assert 1.4 < found["alone"] < 1.5
+    if "statistics" in way:
+        assert found["mse"] < found["alone"] + 0.002
     assert found["bytes"] > 1000

@@ -1,5 +1,7 @@
 """Verdicts on what is measured beside other programs, and what those measurements rest on."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -70,20 +72,24 @@ def test_one_part_is_measured_alone(tmp_path, monkeypatch):
         return lambda quick: iter([Row("pca", name, 1.0, "captured", mpc=0.5)])
 
     monkeypatch.setattr(analyses, "measured", lambda: {"pca": {"first": part("one"), "second": part("two")}})
-    (tmp_path / "README.head.md").write_text("# Head\n")
-    assert analyses.main(["--part", "second", "--results", str(tmp_path / "kept"), "--docs", str(tmp_path)]) == 0
+    docs = shutil.copytree(analyses.DOCS, tmp_path / "docs")
+    assert analyses.main(["--part", "second", "--results", str(tmp_path / "kept"), "--docs", str(docs)]) == 0
     assert list(analyses.kept_results(tmp_path / "kept")["pca"]) == ["second"]
-    assert "| two |" in (tmp_path / "README.md").read_text()
+    assert "| two |" in (docs / "pca.md").read_text()
 
 
 def test_the_page_says_where_a_machine_was_busy(tmp_path, monkeypatch):
-    (tmp_path / "README.head.md").write_text("# Head\n")
-    monkeypatch.setattr(analyses, "measured", lambda: {"pca": {"first": lambda quick: iter([])}})
+    docs = shutil.copytree(analyses.DOCS, tmp_path / "docs")
+    monkeypatch.setattr(
+        analyses,
+        "measured",
+        lambda: {"pca": {"first": lambda quick: iter([Row("pca", "one", 1.0, "captured", mpc=0.5)])}},
+    )
     pages = []
     for load in (0.5, 40.0):
         monkeypatch.setattr(analyses.os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
-        analyses.main(["--results", str(tmp_path / "kept"), "--docs", str(tmp_path)])
-        pages.append((tmp_path / "README.md").read_text())
+        analyses.main(["--results", str(tmp_path / "kept"), "--docs", str(docs)])
+        pages.append((docs / "pca.md").read_text())
     assert ["busy" in page for page in pages] == [False, True]
 
 

@@ -9,8 +9,8 @@ from analyses.matrix_factorization.jobs.factor_params import UNITS as RATING_UNI
 from analyses.sums.plan import UNITS as SUM_UNITS
 from cli.main import app
 from dp.cost.views import BUDGET_UNITS, EVENT_UNIT, ROW_UNIT, UNIT_AGAINST_COORDINATOR
-from party.ledger import ledger
-from party.ledger.ledger import open_ledger
+from ledger import ledger
+from ledger.ledger import open_ledger
 
 FIRST_BUDGET = """
 [tables.first_budget]
@@ -46,7 +46,7 @@ def test_a_unit_that_no_analysis_protects_is_refused_with_those_that_there_are(p
     given = ["visits", "--epsilon", "4", "--delta", "1e-6", "--period", "2026", "--reason", "first", "--unit"]
     refused = moiety(party_config, "set", *given, "persons")
     assert refused.exit_code == 2
-    assert "'persons' is no unit of a budget; the units are 'record of the joint table', 'person'," in refused.stderr
+    assert "'persons' is not a unit of a budget; the units are 'record of the joint table', 'person'," in refused.stderr
     assert moiety(party_config, "set", *given, "person").exit_code == 0
 
 
@@ -89,7 +89,7 @@ def test_what_is_shown_for_people_has_the_numbers_and_the_head(party_config):
     assert "holds      against the coordinator and as many colluding parties as each job withstands" in shown
     head = shown.splitlines()[-1].split()[1]
     verified = moiety(party_config, "verify", "--noted", head)
-    assert (verified.exit_code, verified.stdout) == (0, f"the ledger is whole: 1 entries\nhead {head}\n")
+    assert (verified.exit_code, verified.stdout) == (0, f"the ledger is whole: 1 entry\nhead {head}\n")
 
 
 @pytest.mark.parametrize(
@@ -173,3 +173,57 @@ def test_init_opens_the_ledger_once_and_only_where_there_is_none(party_config, m
     assert len(opened) == 1
     again = moiety(party_config, "init")
     assert (again.exit_code, "has begun already" in again.stderr) == (1, True)
+
+
+SPACE = """
+name = "labs"
+path = "labs.csv"
+id_column = "patient"
+id_space = "patients"
+bounds = { age = [0, 120] }
+rows = [10, 1000]
+"""
+
+
+@pytest.fixture
+def spaced(party_config):
+    """A party whose two tables are about the same patients."""
+    (party_config.parent / "labs.csv").write_text("patient,age\n1,30\n")
+    text = party_config.read_text().replace(
+        'name = "visits"', 'name = "visits"\nid_column = "p"\nid_space = "patients"'
+    )
+    party_config.write_text(f"{text}\n[[tables]]{SPACE}")
+    return party_config
+
+
+@pytest.mark.parametrize("name", ["visits", "labs", "patients"])
+def test_the_budget_of_an_id_space_is_set_by_its_name_or_by_that_of_a_table(spaced, name):
+    assert set_budget(spaced, table=name).exit_code == 0
+    shown = json.loads(moiety(spaced, "show", "--format", "json").stdout)
+    (budget,) = shown["budgets"]
+    assert (budget["dataset"], budget["tables"]) == ("id space patients", ["visits", "labs"])
+    assert (shown["without_budget"], shown["notices"]) == ([], [])
+    assert "id space patients (tables visits, labs): period '2026'" in moiety(spaced, "show").stdout
+
+
+def test_the_budget_of_an_id_space_suits_all_of_its_tables(spaced):
+    refused = set_budget(spaced, table="patients", delta="0.002")  # 1 / n of the one, and not of the other
+    assert "delta: 0.002 is not below 1 / n for table 'labs'" in refused.stderr
+    given = ["patients", "--epsilon", "4", "--delta", "1e-6", "--period", "2026", "--reason", "first"]
+    refused = moiety(spaced, "set", *given, "--unit", "person")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--unit: for table 'visits' it must be 'record of the joint table' or" in refused.stderr
+    assert not (spaced.parent / "state").exists()
+
+
+def test_show_says_where_the_file_and_the_ledger_differ_and_lists_budgets_of_tables_that_are_gone(first_budget):
+    moiety(first_budget, "init")
+    assert json.loads(moiety(first_budget, "show", "--format", "json").stdout)["notices"] == []
+    set_budget(first_budget, epsilon="6", period="2027")
+    shown = moiety(first_budget, "show").stdout
+    assert "look at: budget of table 'visits': first_budget declares epsilon 4 at delta 1e-06" in shown
+    first_budget.write_text(first_budget.read_text().replace('name = "visits"', 'name = "stays"'))
+    shown = moiety(first_budget, "show").stdout
+    assert "visits: period '2027'" in shown
+    assert "look at: budget of table 'visits': the configuration has no table that is charged to it" in shown
+    assert "stays: no budget, so no job may use it" in shown

@@ -2,6 +2,7 @@ import asyncio
 import json
 import threading
 import time
+import unicodedata
 
 import pytest
 from deadlines import GENEROUS_S
@@ -12,8 +13,8 @@ from analyses.job.job import Matching
 from analyses.job.schema import LocalReport
 from cli.main import app
 from dp.mechanism.gram import NoisyGram
-from party.consent import ConsentBox
-from party.report import write_report
+from party.consent import PRODUCTS, ConsentBox
+from party.outcome.report import write_report
 
 QUESTION = {
     "job_id": "job-1",
@@ -63,17 +64,19 @@ def waiting(party_config, request):
 
 
 def test_the_owner_sees_who_asks_what_both_epsilons_and_what_would_be_left(party_config, waiting):
-    shown = moiety(party_config, "jobs").stdout
+    text = moiety(party_config, "jobs").stdout
+    assert text.startswith('job job-1: pca\n  title      "Trends"\n')
+    shown = " ".join(text.split())  # lines are broken between words
     for words in (
-        'job job-1: pca\n  title      "Trends"\n',
-        "asked by   ada",
+        "asked by ada",
         "north, south, west; withstands 1 colluding",
         "table visits: age, stay",
         "0.55 against the coordinator alone",
         "1 against the worst coalition",
         "1.5 spent or held, 2.25 with this job; 70 % left",
+        "figures of the moment when the job asked",
         "epsilon 1 of the job is above 0.5",
-        "forecast   variance along a component: standard error 0.25, 95 % within 0.49",
+        "forecast variance along a component: standard error 0.25, 95 % within 0.49",
     ):
         assert words in shown
     assert json.loads(moiety(party_config, "jobs", "--format", "json").stdout) == [QUESTION]
@@ -87,6 +90,13 @@ def test_the_owner_sees_that_nothing_protects_from_a_coalition(party_config, wai
     assert "withstands 0 colluding" in shown
     assert "0.55 against the coordinator alone" in shown
     assert "NONE against a coalition" in shown
+
+
+@pytest.mark.parametrize("waiting", [{**QUESTION, "helpers": ["east", "far"], "products": PRODUCTS}], indirect=True)
+def test_the_owner_sees_who_only_computes_and_what_a_deviating_party_could_do(party_config, waiting):
+    shown = "".join(moiety(party_config, "jobs").output.split())
+    for words in ("helpers east, far: compute, and bring no table", f"products {PRODUCTS}"):
+        assert words.replace(" ", "") in shown
 
 
 @pytest.mark.parametrize(
@@ -138,7 +148,7 @@ def test_a_refusal_carries_its_reason(party_config, waiting):
     indirect=True,
 )
 def test_no_epsilon_that_the_owner_sees_is_rounded_down_nor_what_is_left_up(party_config, waiting):
-    shown = moiety(party_config, "jobs").stdout
+    shown = " ".join(moiety(party_config, "jobs").stdout.split())  # lines are broken between words
     assert "0.5501 against the coordinator alone" in shown
     assert "1.001 against the worst coalition" in shown
     assert "1.501 spent or held, 2.251 with this job; 66.66 % left" in shown
@@ -179,3 +189,30 @@ def test_the_report_of_a_job_says_what_was_promised_clipped_and_what_remains(par
     assert json.loads(moiety(party_config, "report", "job-1", "--format", "json").stdout)["budget"] == budget
     assert moiety(party_config, "report", "job-2").exit_code == 4
     assert moiety(party_config, "report", "../job").exit_code == 4
+
+
+LONG = {
+    **QUESTION,
+    "title": "Wie häufig 長い題名の仕事 " + "x" * 300,
+    "columns": [f"column_number_{n}" for n in range(20)],
+    "forecast": Forecast((Quantity("variance along a component", "squared scaled units", 0.0019123),)).as_dict(),
+    "order": "trusted",
+}
+
+
+def cells(text):
+    return sum(2 if unicodedata.east_asian_width(one) in "WFA" else 1 for one in text)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize("waiting", [LONG], indirect=True)
+def test_no_number_and_no_word_is_cut_at_any_width_of_a_terminal(party_config, waiting, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = moiety(party_config, "jobs").stdout
+    lines = text.splitlines()
+    assert max(map(cells, lines[1:])) < columns
+    assert all(line.startswith("  ") for line in lines[1:])  # nothing of others begins a line
+    words = text.split()
+    for word in ("0.55", "1.5", "2.25", *(f"column_number_{n}" for n in range(20)), "colluding"):
+        assert any(found.strip(",;") == word for found in words), word
+    assert "nobody checked" in " ".join(words)

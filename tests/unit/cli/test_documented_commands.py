@@ -11,7 +11,7 @@ from cli.main import load_subcommand
 
 REPOSITORY = Path(__file__).parents[3]
 PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"])
-LINE = re.compile(r"^(?:\.venv/bin/)?moiety (?!demo)(.+)$", re.MULTILINE)
+LINE = re.compile(r"^(?:\.venv/bin/)?moiety (?! |demo)(.+)$", re.MULTILINE)
 
 
 def shown(text: str) -> list[str]:

@@ -12,11 +12,11 @@ import pytest
 from deadlines import GENEROUS_S
 from typer.testing import CliRunner
 
-from cli.doctor.probe import dialled
 from cli.main import app
 from service.authorization import Permissions
 from service.identity import Role
 from service.pki import create_authority, issue
+from service.reach.addresses import dialled
 from service.server import Server
 from service.tls import load_credentials
 

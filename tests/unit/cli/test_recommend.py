@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from analyses.matrix_factorization import protocol
 from analyses.run_locally import local_network, run_plan
 from cli.main import app
-from party.report import write_report
+from party.outcome.report import write_report
 
 ITEMS = 12
 
@@ -109,4 +109,4 @@ async def test_a_job_that_left_no_model_and_a_table_that_is_gone_are_named(party
     assert "left no model" in ask(config).output
     report.write_text(json.dumps(kept))
     config.write_text(config.read_text().replace('name = "ratings"', 'name = "stars"'))
-    assert "no table of ratings any more" in ask(config).output
+    assert "not a table of ratings any longer" in ask(config).output

@@ -6,10 +6,9 @@ from job_builders import PARTIES, make_job
 from typer.testing import CliRunner
 
 from analyses.job.job import JobError
-from analyses.registry import ANALYSES
+from analyses.registry import ANALYSES, survival_of
 from analyses.sums import protocol as sums
 from cli.main import app
-from cli.survival import survival_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -21,22 +20,33 @@ def inputs(n):
 @pytest.mark.parametrize(
     ("n_parties", "t", "product"), [(3, 1, (3, 0, 0)), (5, 1, (3, 2, 1)), (5, 2, (5, 0, 0)), (7, 2, (5, 2, 1))]
 )
-def test_the_table_says_how_many_may_vanish_and_how_many_may_lie(n_parties, t, product):
+def test_the_table_says_how_many_may_drop_out_and_how_many_may_lie(n_parties, t, product):
     survival = survival_of(make_job(inputs=inputs(n_parties), colluding=t))
-    rows = [(o.n_required, o.may_vanish, o.may_lie) for o in survival.openings]
+    rows = [(o.n_required, o.may_drop_out, o.may_lie) for o in survival.openings]
     assert rows == [product]
 
 
 @pytest.mark.parametrize(("n_parties", "t", "row"), [(3, 1, (3, 0)), (4, 1, (3, 1)), (7, 1, (5, 2)), (7, 3, (6, 1))])
-def test_of_a_masked_sum_it_says_how_many_may_vanish_once_all_have_committed(n_parties, t, row):
+def test_of_a_masked_sum_it_says_how_many_may_drop_out_once_all_have_committed(n_parties, t, row):
     survival = survival_of(make_job(analysis="secure-sum", inputs=inputs(n_parties), colluding=t))
     (opening,) = survival.openings
-    assert (opening.n_required, opening.may_vanish) == row
+    assert (opening.n_required, opening.may_drop_out) == row
     assert "once every party has committed the cost" in survival.as_text()
+
+
+@pytest.mark.parametrize("analysis", ["matrix-factorization", "distribution"])
+def test_two_owners_suffice_where_nothing_is_multiplied_and_both_must_stay(analysis):
+    parameters = {"method": "masked"} if analysis == "distribution" else {}
+    survival = survival_of(make_job(analysis=analysis, inputs=inputs(2), parameters=parameters))
+    assert (survival.colluding, survival.openings[0].n_required, survival.openings[0].may_drop_out) == (1, 2, 0)
 
 
 WAYS = {
     **{(name, ""): True for name in ("pca", "low-rank", "least-squares", "moments", "pattern-count", "clustering")},
+    **{
+        (name, ""): True
+        for name in ("joint-count", "joint-mean", "joint-sum", "cross-table", "second-moments", "circuit")
+    },
     ("low-rank", "sketch"): False,
     ("distribution", "wave"): False,
     ("least-squares", "sketch"): False,
@@ -58,11 +68,11 @@ def test_of_every_analysis_the_words_say_what_the_table_says(analysis, way):
     job = make_job(analysis=analysis, inputs=inputs(5), colluding=1, parameters=chosen)
     (opening,) = survival_of(job).openings
     told = survival_of(job).in_words
-    may_vanish = WAYS[analysis, way]
-    assert (opening.may_vanish > 0) is may_vanish
+    may_drop_out = WAYS[analysis, way]
+    assert (opening.may_drop_out > 0) is may_drop_out
     from_when = "once all have committed the cost" if "matrix" in analysis else "after input"
-    assert (f"so {opening.may_vanish} may drop out {from_when}" if may_vanish else "so none may drop out") in told
-    assert may_vanish or told.capitalize() in survival_of(job).as_text()
+    assert (f"so {opening.may_drop_out} may drop out {from_when}" if may_drop_out else "so none may drop out") in told
+    assert may_drop_out or told.capitalize() in survival_of(job).as_text()
 
 
 def test_every_analysis_that_is_no_sum_is_among_them():
@@ -100,7 +110,7 @@ def test_the_command_prints_the_table_without_asking_anybody(tmp_path):
     ("change", "words"),
     [
         (("components = 2", "component = 2"), "parameters.component: there is no such field"),
-        (("components = 2", "components = 0"), "parameters.components: Input should be greater than or equal to 1"),
+        (("components = 2", "components = 0"), "parameters.components: must be at least 1"),
         (('"pca"', '"pcaa"'), "analysis: there is no analysis 'pcaa'; available"),
     ],
 )

@@ -2,9 +2,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stores import jobs_in
 
 from analyses.job.job import Job
-from coordinator.sqlite_store import SqliteJobStore
+from coordinator.sql_store import SqlJobStore
 
 
 def a_job(title: str = "") -> Job:
@@ -48,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path, clock: Clock) -> Iterator[SqliteJobStore]:
-    store = SqliteJobStore(path, clock=clock)
+def store(path: Path, clock: Clock) -> Iterator[SqlJobStore]:
+    store = jobs_in(path, clock=clock)
     yield store
     store.close()

@@ -71,7 +71,7 @@ def test_a_party_at_the_coordinators_own_address_is_refused(file: Path) -> None:
 
 def test_a_list_of_analysts_that_is_empty_is_refused(file: Path) -> None:
     file.write_text(TEXT.replace('allowed = ["ada"]', "allowed = []"))
-    assert "analysts: allowed: an empty list would let nobody submit jobs; name at least one analyst" in refusal(file)
+    assert "analysts: allowed: name at least one analyst: an empty list would let nobody submit jobs" in refusal(file)
 
 
 def test_a_party_named_twice_is_refused(file: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_wrong_field_is_named(file: Path, field: str, line: str) -> None:
 def test_an_empty_roster_is_refused(file: Path) -> None:
     head, rest = TEXT.split("[[parties]]", 1)
     file.write_text("parties = []\n" + head + "[analysts]" + rest.split("[analysts]")[1])
-    assert refusal(file).startswith(f"{file}: parties: ")
+    assert refusal(file).startswith(f"{file}: parties, sum_members, survey_store: ")
 
 
 MEMBERS = """
@@ -125,7 +125,7 @@ def test_members_of_sums_are_devices_unless_the_file_says_parties(file: Path) ->
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ('role = "party"', 'role = "analyst"', "sum_members.1.role: Input should be 'device' or 'party'"),
+        ('role = "party"', 'role = "analyst"', "sum_members.1.role: must be 'device' or 'party'"),
         ('name = "north"\nrole', 'name = "ann"\nrole', "sum_members: 'ann' appears more than once"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_coordinator_for_surveys_alone_needs_neither_parties_nor_members_of_su
     head, _, rest = TEXT.partition("[[parties]]")
     analysts = rest[rest.index("[analysts]") :]
     file.write_text(head + analysts)
-    assert "a coordinator that only asks devices in surveys names its survey_store" in refusal(file)
+    assert "parties, sum_members, survey_store: set at least one of them" in refusal(file)
     file.write_text('survey_store = "surveys.sqlite"\n' + head + analysts)
     assert CoordinatorConfig.load(file).roster == {}
 
@@ -176,8 +176,11 @@ def test_a_store_in_a_file_has_no_database(file: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (('survey_store = "s"', 'store_password_file = "a"', 'store_password_variable = "B"'), "only one of them"),
-        (('survey_store = "s"', "lease_s = 0.5"), "lease_s: Input should be greater than or equal to 1"),
+        (
+            ('survey_store = "s"', 'store_password_file = "a"', 'store_password_variable = "B"'),
+            "give at most one of them",
+        ),
+        (('survey_store = "s"', "lease_s = 0.5"), "lease_s: must be at least 1"),
     ],
 )
 def test_a_store_in_postgresql_that_is_half_configured_is_refused(

@@ -4,12 +4,12 @@ import json
 
 import pytest
 from coordinator_setup import PARTIES, accepts, job_for_all
+from stores import jobs_in
 
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 from coordinator.proposal import JobFailedError
 from coordinator.resumption import left_behind
-from coordinator.sqlite_store import SqliteJobStore
 from coordinator.state import State
 
 JOB = job_for_all()
@@ -19,7 +19,7 @@ STEPS = [State.SUBMITTED, State.PROPOSED, State.RUNNING, State.OPENING, State.DO
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteJobStore(tmp_path / "jobs.sqlite")
+    made = jobs_in(tmp_path / "jobs.sqlite")
     yield made
     made.close()
 
@@ -59,5 +59,5 @@ async def test_a_plan_that_this_program_makes_otherwise_is_not_gone_on_with(stor
     other = json.loads(PLAN.canonical_json()) | {"n_primes": PLAN.n_primes + 1}
     job_in(store, State.RUNNING, json.dumps(other, sort_keys=True, separators=(",", ":")))
     (left,) = left_behind(store, PARTIES)
-    with pytest.raises(JobFailedError, match="plans the job otherwise than the one that began it"):
+    with pytest.raises(JobFailedError, match="computes a different plan than the version that started the job"):
         await left.agreed_plan()

@@ -1,9 +1,6 @@
 """The demos of analyses: each is whole, its options reach the job, and one driver runs them all."""
 
-import importlib
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from enum import EnumMeta
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,85 +8,103 @@ from typer.testing import CliRunner
 from analyses.registry import ANALYSES, OFFERED
 from cli.terminal.output import Format
 from demo import job as driver
-from demo.catalogue import DEMOS, PCA
+from demo.catalogue import COMMON, DEMOS
 from demo.command import demo_app
-from demo.job import example_job
+from demo.comparison import Score
+from demo.job import Outcome, example_job
 
-ALL = (PCA, *DEMOS)
 VALUES = {int: 11, float: 0.125, str: "mpc"}
 
 
-@pytest.mark.parametrize("demo", ALL, ids=lambda demo: demo.name)
-def test_a_demo_runs_the_example_of_an_analysis_and_has_what_the_driver_calls(demo):
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
+def test_a_demo_runs_the_example_of_its_analysis(demo):
     assert ANALYSES[example_job(demo.name).analysis].demo == demo.name
-    module = importlib.import_module(demo.module)
-    assert callable(module.compare)
-    assert callable(module.text_of)
 
 
 def test_every_analysis_that_is_no_sum_has_a_demo_in_the_catalogue():
-    assert {analysis.demo for analysis in OFFERED} == {"sum"} | {demo.name for demo in ALL}
+    assert {analysis.demo for analysis in OFFERED} == {"sum"} | {demo.name for demo in DEMOS}
 
 
-@pytest.mark.parametrize("demo", ALL, ids=lambda demo: demo.name)
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
 def test_every_option_changes_the_field_of_the_job_that_it_names(demo):
-    for option in demo.options:
-        if option.field:
-            value = next(iter(option.kind)).value if isinstance(option.kind, EnumMeta) else VALUES[option.kind]
-            section, name = option.field.split(".")
-            changed = example_job(demo.name, {option.field: value}).model_dump(by_alias=True)
-            assert changed[section][name] == value
+    for option in (*COMMON, *demo.options):
+        value = VALUES[option.kind]
+        changed = example_job(*demo.example({option.name: value})).model_dump(by_alias=True)
+        section, name = option.field.split(".")
+        assert changed[section][name] == value
 
 
-@dataclass(frozen=True)
-class Shown:
-    found: float
+def test_an_option_that_is_given_counts_more_than_what_its_method_needs():
+    (moments,) = [demo for demo in DEMOS if demo.name == "moments"]
+    assert example_job(*moments.example({"method": "laplace"})).parameters["order"] == 1
+    assert moments.example({"method": "laplace", "order": 3})[1]["parameters.order"] == 3
 
 
-class Module:
-    """A demo's module that notes what it is asked."""
-
-    @staticmethod
-    def compare(run, **others):
-        asked.append((run, others))
-        return Shown(0.5)
-
-    @staticmethod
-    def text_of(outcome):
-        return f"found {outcome.found}"
+def test_the_title_follows_the_order_of_the_moment():
+    (moments,) = [demo for demo in DEMOS if demo.name == "moments"]
+    assert example_job(*moments.example({})).title == "Second moment of incidents per connection"
+    assert example_job(*moments.example({"order": 3})).title == "Moment of order 3 of incidents per connection"
+    assert "order 1 " in example_job(*moments.example({"method": "laplace"})).title
+    assert "order 3 " in example_job(*moments.example({"method": "laplace", "order": 3})).title
 
 
-asked = []
+def test_a_method_whose_answer_its_noise_would_hide_has_an_epsilon_of_its_own():
+    (squares,) = [demo for demo in DEMOS if demo.name == "least-squares"]
+    assert example_job(*squares.example({})).privacy.epsilon == 1
+    assert example_job(*squares.example({"method": "sketch"})).privacy.epsilon == 32
+    assert example_job(*squares.example({"method": "sketch", "epsilon": 2.0})).privacy.epsilon == 2
+
+
+SHOWN = Outcome(
+    job_id="job-1",
+    title="A subspace",
+    n_rows=1500,
+    lines=["component 1", "", "privacy"],
+    scores=[Score("fraction lost", 0.253456, 0.25), Score("rows", 123456.0, None)],
+    privacy={},
+    seconds=1.5,
+    bytes_sent={"carrier": 3_500_000, "host": 2000},
+    clipped={"carrier": 0, "host": 17},
+    files={"numbers": "out/low-rank.json"},
+)
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Let a demo run without a federation; what is asked of it is in `asked`."""
-    asked.clear()
-    monkeypatch.setattr(driver.importlib, "import_module", lambda name: asked.append(name) or Module)
-    monkeypatch.setattr(driver, "run_example", lambda stack, keep, rows, name, changes: (keep, rows, name, changes))
+def asked(monkeypatch):
+    """Let a demo run without a federation; return what is asked of it."""
+    found = []
+
+    def run_demo(stack, demo, keep, rows, out, given):
+        found.append((demo.example(given), rows, out))
+        return SHOWN
+
+    monkeypatch.setattr(driver, "run_demo", run_demo)
+    return found
 
 
-def test_the_driver_hands_fields_to_the_job_and_the_rest_to_the_comparison(quick, tmp_path):
-    given = {"components": 3, "epsilon": 0.5, "delta": 1e-7, "out": tmp_path}
-    with ExitStack() as stack:
-        outcome, text = driver.run_demo(stack, PCA, None, 500, given)
-    changes = {"parameters.components": 3, "privacy.epsilon": 0.5, "privacy.delta": 1e-7}
-    assert asked == ["demo.analyses.pca", ((None, 500, "pca", changes), {"out": tmp_path})]
-    assert (asdict(outcome), text) == ({"found": 0.5}, "found 0.5")
-
-
-@pytest.mark.parametrize(("output", "printed"), [(Format.TEXT, "found 0.5\n"), (Format.JSON, '{\n  "found": 0.5\n}\n')])
-def test_the_command_line_reaches_the_driver(quick, output, printed):
-    arguments = ["low-rank", "--rows", "200", "--rank", "4", "--method", "sketch", "--format", output]
+def test_the_command_line_reaches_the_driver_and_its_outcome_is_printed(asked):
+    arguments = ["low-rank", "--rows", "200", "--rank", "4", "--method", "sketch"]
     done = CliRunner().invoke(demo_app, arguments)
     assert done.exit_code == 0, done.output
-    changes = {"parameters.rank": 4, "parameters.method": "sketch", "privacy.epsilon": None}
-    assert asked[1:] == [((None, 200, "low-rank", changes), {})]
-    assert done.stdout == printed
+    changes = {"parameters.method": "sketch", "parameters.rank": 4, "privacy.epsilon": 8.0}
+    assert asked == [(("low-rank", changes), 200, Path("demo-results"))]
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "A subspace: 1,500 rows" in lines
+    assert {"component 1", "privacy"} <= set(lines)
+    assert "fraction lost 0.25346 0.25" in [" ".join(line.split()) for line in lines]
+    assert "rows 123,456 none" in [" ".join(line.split()) for line in lines]
+    assert "job       1.5 s; sent: carrier 3.5 MB, host 2 kB" in lines
+    assert any(line.endswith("carrier 0, host 17") for line in lines)
+    assert lines[-2].endswith("demo low-rank     by mpc, with its defaults: how much closer is it?")
+
+
+def test_as_json_it_is_one_object(asked):
+    done = CliRunner().invoke(demo_app, ["low-rank", "--format", Format.JSON])
+    assert done.stdout.startswith('{\n  "job_id": "job-1",')
+    assert '"no_privacy": 0.25' in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--rank", "0"], ["--rank", "many"], ["--method", "dice"], ["--rows", "5"]])
-def test_values_out_of_range_are_refused_before_anything_runs(quick, arguments):
+def test_values_out_of_range_are_refused_before_anything_runs(asked, arguments):
     assert CliRunner().invoke(demo_app, ["low-rank", *arguments]).exit_code == 2
     assert asked == []

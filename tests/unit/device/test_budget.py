@@ -1,13 +1,20 @@
 import pytest
 
 from analyses.sums.secure_sum import SumParams
-from device.budget import DeviceBudget, read_device_ledger
+from device.budget import (
+    DeviceBudget,
+    answer_charge_id,
+    charge_id,
+    cost_of,
+    read_device_ledger,
+    series_charge_id,
+)
 from dp.cost.views import MEMBER_UNIT
+from ledger.books import BudgetExhaustedError, ChargeError, JobState
+from ledger.budget import Budget
+from ledger.entry import LedgerDamagedError
 from mpc.secagg.config import Topology
 from mpc.transcript import RoundId
-from party.ledger.books import BudgetExhaustedError, ChargeError
-from party.ledger.budget import Budget
-from party.ledger.entry import LedgerDamagedError
 from service.settings import SettingsError
 
 BUDGET = Budget(MEMBER_UNIT, "2026", 5.0, 1e-6)
@@ -152,3 +159,54 @@ def test_a_ledger_put_back_from_an_old_copy_keeps_the_device_from_running(tmp_pa
     (tmp_path / "ledger.sqlite").write_bytes(old)
     with pytest.raises(LedgerDamagedError, match="old copy"):
         budget_in(tmp_path)
+
+
+SESSIONS = ("S", "S-0", "series-S", "series:S", "survey-S", "sum:S", "S:0", "S%3A0", "batch-S", "")
+
+
+def test_no_two_charges_of_different_kinds_or_sessions_have_one_name():
+    names = [
+        charge_id(RoundId(session, number, attempt)) for session in SESSIONS for number in (0, 1) for attempt in (0, 1)
+    ]
+    names += [
+        series_charge_id(session, f"{number}-{place}") for session in SESSIONS for number in (0, 1) for place in (0, 1)
+    ]
+    names += [answer_charge_id(kind, bytes([i]) * 32) for kind in ("survey", "batch") for i in range(4)]
+    assert len(set(names)) == len(names)
+    kinds = [next(kind for kind in ("sum:", "series:", "survey-", "batch-") if name.startswith(kind)) for name in names]
+    assert [kinds.count(kind) for kind in ("sum:", "series:", "survey-", "batch-")] == [40, 40, 4, 4]
+    for session in SESSIONS:
+        others = [series_charge_id(other, "0-0") for other in SESSIONS if other != session]
+        assert not any(name.startswith(series_charge_id(session, "")) for name in others)
+
+
+def test_a_sum_in_a_session_called_like_a_series_neither_uses_nor_gives_back_what_the_series_holds(tmp_path):
+    device = budget_in(tmp_path, Budget(MEMBER_UNIT, "2026", 100.0, 1e-6))
+    device.hold_rounds("S", {0: cost_of(NOISE)}, "matrix-factorization")
+    device.hold_rounds("S-0", {0: cost_of(NOISE)}, "matrix-factorization")
+    for session in ("series-S", "series:S", "S"):
+        device.reserve(RoundId(session, 0, 0), PARAMS, NOISE)
+        device.commit(RoundId(session, 0, 0), PARAMS)
+    assert (device.standing()["committed_jobs"], device.standing()["reserved_jobs"]) == (3, 2)
+    device.release_rounds("S", "it is over")
+    assert device.standing()["reserved_jobs"] == 1
+    device.commit_round("S-0", 0)
+    device.close()
+
+
+def test_a_ledger_with_the_names_of_earlier_versions_is_read_and_stays_spent(tmp_path):
+    device = budget_in(tmp_path, Budget(MEMBER_UNIT, "2026", 100.0, 1e-6))
+    for name in ("aa-0-0", "series-aa-0-0", answer_charge_id("survey", bytes(32))):
+        device._reserve(name, PARAMS.analysis, cost_of(NOISE))
+        device._ledger.commit(name)
+    device._reserve("series-aa-1-0", PARAMS.analysis, cost_of(NOISE))
+    spent = device.standing()["spent_epsilon"]
+    device.close()
+    again = budget_in(tmp_path, Budget(MEMBER_UNIT, "2026", 100.0, 1e-6))
+    assert (again.standing()["committed_jobs"], again.standing()["reserved_jobs"]) == (3, 0)
+    assert again.standing()["spent_epsilon"] == spent
+    assert again.answer_state(answer_charge_id("survey", bytes(32))) is JobState.COMMITTED
+    again.reserve(ROUND, PARAMS, NOISE)
+    again.hold_rounds("aa", {0: cost_of(NOISE)}, "matrix-factorization")
+    assert again.standing()["reserved_jobs"] == 2
+    again.close()

@@ -10,6 +10,7 @@ from devices import IDENTITIES, NAMES, device_in, question, round_of
 from analyses.sums.records import DeclaredRecord
 from analyses.sums.secure_sum import SumParams, round_config
 from device.config import DeviceConfig, SumPolicy, read_identity_key
+from device.record_config import RatingsRecordConfig
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.policy import MemberPolicy
 from service.settings import SettingsError
@@ -254,9 +255,9 @@ colluding = 1
 
 def test_batches_are_answered_where_parties_are_named_and_under_the_same_floor(folder):
     path = folder / "device.toml"
-    assert DeviceConfig.load(path).batch_policy("spiffe://walkers/coordinator/hub") is None
+    assert DeviceConfig.load(path).batch_policy() is None
     path.write_text(TEXT + PARTIES)
-    policy = DeviceConfig.load(path).batch_policy("spiffe://walkers/coordinator/hub")
+    policy = DeviceConfig.load(path).batch_policy()
     assert (policy.parties, policy.colluding) == (frozenset({"bank", "clinic", "shop"}), 1)
     assert (policy.smallest_cohort, policy.exact_sums, policy.coordinator) == (
         7,
@@ -269,7 +270,7 @@ def test_batches_are_answered_where_parties_are_named_and_under_the_same_floor(f
     ("before", "after", "reason"),
     [
         ("colluding = 1", "colluding = 3", "one at least is honest"),
-        ("colluding = 1", "colluding = 0", "greater than or equal to 1"),
+        ("colluding = 1", "colluding = 0", "must be at least 1, got 0"),
         ('["bank", "clinic", "shop"]', '["bank"]', "policy.parties.names"),
         ('["bank", "clinic", "shop"]', '["bank", "bank"]', "one at least is honest"),
     ],
@@ -279,3 +280,14 @@ def test_parties_of_whom_none_need_be_honest_are_refused(folder, before, after, 
     (folder / "device.toml").write_text(TEXT + text.replace(before, after))
     with pytest.raises(SettingsError, match=reason):
         DeviceConfig.load(folder / "device.toml")
+
+
+def test_items_of_ratings_may_lie_in_a_file_beside_the_configuration(tmp_path):
+    (tmp_path / "items.txt").write_text("alien\nbrazil\n")
+    fields = {"kind": "ratings", "name": "films", "path": "films.json", "bounds": [1.0, 5.0]}
+    context = {"folder": tmp_path}
+    found = RatingsRecordConfig.model_validate({**fields, "items": {"file": "items.txt"}}, context=context)
+    assert found == RatingsRecordConfig.model_validate({**fields, "items": ["alien", "brazil"]}, context=context)
+    (tmp_path / "items.txt").write_text("alien\nalien\n")
+    with pytest.raises(ValueError, match="the same item appears more than once"):
+        RatingsRecordConfig.model_validate({**fields, "items": {"file": "items.txt"}}, context=context)

@@ -16,10 +16,10 @@ from device.device import PAUSE_S, Device
 from device.records import KeptRecord
 from device.report import describe_sum_report, kept_rounds, read_sum_report
 from dp.cost.views import MEMBER_UNIT
+from ledger.books import ChargeError
+from ledger.budget import Budget
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.transcript import RoundId
-from party.ledger.books import ChargeError
-from party.ledger.budget import Budget
 from service.errors import NotAllowedError
 from service.identity import Identity, Role
 from service.settings import SettingsError
@@ -250,6 +250,6 @@ async def test_a_coordinator_that_repeats_itself_makes_no_work(tmp_path, monkeyp
 async def test_a_device_whose_journal_fails_leaves_the_round_and_goes_on(tmp_path, capsys):
     params = question()
     with device_in(tmp_path, exact_sums=True) as device:
-        device.journal._db.execute("PRAGMA query_only = ON")
+        device.journal._db.connection.execute("PRAGMA query_only = ON")
         assert not await device.answer(Invitation(round_of(params), params.canonical_json().encode()))
     assert "the journal of rounds" in capsys.readouterr().out

@@ -16,9 +16,9 @@ from device.journal import SqliteSampleJournal
 from device.models import KeptModel, NoModelError, keep_model, read_model
 from device.report import kept_rounds, read_sum_report
 from entropy import KeyStream
+from ledger.books import JobState
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError
-from party.ledger.books import JobState
 from transport.sum_codec import Invitation
 
 T, K = 4, 2

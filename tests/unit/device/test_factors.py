@@ -18,10 +18,10 @@ from device.recommend import recommended_items
 from device.records import UnusableRecordError
 from device.report import describe_sum_report, kept_rounds, read_sum_report
 from dp.cost.views import MEMBER_UNIT
+from ledger.books import BudgetExhaustedError, ChargeError
+from ledger.budget import Budget
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError
-from party.ledger.books import BudgetExhaustedError, ChargeError
-from party.ledger.budget import Budget
 from transport.sum_codec import Invitation
 
 

@@ -101,7 +101,7 @@ def test_a_file_that_is_no_journal_is_one_clear_error(tmp_path):
     path.write_bytes(b"not a database at all, " * 100)
     with pytest.raises(SumJournalError, match=r"sums.sqlite cannot be used: file is not a database"):
         SqliteSumJournal(path)
-    with pytest.raises(SumJournalError, match=r"cannot be used: Is a directory"):
+    with pytest.raises(SumJournalError, match=r"cannot be opened: Is a directory"):
         SqliteSumJournal(tmp_path)
     assert issubclass(SumJournalError, ServiceError)  # what devices leave a round for, and commands end with
 
@@ -110,10 +110,10 @@ def test_a_file_that_is_no_journal_is_one_clear_error(tmp_path):
 def test_a_journal_that_cannot_be_written_says_so_and_writes_later(tmp_path, call):
     journal = SqliteSumJournal(tmp_path / "sums.sqlite")
     journal.open_round(ROUND)
-    journal._db.execute("PRAGMA query_only = ON")  # as on a disk that was mounted read-only
+    journal._db.connection.execute("PRAGMA query_only = ON")  # as on a disk that was mounted read-only
     with pytest.raises(SumJournalError, match="readonly"):
         call(journal)
-    journal._db.execute("PRAGMA query_only = OFF")
+    journal._db.connection.execute("PRAGMA query_only = OFF")
     call(journal)
     journal.close()
 
@@ -121,7 +121,7 @@ def test_a_journal_that_cannot_be_written_says_so_and_writes_later(tmp_path, cal
 def test_what_was_edited_into_nonsense_is_not_taken_for_an_empty_release(tmp_path):
     journal = SqliteSumJournal(tmp_path / "sums.sqlite")
     journal.open_round(ROUND)
-    journal._db.execute('UPDATE rounds SET released = \'{"1": "everything"}\'')
+    journal._db.connection.execute('UPDATE rounds SET released = \'{"1": "everything"}\'')
     with pytest.raises(SumJournalError, match="edited or damaged"):
         journal.record_release(ROUND, KINDS)
     journal.close()

@@ -2,10 +2,10 @@ import pytest
 
 from analyses.job.job import JobError
 from device.refusing import why_refused
+from ledger.entry import LedgerError
+from ledger.spending import BudgetExhaustedError, ChargeError
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError, RoundReusedError
-from party.ledger.entry import LedgerError
-from party.ledger.spending import BudgetExhaustedError, ChargeError
 from service.errors import TimedOutError
 from transport.refusal import WhyRefused
 

@@ -13,7 +13,8 @@ from page.coordinator_page import lines_shown, picture_shown
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_a_result_has_a_picture_with_an_alternative_and_its_lines(name):
-    result = json.loads(view_of(name).result_json)
+    view = view_of(name)
+    result = json.loads(view.result_json)
     shown = picture_shown(result)
     assert shown["why_none"] == ""
     for panel in shown["panels"]:
@@ -21,7 +22,9 @@ def test_a_result_has_a_picture_with_an_alternative_and_its_lines(name):
         assert root.get("role") == "img"
         assert len(root.get("aria-label")) > 20
         assert not re.search(r"style=|href=", panel)  # which the policy of the page would refuse
-    assert "privacy" in lines_shown(result)
+    lines = lines_shown(result, view.job_json)
+    assert lines.startswith("about rows of bank, hospital and telco")
+    assert "privacy" in lines
 
 
 def test_names_of_others_are_escaped_in_the_picture():
@@ -34,8 +37,10 @@ def test_names_of_others_are_escaped_in_the_picture():
 
 def test_a_result_that_cannot_be_drawn_or_worded_says_so_and_harms_nothing():
     assert picture_shown({"analysis": "pca"})["why_none"].endswith("it is not as this version writes it")
-    assert lines_shown({"analysis": "pca"}) == ""
+    asked = view_of("pca").job_json
+    assert lines_shown({"analysis": "pca"}, asked) == ""
     assert "no analysis 'of yesterday' here" in picture_shown({"analysis": "of yesterday"})["why_none"]
-    assert lines_shown({"analysis": "of yesterday", "answer": 42}) == "answer: 42"
+    unknown = json.dumps(json.loads(asked) | {"analysis": "of yesterday"})
+    assert lines_shown({"analysis": "of yesterday", "answer": 42}, unknown).endswith("answer: 42")
     assert picture_shown({}) == {"panels": [], "why_none": ""}
-    assert lines_shown({}) == ""
+    assert lines_shown({}, asked) == ""

@@ -1,6 +1,7 @@
 import asyncio
 import datetime
 import ssl
+from contextlib import asynccontextmanager
 
 import pytest
 from deadlines import GENEROUS_S
@@ -10,6 +11,7 @@ from starlette.routing import Route
 from structlog.testing import capture_logs
 
 from page.access import PageError
+from page.connections import MAX_CONNECTIONS, MAX_CONNECTIONS_EACH
 from page.serving import serving
 from service.identity import Role
 from service.pki import create_authority, issue
@@ -22,7 +24,44 @@ async def hello(request):
     return PlainTextResponse("hello")
 
 
-APPLICATION = Starlette(routes=[Route("/", hello)])
+async def slow(request):
+    await request.app.state.may_end.wait()
+    return PlainTextResponse("slow")
+
+
+async def form(request):
+    return PlainTextResponse(await request.body())
+
+
+ROUTES = [Route("/", hello), Route("/slow", slow), Route("/form", form, methods=["POST"])]
+APPLICATION = Starlette(routes=ROUTES)
+HALF = (
+    b"GET / HTTP/1.1\r\nHost: local",
+    b"POST /form HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntok",
+    b"",
+)
+
+
+@asynccontextmanager
+async def connections(url, n, sends=b""):
+    host, _, port = url.rstrip("/").rpartition("//")[2].rpartition(":")
+    opened = [await asyncio.open_connection(host, int(port)) for _ in range(n)]
+    try:
+        for _, writer in opened:
+            writer.write(sends)
+            await writer.drain()
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
+
+
+async def is_ended(reader):
+    async with asyncio.timeout(GENEROUS_S):
+        try:
+            return await reader.read() == b""
+        except ConnectionError:
+            return True
 
 
 async def get(url: str, context: ssl.SSLContext | None = None) -> bytes:
@@ -74,3 +113,54 @@ async def test_a_page_with_a_certificate_is_served_by_https_and_one_without_is_w
     with pytest.raises(PageError, match="cannot be served"):
         async with serving(APPLICATION, with_tls):
             pass
+
+
+@pytest.mark.parametrize("half", HALF, ids=["a header", "a body", "nothing"])
+async def test_half_sent_requests_keep_nobody_out(half):
+    async with (
+        serving(APPLICATION, PageConfig(listen="127.0.0.1:0")) as url,
+        connections(url, MAX_CONNECTIONS + 6, half) as opened,
+    ):
+        for _ in range(3):
+            assert (await get(url)).startswith(b"HTTP/1.1 200")
+        assert await is_ended(opened[0][0]), "the oldest makes room"
+
+
+@pytest.mark.parametrize("half", HALF, ids=["a header", "a body", "nothing"])
+async def test_a_request_that_does_not_arrive_in_time_is_broken_off(half, monkeypatch):
+    """However often a byte of it comes."""
+    monkeypatch.setattr("page.connections.REQUEST_S", 0.5)
+    async with (
+        serving(APPLICATION, PageConfig(listen="127.0.0.1:0")) as url,
+        connections(url, 1, half) as [(reader, writer)],
+    ):
+        ended = asyncio.create_task(is_ended(reader))
+        while not ended.done():
+            writer.write(b"x" if half else b"")
+            await asyncio.sleep(0.05)
+        assert await ended
+
+
+async def test_who_is_being_answered_is_not_broken_off(monkeypatch):
+    monkeypatch.setattr("page.connections.REQUEST_S", 0.2)
+    APPLICATION.state.may_end = asyncio.Event()
+    request = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    async with (
+        serving(APPLICATION, PageConfig(listen="127.0.0.1:0")) as url,
+        connections(url, 1, request) as [(reader, _)],
+        connections(url, MAX_CONNECTIONS + 6),
+    ):
+        await asyncio.sleep(0.4)
+        APPLICATION.state.may_end.set()
+        async with asyncio.timeout(GENEROUS_S):
+            assert (await reader.read()).endswith(b"slow")
+
+
+async def test_one_address_of_another_machine_has_fewer_connections_than_all(monkeypatch):
+    monkeypatch.setattr("page.connections.is_loopback", lambda host: False)
+    async with (
+        serving(APPLICATION, PageConfig(listen="127.0.0.1:0")) as url,
+        connections(url, MAX_CONNECTIONS_EACH + 1, HALF[0]) as opened,
+    ):
+        assert await is_ended(opened[0][0])
+        assert (await get(url)).startswith(b"HTTP/1.1 200")

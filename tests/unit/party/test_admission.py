@@ -5,6 +5,7 @@ import pytest
 from job_builders import PARTIES, make_job, make_table
 from ledgers import budget
 from party_federation import NAMES, Federation
+from registry_jobs import table_of
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.registry import analysis_of
@@ -133,7 +134,13 @@ async def test_a_delta_above_the_budgets_or_a_budgets_above_one_in_n_is_refused_
     federation.ledgers["bank"].set_budget("people", budget(100.0, delta=budget_delta), "test")
     with pytest.raises(RefusalError) as raised:
         await reserve_at_bank(federation, make_job(privacy={"epsilon": 1.0, "delta": job_delta}))
-    assert str(raised.value) == "delta is too large for table 'people' of bank"
+    which = "delta is too large for table 'people' of bank: "
+    if job_delta > budget_delta:
+        assert str(raised.value) == which + f"it may be at most {budget_delta!r}, and is {job_delta!r}"
+    else:
+        assert str(raised.value).startswith(
+            which + f"the delta of its budget is {budget_delta!r}, and must be below 1 / 30 "
+        )
 
 
 async def test_a_table_without_a_budget_is_refused(tables, tmp_path):
@@ -265,8 +272,69 @@ async def test_a_party_that_only_computes_refuses_a_delta_that_would_make_any_ep
             federation.jobs[name].end("job-1", "again")
         assert (refusal is not None) == is_refused
         if is_refused:
-            limit = "1 / (the largest number of rows that the table may have)"
+            limit = f"1 / 30 (the largest number of rows that the table may have), and is {delta!r}"
             assert refusal == f"delta is too large for the table of bank: it must be below {limit}"
+
+
+MOMENTS = {"analysis": "moments", "privacy": {"epsilon": 4.0, "delta": 1e-5}, "anyway": True}
+
+
+@pytest.mark.parametrize(("order", "is_refused"), [(1, False), (2, False), (3, True), (6, True)])
+@pytest.mark.parametrize("name", ["bank", "one"])
+async def test_a_party_may_refuse_jobs_with_intermediate_products(tables, tmp_path, name, order, is_refused):
+    """Those with tables and those that only compute; the plan says which jobs have such, and not the coordinator."""
+    counts = {party: table_of(party, ("code",)) for party in tables}
+    federation = federation_with_helpers(counts, tmp_path, Rules(intermediate_products=False))
+    refusal = await refusal_at(
+        federation, name, make_job(compute=HELPERS, parameters={"order": order, "max_rows": 1000}, **MOMENTS)
+    )
+    assert (refusal is not None) == is_refused
+    if is_refused:
+        assert refusal.startswith("by its policy: a job that computes further with products under shares")
+
+
+@pytest.mark.parametrize(
+    ("helpers", "refused"), [((), ("one", "two", "three")), (("one", "two"), ("three",)), (HELPERS, ())]
+)
+async def test_a_party_refuses_helpers_that_it_has_not_named(tables, tmp_path, helpers, refused):
+    federation = federation_with_helpers(tables, tmp_path, Rules(helpers=helpers))
+    owners = dict(enumerate(PARTIES, start=1))
+    assert await federation.jobs["bank"].propose("job-0", job_of(4.0).canonical_json(), owners, "ada")  # they compute
+    if not refused:
+        assert await refusal_at(federation, "bank", job_of(4.0, compute=HELPERS)) is None
+        return
+    with pytest.raises(RefusalError, match=", ".join(map(repr, refused)) + " may not compute without bringing a table"):
+        await federation.propose(job_of(4.0, compute=HELPERS), "bank")
+
+
+async def test_a_helper_need_not_name_itself(tables, tmp_path):
+    federation = federation_with_helpers(tables, tmp_path, Rules(helpers=("two", "three")))
+    assert await federation.propose(job_of(4.0, compute=HELPERS), "one")
+
+
+async def test_the_owner_is_told_of_helpers_and_of_intermediate_products(tables, tmp_path):
+    counts = {party: table_of(party, ("code",)) for party in tables}
+    policy = Policy(limits=Rules(withstand_coalition=1), approval_deadline_s=5)
+    federation = Federation({**dict.fromkeys(HELPERS), **counts}, tmp_path, policy=policy)
+    for order in (2, 3):
+        job = make_job(compute=HELPERS, parameters={"order": order, "max_rows": 1000}, **MOMENTS)
+        schemas = [await federation.propose(job, member) for member in federation.tables]
+        plan = analysis_of(job).plan(job, schemas)
+        asked = federation.jobs["bank"].reserve("job-1", schemas, plan.digest())
+        task = asyncio.ensure_future(anext(aiter(asked)))
+        await task
+        box = ConsentBox(tmp_path / "bank")
+        rest = asyncio.ensure_future(anext(aiter(asked), None))
+        while not box.waiting():  # noqa: ASYNC110 - the question is a file
+            await asyncio.sleep(0.01)
+        (question,) = box.waiting()
+        assert question["helpers"] == list(HELPERS)
+        assert (question["products"] is None) == (order == 2)
+        box.answer("job-1", "no")
+        with pytest.raises(RefusalError):
+            await rest
+        for name in federation.tables:
+            federation.jobs[name].end("job-1", "again")
 
 
 async def test_a_party_that_only_computes_asks_how_many_may_collude(tables, tmp_path):
@@ -279,3 +347,11 @@ async def test_a_party_that_only_computes_asks_how_many_may_collude(tables, tmp_
         parameters={"k": 2, "k_local": 2, "max_rows": 1000, "counting": "fm-sketch", "counting_options": sketches},
     )
     assert "must withstand 1 colluding parties, not 0" in await refusal_at(federation, "one", job)
+
+
+async def test_a_job_that_asks_for_less_epsilon_than_the_owner_allows_is_refused_and_nothing_is_held(tables, tmp_path):
+    limits = Rules(min_epsilon_per_job=1.0)
+    federation = Federation(tables, tmp_path, policy=Policy(automatic=Rules(max_epsilon_per_job=2.0), limits=limits))
+    with pytest.raises(RefusalError, match=r"epsilon 0\.999 of the job is below 1 \(min_epsilon_per_job"):
+        await reserve_at_bank(federation, job_of(0.999))
+    assert federation.ledgers["bank"].balance("people").held == 0

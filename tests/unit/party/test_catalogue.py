@@ -1,16 +1,22 @@
 """What an analyst is told of a party's tables follows from the owner's declarations and policy, and from no row."""
 
+from contextlib import nullcontext
+
 import pytest
+from job_builders import make_job
 from ledgers import budget, ledger_in
 
-from analyses.job.job import JobInput
+from analyses.job.job import JobError, JobInput
 from analyses.registry import ANALYSES
 from analyst.catalogue import Catalogue
+from ledger.entry import LedgerError
+from party.admission import Admission, PolicyRefusalError
 from party.catalogue import listing_of
 from party.config import CoordinatorPin, PartyConfig
-from party.ledger.entry import LedgerError
+from party.consent import ConsentBox
 from party.policy import Policy
 from party.tables.config import TableConfig
+from party.tables.table import describe_table
 from service.settings import TlsFiles
 
 
@@ -49,6 +55,15 @@ def ledger(tmp_path):
 
 def listed(ledger, analyst="ada", **changes):
     return {one.name: one for one in listing_of(config(**changes), ledger, analyst).tables}
+
+
+def test_a_table_whose_columns_are_all_on_request_is_listed_and_a_job_must_name_some(ledger):
+    only = table(on_request=("age", "stay", "code"))
+    catalogue = Catalogue(parties={"north": listed(ledger, tables=[only])}, problems={})
+    named = make_job(inputs=[{"party": "north", "table": "visits", "columns": ["code"]}])
+    assert [one.name for one in catalogue.schemas_of(named)[0].columns] == ["code"]
+    with pytest.raises(JobError, match="table 'visits' of party 'north' are given on request only"):
+        catalogue.schemas_of(make_job(inputs=[{"party": "north", "table": "visits"}]))
 
 
 def test_declarations_are_listed_though_the_table_is_not_there(ledger):
@@ -156,3 +171,30 @@ def test_a_policy_names_a_column_of_the_table_or_an_encoded_one(ledger, allowed,
     assert [column.name for column in one.block.columns] == ["age", *names]
     assert one.usual == ("age", *names)
     assert one.admitted
+
+
+def test_a_filter_on_a_column_that_an_analyst_may_not_use_is_not_listed_and_a_job_that_names_it_is_refused(
+    ledger, tmp_path
+):
+    filters = {"adults": {"age": {"at_least": 18.0}}, "long": {"stay": {"at_least": 7.0}}}
+    tables = [table(filters=filters)]
+    for limits, analyst, names in (
+        ({}, "ada", {"adults", "long"}),
+        ({"columns": {"visits": ["stay"]}}, "ada", {"long"}),
+        ({"columns": {"visits": ["stay"]}, "filters": {"visits": {"adults": ["ada"]}}}, "ada", {"adults"}),
+        ({"columns": {"visits": ["stay"]}, "filters": {"visits": {"adults": ["ada"]}}}, "eve", set()),
+    ):
+        policy = {"limits": limits}
+        assert set(listed(ledger, analyst, tables=tables, policy=policy)["visits"].filters) == names
+        used = config(tables=tables, policy=policy)
+        admission = Admission(used, ledger, ConsentBox(tmp_path))
+        for name in filters:
+            inputs = [
+                {"party": "north", "table": "visits", "columns": ["stay"], "where": name},
+                *({"party": party, "table": "visits", "columns": ["stay"]} for party in ("east", "west")),
+            ]
+            job = make_job(inputs=inputs, compute=("north", "east", "west"))
+            schema = describe_table(used, job.inputs[0])
+            text = f"filter '{name}' of table 'visits' may not be named by '{analyst}'"
+            with nullcontext() if name in names else pytest.raises(PolicyRefusalError, match=text):
+                admission.check_proposal(job, analyst, schema)

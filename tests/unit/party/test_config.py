@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ledger.budget import Budget
 from party.config import PartyConfig, load_party_config
-from party.ledger.budget import Budget
 from service.settings import SettingsError
 
 PARTY_TOML = """
@@ -71,6 +71,47 @@ def test_two_services_at_one_address_are_refused(party_toml: Path, before: str, 
         load(party_toml)
 
 
+RELAYS = '[[relays]]\nname = "hub"\nrole = "coordinator"\naddress = "127.0.0.1:7104"\n\n[peers]\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('"south.example.org:7101"', '"relay"', "peers|'south' is reached by a relay, and no relay is named"),
+        ("data_dir =", 'reach = "dial-out"\ndata_dir =', "needs a relay: name one under"),
+        ('"south.example.org:7101"', '"relais"', "an address is host:port"),
+    ],
+)
+def test_a_member_behind_a_relay_needs_one(party_toml: Path, before: str, after: str, words: str) -> None:
+    party_toml.write_text(PARTY_TOML.replace(before, after))
+    with pytest.raises(SettingsError, match=words):
+        load(party_toml)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('listen = "0.0.0.0:7101"', "listens on loopback"),
+        ('engine = { kind = "processes", tls = { authority = "a", certificate = "b", key = "c" } }', "has .threads."),
+    ],
+)
+def test_a_party_that_only_dials_out_listens_for_itself_alone(party_toml: Path, more: str, words: str) -> None:
+    text = PARTY_TOML.replace("[peers]\n", RELAYS).replace("data_dir =", 'reach = "dial-out"\ndata_dir =')
+    party_toml.write_text(text)
+    assert [str(relay) for relay in load(party_toml).stays_at] == ["relay hub at 127.0.0.1:7104"]
+    party_toml.write_text(text.replace("data_dir =", f"{more}\ndata_dir ="))
+    with pytest.raises(SettingsError, match=words):
+        load(party_toml)
+
+
+def test_a_peer_behind_a_relay_is_dialled_by_the_relays_in_their_order(party_toml: Path) -> None:
+    text = PARTY_TOML.replace("[peers]\n", RELAYS).replace('"south.example.org:7101"', '"relay"')
+    party_toml.write_text(text)
+    ways = {identity.name: str(way) for identity, (way,) in load(party_toml).dials.items()}
+    assert ways["south"] == "by relay hub at 127.0.0.1:7104"
+    assert ways["west"] == "[::1]:7103"
+
+
 def test_what_the_file_leaves_out_has_cautious_defaults(party_toml: Path) -> None:
     config = load(party_toml)
     assert (config.listen, config.blas_threads, config.log_format) == ("127.0.0.1:7101", 1, "console")
@@ -135,11 +176,6 @@ def test_the_configuration_cannot_be_changed_after_it_was_read(party_toml: Path)
         ("age = [0, 120]", "patient = [0, 120]", "column 'patient' is the id column, so it must not have bounds"),
         ('age = [0, 120]\n"length of stay" = [0.0, 30.5]\n', "", "bounds, columns: at least one column is needed"),
         ("[tables.bounds]", 'on_request = ["sex"]\n[tables.bounds]', "on_request: column 'sex' has no bounds"),
-        (
-            "[tables.bounds]",
-            'on_request = ["age", "length of stay"]\n[tables.bounds]',
-            "on_request: at least one column must be left for jobs that name no columns",
-        ),
         (
             "[[tables]]",
             '[[tables]]\nname = "visits"\npath = "v.csv"\nbounds.age = [0, 1]\n[[tables]]',
@@ -228,15 +264,18 @@ def test_the_password_of_a_ledgers_database_is_not_shown(party_toml: Path) -> No
     ("section", "complaint"),
     [
         (BUDGET.replace("= 4", "= -4"), "first_budget: epsilon: must be positive"),
-        (BUDGET + 'unit = "people"\n', "first_budget.unit: 'people' is no unit of a budget; the units are 'record of"),
+        (
+            BUDGET + 'unit = "people"\n',
+            "first_budget.unit: 'people' is not a unit of a budget; the units are 'record of",
+        ),
         (BUDGET.replace("= 4", "= nan"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= inf"), "first_budget: epsilon: must be finite"),
         (BUDGET.replace("= 4", "= 1e-310"), "not a subnormal number"),
-        (BUDGET.replace("= 4", '= "4"'), "first_budget.epsilon: .*valid number"),
-        (BUDGET.replace("= 4", "= true"), "first_budget.epsilon: .*valid number"),
+        (BUDGET.replace("= 4", '= "4"'), "first_budget.epsilon: must be a number"),
+        (BUDGET.replace("= 4", "= true"), "first_budget.epsilon: must be a number"),
         (BUDGET.replace("1e-6", "1.0"), "delta: must be below 1"),
         (BUDGET.replace('period = "2026"', ""), "first_budget.period: missing"),
-        ('[ledger]\npath = "l"\nurl = "postgresql://x/y"\n', "stored in one place"),
+        ('[ledger]\npath = "l"\nurl = "postgresql://x/y"\n', "path, url: give at most one of them"),
         ('[policy.limits]\nanalysts = ["a"]\n[policy.automatic]\nanalysts = ["b"]\nmax_epsilon_per_job = 1\n', "'b'"),
         ('[policy.limits.columns]\nstays = ["age"]\n', "there is no table 'stays'"),
     ],
@@ -275,8 +314,8 @@ def test_a_table_says_whose_its_rows_are_and_how_many_count(party_toml: Path) ->
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ('person_column = "insured"\n', "person_column, most_rows_per_person: both or neither must be given"),
-        ("most_rows_per_person = 3\n", "person_column, most_rows_per_person: both or neither must be given"),
+        ('person_column = "insured"\n', "person_column, most_rows_per_person: give both or neither"),
+        ("most_rows_per_person = 3\n", "person_column, most_rows_per_person: give both or neither"),
         (PERSONS.replace("3", "0"), "most_rows_per_person"),
         (PERSONS.replace("3", "65537"), "most_rows_per_person"),
         (PERSONS.replace("insured", "age"), "column 'age' is the person column, so it must not have bounds"),

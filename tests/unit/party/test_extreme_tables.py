@@ -28,8 +28,17 @@ OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
 STEPS = {"label": "telco.label", "method": "gradient", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
 FEW = {"k": 1, "k_local": 3}
 X, CODE, LABEL, RATED = ("x0", "x1"), ("code",), ("label",), ()
+PROGRAM = [
+    *(f"{p} = column({p}.code)" for p in ("bank", "hospital", "telco")),
+    "d = minimum(bank, hospital)",
+    "e = less(d, telco)",
+    "f = mul(d, e)",
+    "open total = sum(f)",
+    "open n = sum(e)",
+]
 JOBS = {
     "pca": (X, {"components": 2, "gamma": 256}),
+    "second-moments": (X, {"gamma": 256}),
     "low-rank": (X, {"rank": 1, "gamma": 256}),
     "low-rank sketch": (X, {"rank": 1, "gamma": 256, "method": "sketch", "sketch_rows": 8}),
     "least-squares": (LABEL, {"label": "telco.label", "gamma": 256}),
@@ -44,6 +53,11 @@ JOBS = {
     "clustering pattern": (X, {**FEW, "counting": "pattern"}),
     "clustering independent": (X, {**FEW, "counting": "independent"}),
     "clustering sketches": (X, {**FEW, "counting": "fm-sketch", "counting_options": OPTIONS}),
+    "cross-table": (CODE, {}),
+    "circuit": (CODE, {"program": PROGRAM}),
+    "joint-count": (X, {}),
+    "joint-mean": (X, {}),
+    "joint-sum": (X, {}),
     "pattern-count": (CODE, {}),
     "pattern-count reports": (CODE, {"method": "randomized-response"}),
     "pattern-count sample": (CODE, {"method": "subsampled", "share": 0.5}),

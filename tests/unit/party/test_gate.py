@@ -10,12 +10,12 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from dp.mechanism.gram import NoisyGram
 from entropy import InsecureTestEntropy
+from ledger.books import ChargeError
 from mpc.errors import LocalFaultError, PeerLostError, PeerSilentError
 from mpc.local.network import LocalNetwork
 from mpc.protocol.greeting import DifferentTermsError, exchange_public_keys
 from mpc.protocol.session import COORDINATOR
 from party.gate import COMMIT_STAGE, GatedSession
-from party.ledger.books import ChargeError
 
 NAMES = {COORDINATOR: "main", 1: "bank", 2: "hospital", 3: "telco"}
 RESULT = np.arange(4, dtype=np.uint64)
@@ -169,7 +169,7 @@ async def test_the_books_are_closed_once_however_much_is_sent_at_once():
     assert setting.happened.count(("commit", 1)) == 1
 
 
-async def test_who_has_committed_may_vanish_and_the_others_open():
+async def test_who_has_committed_may_drop_out_and_the_others_open():
     setting = Setting()
     await setting.gated[3].commit()
     assert setting.happened == [("commit", 3)]  # it waited for nobody
@@ -179,7 +179,7 @@ async def test_who_has_committed_may_vanish_and_the_others_open():
     assert setting.happened.count(("commit", 3)) == 1
 
 
-async def test_who_vanishes_before_it_has_committed_takes_the_opening_along():
+async def test_who_drops_out_before_it_has_committed_takes_the_opening_along():
     setting = Setting()
     setting.network.kill(3)
     sends = (setting.gated[m].send(COORDINATOR, OPENING_STAGE, RESULT) for m in (1, 2))

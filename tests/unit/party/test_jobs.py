@@ -12,6 +12,7 @@ from party_federation import NAMES, Federation, told_by
 from analyses import registry
 from analyses.job.job import JobError
 from analyses.registry import analysis_of
+from ledger.entry import LedgerError
 from mpc.errors import PeerViolationError, ShapeError
 from mpc.protocol.session import COORDINATOR
 from party import job_run
@@ -21,7 +22,6 @@ from party.engine import engine
 from party.engine.engine import Engine
 from party.events import FailedEvent, FinishedEvent, ProgressEvent
 from party.job_run import LEFT_EARLY
-from party.ledger.entry import LedgerError
 from party.tables.table import UnusableTableError
 from service.codes.coded_text import told
 
@@ -156,7 +156,7 @@ async def test_a_plan_that_fails_in_a_way_nobody_foresaw_refuses_the_job_and_lea
     schemas = [await federation.propose(job, name) for name in PARTIES]
     plan = pca.plan(job, schemas)
     if broken == "plan":
-        monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, plan=burst))
+        monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, own_plan=burst))
     else:
         monkeypatch.setattr(type(plan), "digest", burst)
     said = "bank cannot plan this job, because its analysis failed unexpectedly; the log of bank has the details"
@@ -226,7 +226,7 @@ async def test_what_an_analysis_raises_about_its_data_is_told_neither_by_text_no
         raise error("row 17 holds 4711")
 
     pca = registry.ANALYSES["pca"]
-    monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, party=burst))
+    monkeypatch.setitem(registry.ANALYSES, "pca", replace(pca, own_party=burst))
     await federation.reserve(make_job())
     events = [event async for event in told_by(federation.jobs["bank"], "job-1")]
     text = "internal error; the log of bank has the details [internal-error]"
@@ -254,7 +254,7 @@ async def test_an_owner_is_told_that_reading_takes_longer_than_half_of_the_least
 ):
     federation = Federation(tables, tmp_path, least_deadline_s=least_s, deadline_s=0.5)
     monkeypatch.setattr(
-        federation.jobs["bank"]._tables, "_load_table", lambda brought: time.sleep(0.3) or tables["bank"]
+        federation.jobs["bank"]._tables, "_load_table", lambda config, brought: time.sleep(0.3) or tables["bank"]
     )
     await federation.reserve(make_job(deadline_s=60.0))
     running = told_by(federation.jobs["bank"], "job-1")
@@ -265,7 +265,7 @@ async def test_an_owner_is_told_that_reading_takes_longer_than_half_of_the_least
 async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_that_reads(federation, monkeypatch):
     bank, reads, may_end, began = federation.jobs["bank"], [], threading.Event(), threading.Event()
 
-    def slowly(brought):
+    def slowly(config, brought):
         reads.append(brought)
         began.set()
         may_end.wait(GENEROUS_S)
@@ -285,7 +285,7 @@ async def test_jobs_that_are_begun_and_cancelled_over_and_over_leave_one_thread_
     finally:
         may_end.set()
     async with asyncio.timeout(20):
-        await bank._tables.read(make_job().inputs[0])  # and the turn passes on
+        await bank._tables.read(bank._config, make_job().inputs[0])  # and the turn passes on
     assert len(reads) == 2
 
 
@@ -297,7 +297,7 @@ class Panic(BaseException):
 async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_cannot_be_used(
     federation, monkeypatch, capsys, error
 ):
-    def burst(brought):
+    def burst(config, brought):
         raise error("row 17 holds 4711")
 
     monkeypatch.setattr(federation.jobs["bank"]._tables, "_load_table", burst)
@@ -308,6 +308,21 @@ async def test_whatever_stops_the_reading_of_a_table_reads_like_a_table_that_can
     assert events == [ProgressEvent("reading", 0), FailedEvent("reading", text)]
     assert f"reading it failed: {error.__name__}" in (shown := capsys.readouterr().out)
     assert "4711" not in shown
+
+
+async def test_a_panic_elsewhere_ends_the_job_with_a_reason(federation, monkeypatch, capsys):
+    """Libraries are called before and after a table is read, too."""
+
+    def burst(*_):
+        raise Panic("row 17 holds 4711")
+
+    monkeypatch.setattr(job_run.MatchOfJob, "begin", burst)
+    await federation.reserve(make_job())
+    async with asyncio.timeout(20):
+        events = await collect(told_by(federation.jobs["bank"], "job-1"))
+    assert isinstance(events[-1], FailedEvent)
+    assert "internal error; the log of bank has the details" in events[-1].reason
+    assert "Panic" in capsys.readouterr().out
 
 
 async def test_a_table_is_read_when_the_job_runs_and_not_before(federation):
@@ -642,3 +657,34 @@ async def test_a_job_ends_at_the_limit_of_its_owner_and_names_who_was_waited_for
     assert events[-1].culprit == culprit
     assert "the job ran longer than the owner of bank allows (0.5 s, max_job_s)" in events[-1].reason
     assert not events[-1].is_finding
+
+
+def changed(federation, **fields):
+    """The bank's owner declares its table otherwise."""
+    jobs = federation.jobs["bank"]
+    (table,) = jobs._config.tables
+    jobs.use(jobs._config.model_copy(update={"tables": (table.model_copy(update=fields),)}))
+
+
+@pytest.mark.parametrize("fields", [{"bounds": {"x0": (-1.0, 4.0), "x1": (-1.0, 3.0)}}, {"name": "others"}])
+async def test_a_job_about_a_table_that_was_changed_since_is_refused_before_anything_is_paid(federation, fields):
+    schemas = [await federation.propose(make_job(), name) for name in PARTIES]
+    before = federation.jobs["bank"]._config
+    changed(federation, **fields)
+    with pytest.raises(RefusalError, match="has changed table 'people' since the job was planned; nothing was paid"):
+        await anext(federation.jobs["bank"].reserve("job-1", schemas, b""))
+    federation.jobs["bank"].use(before)
+    await federation.reserve(make_job(), job_id="job-2")
+    changed(federation, **fields)
+    with pytest.raises(RefusalError, match="has changed table 'people'"):
+        await anext(told_by(federation.jobs["bank"], "job-2"))
+    await federation.jobs["bank"].end_all("")
+    (balance,) = federation.ledgers["bank"].balances()
+    assert (balance.n_reserved, balance.n_committed, federation.loaded) == (0, 0, [])
+
+
+async def test_a_job_goes_on_where_only_the_beginning_of_a_budget_is_declared_otherwise(federation):
+    schemas = [await federation.propose(make_job(), name) for name in PARTIES]
+    changed(federation, show_budget=True)
+    plan = registry.ANALYSES["pca"].plan(make_job(), schemas)
+    assert [text async for text in federation.jobs["bank"].reserve("job-1", schemas, plan.digest())] == []

@@ -6,8 +6,8 @@ from ledgers import cost_of
 from pydantic import ValidationError
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events import DiscreteLaplaceDpEvent
-from party.ledger.spending import Spending, cover_of
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from ledger.spending import Spending, cover_of
 from party.policy import Answer, Policy, Request, Rules
 
 
@@ -43,13 +43,41 @@ BREAKS = [
     ({"min_compute_parties": 3}, {"n_compute_parties": 2}, "2 compute parties are fewer than 3"),
     ({"withstand_coalition": 1}, {"colluding": 0}, "must withstand 1 colluding parties, not 0"),
     ({"receivers": ["ada", "coordinator"]}, {"receivers": ("ada", "rival")}, "'rival' may not get results"),
+    ({"helpers": ["north"]}, {"helpers": ("north", "south")}, "'south' may not compute without bringing a table"),
+    ({"helpers": []}, {"helpers": ("north",)}, "'north' may not compute without bringing a table (helpers)"),
+    (
+        {"intermediate_products": False},
+        {"has_intermediate_products": True},
+        "a job that computes further with products under shares",
+    ),
     (
         {"matching": ["secret"]},
         {"matching": "revealed"},
         "revealed: each owner learns which of its rows all owners have",
     ),
     ({"matching": []}, {"matching": "secret"}, "matching of rows, secret"),
+    ({"programs": ["a" * 64]}, {"program": "b" * 64}, f"program {'b' * 64} is not among those that may run"),
+    ({"programs": []}, {"program": "b" * 64}, "is not among those that may run (programs)"),
 ]
+
+
+def test_programs_of_analysts_are_admitted_by_epsilon_or_by_digest_or_never():
+    of_a_program = replace(REQUEST, program="a" * 64)
+
+    def decided(request, automatic=None, limits=None):
+        rules = {"max_epsilon_per_job": 1.0, **(automatic or {})}
+        return Policy.model_validate({"automatic": rules, "limits": limits or {}}).decide(request)
+
+    assert decided(of_a_program).answer is Answer.ACCEPT
+    assert decided(replace(of_a_program, epsilon=1.5)).answer is Answer.ASK
+    assert decided(of_a_program, {"programs": ["a" * 64]}).answer is Answer.ACCEPT
+    asked = decided(replace(REQUEST, program="b" * 64), {"programs": ["a" * 64]})
+    assert asked.answer is Answer.ASK
+    assert asked.objections == (f"program {'b' * 64} is not among those that may run (programs)",)
+    assert decided(of_a_program, {"programs": []}, {"programs": []}).answer is Answer.REFUSE
+    assert decided(REQUEST, {"programs": []}, {"programs": []}).answer is Answer.ACCEPT
+    with pytest.raises(ValidationError, match="outside limits"):
+        decided(of_a_program, {"programs": ["a" * 64]}, {"programs": ["b" * 64]})
 
 
 @pytest.mark.parametrize(("rules", "changes", "words"), BREAKS)
@@ -57,6 +85,17 @@ def test_each_rule_admits_what_meets_it_and_says_what_breaks_it(rules, changes, 
     assert Rules.model_validate(rules).objections(REQUEST) == []
     (objection,) = Rules.model_validate(rules).objections(replace(REQUEST, **changes))
     assert words in objection
+
+
+def test_an_owner_can_demand_that_jobs_hold_against_members_that_deviate():
+    demanding = Rules(security="malicious")
+    (objection,) = demanding.objections(REQUEST)
+    assert objection == 'a job must hold against members that deviate: security = "malicious" (security)'
+    assert demanding.objections(replace(REQUEST, security="malicious")) == []
+    for rules in (Rules(), Rules(security="semi-honest")):
+        assert [rules.objections(replace(REQUEST, security=one)) for one in ("semi-honest", "malicious")] == [[], []]
+    policy = Policy.model_validate({"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"security": "malicious"}})
+    assert policy.decide(REQUEST).answer is Answer.REFUSE
 
 
 @pytest.mark.parametrize("rules", [{}, {"exact_tables": ["stays"]}, {"max_epsilon_per_job": 100.0}])
@@ -133,6 +172,25 @@ def test_no_rules_restrict_nothing_and_all_broken_rules_are_told():
 def test_what_is_not_planned_yet_is_not_held_against_a_job():
     rules = Rules(max_epsilon_per_job=0.1, max_epsilon_per_analyst=0.1)
     assert rules.objections(replace(REQUEST, epsilon=None, analyst_cover=None)) == []
+
+
+def test_intermediate_products_are_admitted_unless_they_are_refused_in_words():
+    multiplies = replace(REQUEST, has_intermediate_products=True)
+    for rules in (Rules(), Rules(intermediate_products=True)):
+        assert rules.objections(multiplies) == []
+    assert Rules(intermediate_products=False).objections(replace(multiplies, has_intermediate_products=None)) == []
+    policy = Policy(automatic=Rules(max_epsilon_per_job=2.0, intermediate_products=False))
+    assert policy.decide(REQUEST).answer is Answer.ACCEPT
+    assert policy.decide(multiplies).answer is Answer.ASK
+
+
+def test_helpers_of_a_policy_must_be_peers():
+    tables, rules = {"visits": ("age",)}, Rules(helpers=("north", "nroth"))
+    policy = Policy(limits=rules)
+    assert policy.contradiction(tables, 3, "hub", ("north", "south")) == (
+        "policy.limits.helpers: there is no party 'nroth' among the peers"
+    )
+    assert Policy(limits=Rules(helpers=())).contradiction(tables, 3, "hub", ("north",)) is None
 
 
 def test_a_party_that_only_computes_has_no_columns_to_object_to():
@@ -234,6 +292,17 @@ def test_a_policy_refuses_by_default_what_withstands_fewer_than_the_parties_allo
             {"automatic": {"max_epsilon_per_job": 2.0}, "limits": {"max_epsilon_per_analyst": 1.5}},
             "automatic.max_epsilon_per_job: a job of 2 is accepted without asking, but .* is 1.5",
         ),
+        (
+            {"automatic": {"max_epsilon_per_job": 1, "helpers": ["a"]}, "limits": {"helpers": []}},
+            "automatic.helpers: 'a' is accepted without asking, but outside limits.helpers",
+        ),
+        (
+            {
+                "automatic": {"max_epsilon_per_job": 1, "intermediate_products": True},
+                "limits": {"intermediate_products": False},
+            },
+            "automatic.intermediate_products: true, but limits.intermediate_products refuses what it accepts",
+        ),
         ({"limits": {"max_epsilon_per_job": float("nan")}}, "finite"),
         ({"limits": {"max_epsilon": 1}}, "Extra inputs"),
         ({"approval_deadline_s": 0}, "greater than 0"),
@@ -282,3 +351,50 @@ def test_a_column_of_the_table_stands_for_all_that_it_is_encoded_as():
 def _request_of_encoded_columns():
     columns = ("region=north", "region=south")
     return Request("ann", "pca", "visits", columns, 3, 1, ("ann",), sources=dict.fromkeys(columns, "region"))
+
+
+BY_AGE = replace(REQUEST, columns=("stay",), where="adults", where_columns=("age",))
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_admitted"),
+    [
+        ({}, True),
+        ({"columns": {"visits": ["age", "stay"]}}, True),
+        ({"columns": {"visits": ["stay"]}}, False),
+        ({"columns": {"visits": ["stay"]}, "filters": {"visits": ["adults"]}}, True),
+        ({"columns": {"visits": ["stay"]}, "filters": {"visits": {"adults": ["ada"]}}}, True),
+        ({"filters": {"visits": {"adults": ["eve"]}}}, False),
+        ({"filters": {"visits": {"adults": []}}}, False),
+        ({"filters": {"visits": []}}, False),
+        ({"filters": {"visits": ["women"]}}, False),
+        ({"filters": {"stays": []}}, True),
+    ],
+)
+def test_a_filter_asks_about_columns_that_may_be_used_unless_the_owner_names_it(rules, is_admitted):
+    found = Rules.model_validate(rules).objections(BY_AGE)
+    expected = [] if is_admitted else ["filter 'adults' of table 'visits' may not be named by 'ada'"]
+    assert found == expected
+    assert Rules.model_validate(rules).objections(replace(REQUEST, columns=("stay",))) == []
+
+
+def test_a_filter_that_the_table_does_not_have_is_no_rule():
+    for rules, words in (
+        ({"filters": {"visits": ["adults"]}}, "table 'visits' has no filter 'adults'"),
+        ({"filters": {"stays": []}}, "there is no table 'stays'"),
+    ):
+        policy = Policy.model_validate({"limits": rules})
+        assert words in policy.contradiction({"visits": ["age"]}, 3, "hub", filters={"visits": ("women",)})
+        assert policy.contradiction({"visits": [], "stays": []}, 3, "hub", filters={"visits": ("adults",)}) is None
+
+
+@pytest.mark.parametrize(("limits", "least"), [({}, 1e-3), ({"min_epsilon_per_job": 0.5}, 0.5)])
+def test_a_job_of_a_tiny_epsilon_is_refused_also_where_the_owner_states_no_floor(limits, least):
+    policy = Policy.model_validate({"limits": limits, "automatic": {"max_epsilon_per_job": 2.0}})
+    assert policy.decide(replace(REQUEST, stated_epsilon=least)).answer is Answer.ACCEPT
+    for epsilon in (0.99 * least, 1e-9):
+        decision = policy.decide(replace(REQUEST, stated_epsilon=epsilon))
+        assert decision.answer is Answer.REFUSE
+        assert "(min_epsilon_per_job)" in decision.objections[0]
+    with pytest.raises(ValidationError, match="min_epsilon_per_job"):
+        Policy.model_validate({"limits": {"min_epsilon_per_job": 2.0, "max_epsilon_per_job": 1.0}})

@@ -21,6 +21,8 @@ JOBS = {
     "low-rank sketch": {"rank": 1, "gamma": 1024, "method": "sketch", "sketch_rows": 8, "max_rows": 1 << 14},
     "moments": {"order": 3},
     "pattern-count": {},
+    "joint-mean": {},
+    "joint-count": {},
 }
 
 
@@ -43,7 +45,9 @@ async def progress_of(name, n_rows, folder, parties=PARTIES):
     return {p: [(e.stage, e.percent) for e in all_ if isinstance(e, ProgressEvent)] for p, all_ in events.items()}
 
 
-@pytest.mark.parametrize("parties", [PARTIES, (*PARTIES, "zoo")], ids=["all needed", "one may vanish after its input"])
+@pytest.mark.parametrize(
+    "parties", [PARTIES, (*PARTIES, "zoo")], ids=["all needed", "one may drop out after its input"]
+)
 @pytest.mark.parametrize("name", JOBS)
 async def test_the_sequence_of_stages_and_quarters_is_equal_for_every_number_of_rows(name, parties, tmp_path):
     first, *others = [await progress_of(name, n_rows, tmp_path / str(n_rows), parties) for n_rows in ROWS]

@@ -44,11 +44,13 @@ def test_a_certificate_names_one_uri_one_derived_dns_name_and_no_host(authority)
 
 
 @pytest.mark.parametrize("role", Role)
-def test_only_parties_their_workers_and_coordinators_may_serve(authority, role):
+def test_only_parties_their_workers_coordinators_and_relays_may_serve(authority, role):
     certificate = read(issue(authority, role, "someone", days=10, now=NOW))
     purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert ExtendedKeyUsageOID.CLIENT_AUTH in purposes
-    assert (ExtendedKeyUsageOID.SERVER_AUTH in purposes) == (role in (Role.PARTY, Role.COORDINATOR, Role.WORKER))
+    assert (ExtendedKeyUsageOID.SERVER_AUTH in purposes) == (
+        role in (Role.PARTY, Role.COORDINATOR, Role.WORKER, Role.RELAY)
+    )
 
 
 def test_a_certificate_does_not_outlive_its_authority(authority):

@@ -72,7 +72,7 @@ def test_the_environment_may_give_a_strict_number_and_the_file_no_text_for_it(tm
     settings = load_settings(Strict, file, prefix="X", environ=environ)
     assert (settings.rates.rate, settings.period) == (rate, "2026.4")
     file.write_text(f'rates = {{ rate = "{text}" }}')
-    with pytest.raises(SettingsError, match=r"rates.rate: Input should be a valid number"):
+    with pytest.raises(SettingsError, match=r"rates.rate: must be a number"):
         load_settings(Strict, file, prefix="X", environ={})
 
 
@@ -80,7 +80,7 @@ def test_the_environment_may_give_a_strict_number_and_the_file_no_text_for_it(tm
 def test_text_of_the_environment_that_is_no_number_is_refused_where_one_is_asked_for(tmp_path: Path, text) -> None:
     file = tmp_path / "strict.toml"
     file.write_text("")
-    with pytest.raises(SettingsError, match=r"rates.rate: Input should be a valid number"):
+    with pytest.raises(SettingsError, match=r"rates.rate: must be a number"):
         load_settings(Strict, file, prefix="X", environ={"X__RATES__RATE": text})
 
 
@@ -226,7 +226,7 @@ def test_one_address_or_a_list_of_them_is_taken(file: Path, given: str, taken: t
         ("[]", 'hub: an address is text, as in "10.0.0.4:7100", or a list of such texts with one at least'),
         ("[7000]", "hub: an address is text"),
         ('{ a = "north:7000" }', "hub: an address is text"),
-        ('["north:7000", "north:7000"]', "hub: north:7000 stands twice in the list of addresses"),
+        ('["north:7000", "north:7000"]', "hub: north:7000 appears twice in the list of addresses"),
     ],
 )
 def test_a_list_of_addresses_has_distinct_ones_of_host_and_port(file: Path, given: str, words: str) -> None:
@@ -237,6 +237,14 @@ def test_two_members_have_no_address_in_common() -> None:
     check_addresses({"hub": ("a:1", "b:1"), "bank": "c:1", "shop": "a:0", "clinic": "a:0"})
     with pytest.raises(ValueError, match="'hub' and 'bank' have the same address b:1; each has its own"):
         check_addresses({"hub": ("a:1", "b:1"), "bank": "b:1"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("h:80", "H:80"), ("h:80", "h:080"), ("[::1]:80", "[0:0::1]:80"), ("[fe80::A]:1", "[FE80::a]:1")]
+)
+def test_an_address_is_the_same_in_another_spelling(one, other):
+    with pytest.raises(ValueError, match="'hub' and 'bank' have the same address"):
+        check_addresses({"hub": one, "bank": other})
 
 
 def test_override_inside_a_plain_field_is_refused(file: Path) -> None:

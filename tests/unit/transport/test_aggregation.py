@@ -3,7 +3,7 @@ from contextlib import ExitStack
 
 import pytest
 from masked_sums import OpenRound, make_config
-from moiety.v1 import aggregation_pb2 as pb
+from wire.v1 import aggregation_pb2 as pb
 
 from mpc.secagg.config import Topology
 from mpc.secagg.messages import SEAL_BYTES, SealedShares, UnmaskingShares
@@ -222,7 +222,7 @@ class KnowsAnn:
 @pytest.fixture
 def service(monkeypatch):
     monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
-    return AggregationService(KnowsAnn(), None)
+    return AggregationService(KnowsAnn())
 
 
 class Chunks:
@@ -310,7 +310,7 @@ async def test_what_many_members_get_is_encoded_once(monkeypatch):
     monkeypatch.setattr(aggregation, "encode_to_member", counted)
     monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
     rounds = SaysTheSameToAll()
-    service = AggregationService(rounds, None)
+    service = AggregationService(rounds)
 
     async def fetched(step, number):
         request = pb.FetchRequest(round_id=pb.RoundId(number=number), step=int(step))
@@ -325,7 +325,7 @@ async def test_what_many_members_get_is_encoded_once(monkeypatch):
 
 async def test_only_the_bytes_of_the_last_messages_are_kept(monkeypatch):
     monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
-    service = AggregationService(KnowsAnn(), None)
+    service = AggregationService(KnowsAnn())
     for i in range(3 * MAX_ENCODED):
         list(service._chunks(Ended(f"reason {i}")))
     assert len(service._encoded) == MAX_ENCODED

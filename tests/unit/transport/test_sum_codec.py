@@ -1,6 +1,6 @@
 import pytest
 from masked_sums import PUBLIC_INPUT, OpenRound, make_config
-from moiety.v1 import aggregation_pb2 as pb
+from wire.v1 import aggregation_pb2 as pb
 
 from mpc.secagg.config import Topology
 from mpc.secagg.vector.encoding import Rounding, VectorEncoding
@@ -11,15 +11,9 @@ from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     Ended,
     Invitation,
-    StageReport,
-    SumFailure,
-    SumResult,
-    SumRetry,
     decode_from_member,
-    decode_happening,
     decode_to_member,
     encode_from_member,
-    encode_happening,
     encode_to_member,
     parse_to_member,
 )
@@ -91,28 +85,6 @@ def test_what_is_no_message_is_refused(data):
         decode_from_member(data)
     with pytest.raises(InvalidRequestError):
         decode_to_member(parse_to_member(data))
-
-
-@pytest.mark.parametrize(
-    "happening",
-    [
-        StageReport("unmask", 1.5, 4, ("ann", "ben")),
-        StageReport("advertise keys", 1.5, 4, ("ann",), (("policy", 1), ("budget", 300))),
-        SumResult('{"sum": [1]}'),
-        SumFailure("too few members"),
-        SumRetry("2 members answered"),
-    ],
-)
-def test_what_an_analyst_hears_survives_the_wire(happening):
-    (event,) = encode_happening(happening)
-    assert decode_happening(event) == happening
-
-
-def test_a_long_result_comes_in_pieces_that_fit_a_message():
-    text = "7" * (2 * CHUNK_BYTES + 1)
-    pieces = [decode_happening(event).result_json for event in encode_happening(SumResult(text))]
-    assert [len(piece) for piece in pieces] == [CHUNK_BYTES, CHUNK_BYTES, 1]
-    assert "".join(pieces) == text
 
 
 async def stream(chunks):

@@ -6,11 +6,11 @@ from clustering_jobs import clustering_job, mixture, plan_for, run, split
 from virtual_time import run_in_virtual_time
 
 from analyses.clustering import certainty
-from analyses.clustering import protocol as clustering
 from analyses.clustering.certainty import certainty_of
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.weighted_clustering import Clusters, loss, nearest
 from mpc.protocol.session import COORDINATOR
+from results.registry import lines_of
 
 ROWS, _ = mixture(4000)
 SKETCHES = {"counting_options": {"accept_no_protection_against_parties": True, "sketches": 512}}
@@ -65,7 +65,7 @@ def test_clear_clusters_are_not_called_noise(counting):
     assert result["note"] == ""
     assert 0.4 < result["explained_at_least"] < 1
     assert all(0 < error < 400 for error in result["standard_errors"])
-    lines = clustering.ANALYSIS.lines(result)
+    lines = lines_of("clustering", result)
     assert lines[0].startswith("cluster 1 (about ")
     assert any(line.startswith("the centres explain at least ") for line in lines)
     assert not any("not distinguishable" in line for line in lines)
@@ -76,7 +76,7 @@ def test_what_the_noise_has_drowned_is_called_noise(counting):
     result = drowned(counting)
     assert not result["distinguishable"]
     assert "not distinguishable from noise" in result["note"]
-    assert result["note"] in clustering.ANALYSIS.lines(result)
+    assert result["note"] in lines_of("clustering", result)
 
 
 @pytest.fixture(scope="module")

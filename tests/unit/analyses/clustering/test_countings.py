@@ -16,7 +16,7 @@ from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import JobError, PrivacyTarget
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.event_record import event_from, record_of
+from dp.cost.events.record import event_from, record_of
 from dp.cost.views import ADJACENCY, UNIT, VIEWS
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField

@@ -5,7 +5,7 @@ from job_builders import make_schema
 from analyses.clustering.local_clustering import FINEST, WIDTH, LocalClustering
 from analyses.clustering.weighted_clustering import Choices, loss
 from dp.cost.accounting import Adjacency
-from dp.cost.event_record import event_from, record_of
+from dp.cost.events.record import event_from, record_of
 from entropy import InsecureTestEntropy
 
 BLOCK = make_schema("bank", 2)  # bounds -1 and 3

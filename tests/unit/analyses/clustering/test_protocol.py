@@ -16,7 +16,7 @@ from analyses.job.schema import ColumnSchema, Table
 from bench.datasets.bundled import read
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.event_record import event_from, record_of
+from dp.cost.events.record import event_from, record_of
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerError
@@ -209,7 +209,7 @@ def test_less_noise_allows_more_local_clusters():
             ("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1"),
         ),
         ({"expected_rows": 6000}, "expected_rows: must not be larger than max_rows"),
-        ({"epsilon": 0.001}, "privacy.epsilon: .* hopeless: the error of .* is"),
+        ({"epsilon": 0.001}, "privacy.epsilon: .* infeasible: the error of .* is"),
         ({"max_rows": 1 << 101}, "max_rows"),
         ({"wishes": 1}, "wishes"),
     ],
@@ -279,3 +279,17 @@ def test_the_rule_asks_for_few_grids_and_for_the_coarsest_only_where_no_other_wi
 
 def grid_of(k_local):
     return MembershipGrid(owners=(1, 2), members=(1, 2, 3), n_parties=3, colluding=1, k_local=k_local, max_rows=10**6)
+
+
+@pytest.mark.parametrize(("n_owners", "k_local"), [(2, 16), (4, 8), (6, 4), (7, 4), (8, 4), (10, 3), (11, 2), (16, 2)])
+def test_many_owners_with_little_noise_get_four_local_clusters_as_long_as_the_grid_holds_them(n_owners, k_local):
+    """4096 cells, and 65,536 up to k' = 4."""
+
+    def calibrated(tried):
+        members = tuple(range(1, n_owners + 1))
+        grid = MembershipGrid(
+            owners=members, members=members, n_parties=n_owners, colluding=1, k_local=tried, max_rows=10**6
+        )
+        return MpcEstimator(grid=grid, cells="pairs", party_mu=2)
+
+    assert local_clusters(2, n_owners, 10**6, calibrated).grid.k_local == k_local

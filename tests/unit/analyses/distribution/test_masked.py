@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_estimate import estimate_ems
 from analyses.distribution.estimates.wave_operator import WaveOperator
@@ -13,13 +12,12 @@ from analyses.distribution.masked import MaskedTree, estimate_tree
 from analyses.distribution.plan import plan
 from analyses.distribution.protocol import ANALYSIS
 from analyses.distribution.reference import reference
-from analyses.distribution.text import lines_of_distribution
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.registry import survival_of
 from analyses.run_locally import local_network
 from analyses.sums.round import levels_of
 from analyses.sums.tree_counts import TreeCounts
-from cli.survival import survival_of
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import ROW_UNIT, VIEWS
 from dp.draw.skellam import sample_skellam
@@ -29,15 +27,11 @@ from entropy import InsecureTestEntropy
 from mpc.errors import ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import Topology
+from results.registry import lines_of
 
 PARTIES = ("a", "b", "c", "d")
 COLUMN = (ColumnSchema(name="wage", lower=0.0, upper=1.0),)
 EPSILON = 1.0
-
-
-@pytest.fixture(autouse=True)
-def _few_repetitions(monkeypatch):
-    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
 
 
 def job_of(epsilon=EPSILON, **parameters):
@@ -89,10 +83,10 @@ def test_the_levels_of_a_vector_add_up_and_come_back():
 def test_exact_counts_are_estimated_exactly_and_no_rows_give_a_uniform_distribution():
     counts = TreeCounts(37, 1000)
     inputs = np.random.default_rng(1).integers(0, 37, 500)
-    probabilities, total = estimate_tree(counts, counts.counted(inputs), 1.0)
+    probabilities, total = estimate_tree(counts, counts.counted(inputs))
     assert total == pytest.approx(500)
     assert probabilities == pytest.approx(np.bincount(inputs, minlength=37) / 500)
-    probabilities, total = estimate_tree(counts, -counts.counted(inputs), 1.0)
+    probabilities, total = estimate_tree(counts, -counts.counted(inputs))
     assert total == 0
     assert probabilities == pytest.approx(np.full(37, 1 / 37))
 
@@ -101,7 +95,7 @@ def test_the_error_is_a_twentieth_of_that_of_a_square_wave_at_the_same_epsilon()
     """Mean W1 over runs on Beta(5, 2), 60,000 rows, 64 buckets, epsilon 1."""
     n_buckets, n_rows, n_runs = 64, 60_000, 4
     counts = TreeCounts(n_buckets, n_rows)
-    tree = MaskedTree.calibrate(counts, Topology.complete(3, 1), PrivacyTarget(epsilon=EPSILON, delta=1e-6))
+    tree = MaskedTree.calibrate(counts, Topology.complete(3, 1), 1, PrivacyTarget(epsilon=EPSILON, delta=1e-6))
     wave = Wave.square(n_buckets, Odds.of_epsilon(EPSILON), has_empty=True)
     operator, errors = WaveOperator(wave, n_buckets), {"masked": 0.0, "wave": 0.0}
     for seed in range(n_runs):
@@ -109,7 +103,7 @@ def test_the_error_is_a_twentieth_of_that_of_a_square_wave_at_the_same_epsilon()
         truth = np.bincount(values, minlength=n_buckets) / n_rows
         entropy = InsecureTestEntropy(f"run {seed}")
         noisy = counts.counted(values) + sample_skellam(entropy, Fraction(tree.mu), counts.n_entries)
-        found = estimate_tree(counts, noisy, float(tree.variance(3)))[0]
+        found = estimate_tree(counts, noisy)[0]
         errors["masked"] += wasserstein(found, truth) / n_runs
         responses = np.bincount(wave.respond(values, entropy), minlength=wave.n_outputs).astype(float)
         errors["wave"] += wasserstein(estimate_ems(operator, responses).probabilities, truth) / n_runs
@@ -159,16 +153,16 @@ async def test_a_party_that_drops_out_is_missed_and_the_noise_is_the_intended_on
     assert wasserstein(np.array(result["probabilities"]), truth) < 0.003
     assert result["mean"] == pytest.approx(np.concatenate([tables[name].values for name in left]).mean(), abs=0.01)
     assert result["gain_of_a_response"] is None
-    assert any("without bound" in line for line in ANALYSIS.lines(result))
+    assert any("without bound" in line for line in lines_of("distribution", result))
 
 
 def test_the_noise_is_the_same_whoever_drops_out_and_one_of_four_may():
     found = planned(tables_of(20, 30))
     assert levels_of(found.tree.topology) == (3, 4)
     assert found.tree.variance(4) == found.tree.variance(3) == 2 * Fraction(found.mu)
-    assert survival_of(found.job).openings[0].may_vanish == 1
+    assert survival_of(found.job).openings[0].may_drop_out == 1
     wave = found.job.model_copy(update={"parameters": {"method": "wave"}})
-    assert survival_of(wave).openings[0].may_vanish == 0
+    assert survival_of(wave).openings[0].may_drop_out == 0
 
 
 def test_both_views_meet_the_target_with_as_few_survivors_as_may_be():
@@ -189,8 +183,8 @@ def test_a_masked_sum_that_cannot_be_made_is_refused_by_name(changes, text):
 def test_where_less_than_98_percent_of_epsilon_is_spent_the_result_says_why(epsilon):
     made = planned(tables_of(10), epsilon=epsilon)
     result = {"method": "masked", "rows": 0.0, "mean": 0.0, "quantiles": [], "queries": [], "survivors": []}
-    result |= {"half_widths": None, "has_converged": None, "gain_of_a_response": None}
-    lines = lines_of_distribution(result | {"privacy": made.report_of_result()})
+    result |= {"intervals": None, "has_converged": None, "gain_of_a_response": None}
+    lines = lines_of("distribution", result | {"privacy": made.report_of_result()})
     spent = max(composed_epsilon(made.privacy_events(view), 1e-6).epsilon for view in VIEWS) / epsilon
     says_so = any("less epsilon may be spent than was asked for" in line for line in lines)
     assert says_so if spent < 0.98 else epsilon > 1 or not says_so

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from analyses.distribution import protocol
-from analyses.distribution.estimates import estimate
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
 from analyses.distribution.inquiry import BINNED, WAVES
@@ -18,6 +17,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.accounting import Adjacency
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.wave import Wave
@@ -25,13 +25,9 @@ from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from party.gate import GatedSession
+from results.registry import lines_of
 
 PARTIES = ("a", "b", "c")
-
-
-@pytest.fixture(autouse=True)
-def _few_repetitions(monkeypatch):
-    monkeypatch.setattr(estimate, "N_REPETITIONS", 10)
 
 
 def job_of(epsilon=2.0, anyway=False, **parameters):
@@ -61,6 +57,18 @@ def entropy_of(member):
     return InsecureTestEntropy(f"distribution {member}")
 
 
+@pytest.mark.parametrize("method", ["wave", "masked"])
+async def test_two_owners_are_enough_and_each_counts_as_colluding_against_the_other(method):
+    tables = {name: table for name, table in tables_of().items() if name != "c"}
+    job = job_of(method=method, smoothing=3)
+    job = job.model_copy(update={"inputs": job.inputs[:2]})
+    run = await run_locally(job, tables, entropy_of=entropy_of)
+    assert wasserstein(np.array(run.result["probabilities"]), reference(list(tables.values()), run.plan)) < 0.04
+    costs = {view: composed_epsilon(run.plan.privacy_events(view), 1e-6).epsilon for view in VIEWS}
+    assert costs["coalition"] <= 2.0
+    assert (costs["coordinator"] < costs["coalition"]) == (method == "masked")
+
+
 @pytest.mark.parametrize("method", [*WAVES, *BINNED, "tree", "haar", "masked"])
 async def test_every_method_estimates_the_distribution_of_all_rows(method):
     tables = tables_of()
@@ -82,16 +90,17 @@ async def test_every_method_estimates_the_distribution_of_all_rows(method):
     if method in WAVES:
         assert abs(result["closed_mean"] - exact.mean()) < 4 * result["closed_mean_error"]
         assert abs(result["fit"]) < 6
-    if method in (*WAVES, "masked"):
-        assert 0 < result["half_widths"]["mean"] < 10
-        assert len(result["half_widths"]["probabilities"]) == 64
-        assert len(result["half_widths"]["queries"]) == 1
+    if method == "masked":
+        lower, upper = result["intervals"]["mean"]
+        assert lower < result["mean"] < upper < lower + 20
+        assert len(result["intervals"]["probabilities"]) == 64
+        assert len(result["intervals"]["queries"]) == 1
     else:
-        assert result["half_widths"] is None
+        assert result["intervals"] is None
     ((lower, upper, probability),) = result["queries"]
     assert (lower, upper) == (100.0, 175.0)
     assert probability == pytest.approx(np.mean((exact >= 100) & (exact < 175)), abs=0.1)
-    lines = ANALYSIS.lines(result)
+    lines = lines_of("distribution", result)
     assert method in lines[0]
     assert any("row of one party's table" in line for line in lines)
 
@@ -147,7 +156,7 @@ async def test_behind_the_gate_every_party_pays_before_a_response_leaves(method)
         return [message]
 
     network = local_network(found, entropy_of=entropy_of, fault=note)
-    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=gated))
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, own_party=gated))
     assert run.result["method"] == method
     for member in (1, 2, 3):
         assert events.index(("paid", member)) < events.index(("sent", member))
@@ -192,7 +201,7 @@ async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
         session.send = changed
         return await protocol.party(session, plan, table)
 
-    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=lying))
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, own_party=lying))
     failure = run.ends[COORDINATOR]
     assert isinstance(failure, PeerViolationError)
     assert "no output" in str(failure)
@@ -259,7 +268,7 @@ async def test_the_third_view_is_labelled_and_stands_in_the_report_of_square_wav
     assert third["responses"] == 2 * 300 - 1  # one of the three parties may collude
     assert 0 < third["epsilon"] < 0.5 * result["privacy"]["views"]["coalition"]["epsilon"]
     assert third["never"] == "never against the coordinator or anybody who sees names with responses"
-    (line,) = [line for line in ANALYSIS.lines(result) if third["whom"] in line]
+    (line,) = [line for line in lines_of("distribution", result) if third["whom"] in line]
     assert third["never"] in line
     for method in ("triangle", "tree", "masked"):
         other = await run_locally(job_of(method=method), tables_of(20, 30), entropy_of=entropy_of)
@@ -284,7 +293,7 @@ async def test_responses_that_no_rows_explain_do_not_fit():
         return await protocol.party(session, plan, table)
 
     network = local_network(honest.plan, entropy_of=entropy_of)
-    poisoned = await run_plan(honest.plan, tables, network, analysis=replace(ANALYSIS, party=lying))
+    poisoned = await run_plan(honest.plan, tables, network, analysis=replace(ANALYSIS, own_party=lying))
     assert abs(honest.result["fit"]) < 6
     assert poisoned.result["fit"] > honest.result["fit"] + 4
 
@@ -304,7 +313,7 @@ async def test_messages_of_another_length_are_refused_and_their_sender_named():
         session.send = changed
         return await protocol.party(session, plan, table)
 
-    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, party=short))
+    run = await run_plan(found, tables, network, analysis=replace(ANALYSIS, own_party=short))
     failure = run.ends[COORDINATOR]
     assert isinstance(failure, PeerViolationError)
     assert failure.member == 2

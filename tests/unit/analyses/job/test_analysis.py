@@ -6,7 +6,7 @@ import pytest
 from registry_jobs import VARIANTS
 
 from analyses.job.job import JobError
-from analyses.registry import OFFERED, analysis_of
+from analyses.registry import OFFERED
 from dp.cost.views import PERSON, UNIT
 
 
@@ -24,7 +24,7 @@ def job_about(unit):
 
 @pytest.mark.parametrize("offered", OFFERED, ids=lambda analysis: analysis.names[0])
 def test_no_analysis_plans_a_job_about_persons_that_protects_records(offered):
-    analysis = replace(offered, plan=lambda job, schemas: PlanOf(UNIT))
+    analysis = replace(offered, own_plan=lambda job, schemas: PlanOf(UNIT))
     with pytest.raises(
         JobError,
         match=r"^parameters.unit: pca cannot protect persons; the privacy unit of its plan is 'record of the joint",
@@ -35,10 +35,5 @@ def test_no_analysis_plans_a_job_about_persons_that_protects_records(offered):
 def test_plans_that_protect_what_the_job_asks_for_pass():
     for asked, protected in (("person", PERSON), ("record", UNIT)):
         made = PlanOf(protected)
-        analysis = replace(OFFERED[0], plan=lambda job, schemas, made=made: made, signal=lambda plan: None)
+        analysis = replace(OFFERED[0], own_plan=lambda job, schemas, made=made: made, signal=lambda plan: None)
         assert analysis.plan(job_about(asked), ()) is made
-
-
-def test_an_analysis_keeps_the_name_of_its_plan_function():
-    plan = analysis_of(job_about("record")).plan
-    assert (plan.__module__, plan.__name__) == ("analyses.pca.plan", "plan")

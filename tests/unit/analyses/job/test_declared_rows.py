@@ -22,8 +22,10 @@ OWN_ROWS = ("distribution", "matrix-factorization", "secure-sum", "secure-mean",
 """Analyses of parties' own rows: sums clip totals to their `max_rows`, and need no declaration; a distribution and a
 factorization have no such parameter, as they are sized by what is declared."""
 
+SUMMED = ("d = less(bank, hospital)", "e = mul(d, telco)", "open total = sum(e)")
 JOBS = [
     ("pca", {"components": 2}),
+    ("second-moments", {}),
     ("low-rank", {"rank": 2}),
     ("low-rank", {"rank": 2, "method": "sketch"}),
     ("least-squares", {"label": "bank.x0"}),
@@ -49,6 +51,11 @@ JOBS = [
     ("secure-sum", {"max_rows": 20, "units": 64}),
     ("secure-mean", {"max_rows": 20, "units": 64}),
     ("secure-histogram", {"max_rows": 20, "edges": [0, 0.5, 1]}),
+    ("cross-table", {}),
+    ("circuit", {"program": [*(f"{p} = column({p}.x0)" for p in PARTIES), *SUMMED]}),
+    ("joint-count", {}),
+    ("joint-mean", {}),
+    ("joint-sum", {}),
 ]
 
 

@@ -6,6 +6,7 @@ from job_builders import PARTIES, make_job, make_schema
 
 from analyses.job.job import MAX_PROBLEMS_SHOWN, Job, JobError
 from analyses.job.plan import check_roster, check_schemas
+from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 
 TOML = """
@@ -59,7 +60,7 @@ def test_an_explanation_names_the_first_problems_counts_the_others_and_stays_sho
     with pytest.raises(JobError) as caught:
         analysis_of(job).check_parameters(job)
     lines = str(caught.value).splitlines()
-    assert lines[0] == "parameters.edges.0: Input should be a valid number, got None"
+    assert lines[0] == "parameters.edges.0: must be a number, got None"
     assert len(lines) == MAX_PROBLEMS_SHOWN
     assert lines[-1].endswith(f" (and {1001 - MAX_PROBLEMS_SHOWN} more problems)")
     job = make_job(parameters={"max_rows": 1000, "components": 2, "x" * 900: "y" * 900})
@@ -119,6 +120,20 @@ def test_an_unknown_analysis_is_refused_with_those_on_offer():
         analysis_of(make_job(analysis="pcr"))
 
 
+def test_an_analysis_that_joins_no_rows_takes_no_order():
+    job = make_job(analysis="secure-sum", order="trusted")
+    with pytest.raises(JobError, match="secure-sum joins no rows"):
+        analysis_of(job).plan(job, tuple(make_schema(p) for p in PARTIES))
+
+
+def test_two_owners_are_told_how_to_name_a_helper():
+    job = make_job(inputs=[{"party": "bank", "table": "people"}, {"party": "shop", "table": "people"}])
+    with pytest.raises(
+        JobError, match=r'A party without a table may compute, too: .* compute = \["bank", "shop", "HELPER"\]'
+    ):
+        check_roster(job)
+
+
 def test_schemas_of_other_members_are_refused():
     job = make_job()
     with pytest.raises(JobError, match="but the members of the job are"):
@@ -128,6 +143,28 @@ def test_schemas_of_other_members_are_refused():
 def test_an_owner_without_columns_is_refused_by_name():
     with pytest.raises(JobError, match="inputs: hospital must bring at least one column"):
         check_schemas(make_job(), (make_schema("bank"), make_schema("hospital", 0), make_schema("telco")))
+
+
+def test_rows_in_an_order_that_nobody_can_check_are_refused_unless_the_job_trusts_it():
+    schemas = tuple(make_schema(party, has_ids=False) for party in ("bank", "hospital", "telco"))
+    with pytest.raises(JobError, match=r'nobody can check that row i .* order = "trusted"'):
+        check_schemas(make_job(), schemas)
+    check_schemas(make_job(order="trusted"), schemas)
+    check_schemas(make_job(inputs=[{"party": "bank", "table": "people"}], compute=["bank", "one", "two"]), _alone())
+
+
+def _alone():
+    return (make_schema("bank", has_ids=False), *(BlockSchema(party=name) for name in ("one", "two")))
+
+
+def test_an_order_is_not_trusted_where_ids_are_compared():
+    schemas = tuple(make_schema(party) for party in ("bank", "hospital", "telco"))
+    with pytest.raises(JobError, match="leave `order` away"):
+        check_schemas(make_job(order="trusted"), schemas)
+    with pytest.raises(JobError, match="order: must be 'trusted', got 'any'"):
+        Job.from_json(make_job().canonical_json()[:-1] + ',"order":"any"}')
+    assert '"order"' not in make_job().canonical_json()
+    assert Job.from_json(make_job(order="trusted").canonical_json()).order == "trusted"
 
 
 def test_tables_of_which_only_some_have_ids_are_refused_by_name():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from analyses.logistic_regression.baseline import exact_weights
 from analyses.logistic_regression.link import LabelledMoments, calibrated, fit, ridge_of
+from bench.baselines.logistic import exact_weights
 
 CONSTANT = 0.35
 

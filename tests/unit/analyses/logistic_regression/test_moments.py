@@ -196,5 +196,5 @@ def test_parameters_that_do_not_fit_are_refused_by_name(parameters, words):
 
 
 def test_an_epsilon_in_whose_noise_no_answer_could_be_seen_is_refused():
-    with pytest.raises(JobError, match=r"privacy.epsilon: with 0.001 this job is hopeless"):
+    with pytest.raises(JobError, match=r"privacy.epsilon: with 0.001 this job is infeasible"):
         plan_for(labelled_tables(), moments_job(privacy={"epsilon": 1e-3, "delta": 1e-5}))

@@ -10,6 +10,7 @@ from analyses.rows.row_plan import clipped_rows
 from dp.cost.views import VIEWS
 from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
+from results.registry import lines_of
 
 METHODS = {"mpc": {}, "gaussian": {"method": "sketch"}, "signs": {"method": "sketch", "sketch_entries": "signs"}}
 
@@ -72,7 +73,8 @@ async def test_an_approximation_that_is_hidden_in_the_noise_is_said_to_be_unseen
     plan = plan_for(low_rank, tables, {"rank": 2, "max_rows": 100_000}, privacy={"epsilon": 0.01, "delta": 1e-6})
     results, _ = await run(low_rank, plan, tables)
     assert (results[COORDINATOR]["n_seen"], results[COORDINATOR]["kept"]) == (0, None)
-    assert "components 1 to 2 are not distinguishable from noise" in low_rank.ANALYSIS.lines(results[COORDINATOR])
+    lines = lines_of("low-rank", results[COORDINATOR])
+    assert lines[0].startswith("components 1 to 2 are not distinguishable from noise")
 
 
 def test_the_residual_is_the_share_of_the_norm_outside_the_subspace():

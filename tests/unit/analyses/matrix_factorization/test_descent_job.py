@@ -37,6 +37,7 @@ from mpc.errors import LocalFaultError, PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.series import Announcement
 from mpc.secagg.stage import Stage
+from results.registry import lines_of
 
 
 async def run_job(parameters, tables, **changes):
@@ -76,7 +77,7 @@ async def test_equal_entropy_gives_equal_results_and_every_vector_is_in_the_set(
     assert (vectors >= 0).all()
     assert (vectors**2).sum(axis=1).max() <= 6 * first.result["units"] ** 2
     assert first.result["offsets"] == [0] * len(vectors)
-    assert "form sgd" in "\n".join(protocol.ANALYSIS.lines(first.result))
+    assert "form sgd" in "\n".join(lines_of("matrix-factorization", first.result))
     assert [first.reports[name].kept for name in PARTIES] == [again.reports[name].kept for name in PARTIES]
 
 

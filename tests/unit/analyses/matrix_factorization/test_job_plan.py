@@ -6,7 +6,8 @@ from rating_jobs import PARTIES, VERTICAL, horizontal_tables, job_of, table_of, 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.matrix_factorization.job_plan import plan
-from analyses.sums.session_series import name_in_series
+from analyses.matrix_factorization.jobs.forecast import OFFSETS_ALONE, forecast
+from analyses.sums.sessions.session_series import name_in_series
 from dp.cost.composition import composed_epsilon
 from dp.cost.views import VIEWS
 from mpc.secagg.stage import Stage
@@ -45,9 +46,25 @@ def test_what_cannot_be_planned_is_refused_by_the_name_of_its_field(changes, oth
         plan(job_of(**changes), schemas_of(**others))
 
 
-def test_two_parties_are_too_few_and_all_members_bring_ratings():
-    with pytest.raises(JobError, match="at least 3"):
-        plan(job_of(PARTIES[:2]), schemas_of()[:2])
+@pytest.mark.parametrize("parameters", [{"rank": 1, "rounds": 1}, {"setting": "vertical", "rank": 0, "rounds": 1}])
+def test_of_two_owners_each_is_counted_as_colluding_against_the_other(parameters):
+    """The noise of the other alone hides a unit, so the coordinator's view, where both count, costs less."""
+    two = PARTIES[:2]
+    job = job_of(two, parameters=parameters, privacy={"epsilon": 1.0, "delta": 1e-4})
+    tables = vertical_tables(two) if "setting" in parameters else horizontal_tables(two)
+    found = plan(job, [tables[name].schema for name in two])
+    assert job.t == found.factors.members.n_corrupt == 1
+    assert found.factors.members.fewest == 2
+    costs = {view: composed_epsilon(found.privacy_events(view), 1e-4).epsilon for view in VIEWS}
+    assert costs["coordinator"] < costs["coalition"] <= 1.0
+    for noise in found.sum_noises:
+        alone, both = (noise.noise.least_unknown_mu(view) for view in ("coalition", "coordinator"))
+        assert both == 2 * alone
+
+
+def test_one_party_is_too_few_and_all_members_bring_ratings():
+    with pytest.raises(JobError, match="at least 2"):
+        plan(job_of(PARTIES[:1]), schemas_of()[:1])
     column = ColumnSchema(name="x", lower=0, upper=1)
     with pytest.raises(JobError, match="the table of telco holds no ratings"):
         plan(job_of(), [*schemas_of()[:2], BlockSchema(party="telco", columns=(column,))])
@@ -93,6 +110,21 @@ def test_no_message_with_a_vector_of_a_round_may_leave_before_the_noise_of_that_
                 name = name_in_series(stage, RoundId("", number, attempt))
                 assert all(name in one.earlier for one in planned.releases)
     assert all("an unknown stage" not in one.earlier for one in planned.releases)
+
+
+@pytest.mark.parametrize("setting", ["horizontal", "vertical"])
+def test_a_plan_without_vectors_says_so_and_who_chose_it(setting):
+    tables = horizontal_tables() if setting == "horizontal" else vertical_tables()
+
+    def assumed(rank, **more):
+        job = job_of(parameters={"setting": setting, "rank": rank, **more})
+        return forecast(plan(job, schemas_of(tables))).assumptions
+
+    assert OFFSETS_ALONE in assumed("auto")
+    assert OFFSETS_ALONE in assumed(0)
+    assert OFFSETS_ALONE not in assumed(1, rounds=1)
+    assert any('"auto" gave it' in one for one in assumed("auto"))
+    assert not any('"auto" gave it' in one for one in assumed(0))
 
 
 def test_equal_jobs_have_equal_digests_and_other_declarations_another_one():

@@ -20,7 +20,6 @@ from analyses.matrix_factorization.descent.projected_descent import (
 )
 from analyses.matrix_factorization.descent.projection import (
     add_rows,
-    delta_2,
     gradient_bound,
     integer_gradients,
     project,
@@ -30,8 +29,9 @@ from analyses.matrix_factorization.descent.projection import (
 from analyses.matrix_factorization.descent.vertical_descent import VerticalMember
 from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
-from dp.cost.accounting import Adjacency, SkellamDpEvent
+from dp.cost.accounting import Adjacency
 from dp.cost.composition import composed_epsilon
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from entropy import InsecureTestEntropy
 
@@ -112,7 +112,7 @@ def test_sensitivities_hold_for_all_neighbours_of_tiny_tables_and_are_attained(u
     ],
 )
 def test_sensitivities_are_those_of_the_specification(unit, both, expected):
-    assert delta_2(5, unit=unit, theta=10, both=both) == pytest.approx(expected)
+    assert math.sqrt(squared_sensitivity(5, 1, unit=unit, theta=10, both=both)) == pytest.approx(expected)
     printed = 10 * 2 * 5**1.5  # theta Delta_2v
     if (unit, both) == ("user", False):
         assert printed / expected == pytest.approx(3.16, abs=0.01)

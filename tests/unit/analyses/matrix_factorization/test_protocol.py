@@ -2,17 +2,30 @@
 
 import numpy as np
 import pytest
-from rating_jobs import BOUNDS, PARTIES, VERTICAL, horizontal_tables, job_of, rows_of, table_of, vertical_tables
+from rating_jobs import (
+    BOUNDS,
+    PARTIES,
+    SGD,
+    SGD_VERTICAL_PARTY,
+    VERTICAL,
+    horizontal_tables,
+    job_of,
+    rows_of,
+    table_of,
+    vertical_tables,
+)
 
 from analyses.matrix_factorization import protocol
 from analyses.matrix_factorization.horizontal import Estimates, run
 from analyses.matrix_factorization.in_process import LocalMembers
+from analyses.matrix_factorization.jobs.forecast import OFFSETS_ALONE
 from analyses.matrix_factorization.own_ratings import REPEATED, UNKNOWN_ITEM, UNKNOWN_USER
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.reference import ratings_in, reference
 from analyses.matrix_factorization.serving.kept import UnknownUserError, recommended
 from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
+from results.registry import lines_of
 
 
 def planned(job, tables):
@@ -57,7 +70,25 @@ async def test_equal_entropy_gives_equal_results_in_every_setting(parameters, ta
     assert {name: report.n_rows for name, report in first.reports.items()} == {
         name: table.n_rows for name, table in tables.items()
     }
-    assert "matrix factorization" in "\n".join(protocol.ANALYSIS.lines(first.result))
+    lines = lines_of("matrix-factorization", first.result)
+    assert "matrix factorization" in "\n".join(lines)
+    assert (OFFSETS_ALONE in lines) == (first.result["rank"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "make"),
+    [
+        ({"rank": 1, "rounds": 1}, horizontal_tables),
+        (VERTICAL, vertical_tables),
+        (SGD, horizontal_tables),
+        (SGD_VERTICAL_PARTY, vertical_tables),
+    ],
+)
+async def test_two_owners_factor_in_every_setting(parameters, make):
+    two = PARTIES[:2]
+    ended = await run_job(job_of(two, parameters=parameters), make(two))
+    assert [one["survivors"] for one in ended.result["rounds"]] == [list(two)] * ended.plan.n_sums
+    assert all(report.kept for report in ended.reports.values())
 
 
 async def test_the_sum_of_round_0_has_the_distribution_of_the_simulation_with_the_same_noise():
@@ -82,6 +113,8 @@ async def test_what_is_kept_stays_at_the_party_and_gives_recommendations():
         assert [one.rating for one in found] == sorted((one.rating for one in found), reverse=True)
         assert all(BOUNDS[0] <= one.rating <= BOUNDS[1] for one in found)
         assert "offsets" not in repr(ended.reports["bank"])
+        assert kept["told"].startswith(f"own model kept for recommendations: {kept['whose']}, rank ")
+        assert set(kept["errors"]) == {"joint", "alone"}
         with pytest.raises(UnknownUserError):
             recommended(kept, own, "nobody", top=5, prior=Prior())
 

@@ -63,8 +63,7 @@ def errors_of(plan) -> tuple[float, float]:
         j, i = items[here] // N_OWNERS, users[here]
         vectors = (model.vectors[j] * found.users.vectors[i]).sum(axis=1)
         released[here] = model.offsets[j] + found.users.offsets[i] + vectors
-        own_items, own_users = owner.own_model(found.users, found.opened)
-        own[here] = own_items[j, 0] + own_users[i, 0] + (own_items[j, 1:] * own_users[i, 1:]).sum(axis=1)
+        own[here] = owner.own_choice(found.opened, (-5.0, 5.0)).fitted.predict(i, j)
     return float(np.mean((released - values) ** 2)), float(np.mean((own - values) ** 2))
 
 

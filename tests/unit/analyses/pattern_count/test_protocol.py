@@ -13,7 +13,7 @@ from analyses.pattern_count.plan import CELL_SENSITIVITY
 from analyses.run_locally import local_network, run_plan
 from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
-from dp.cost.events import SampledBitsDpEvent
+from dp.cost.events.sampled_bits import SampledBitsDpEvent
 from entropy import InsecureTestEntropy
 from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
@@ -52,7 +52,7 @@ def plan_for(tables, *, epsilon=4.0, delta=1e-5, view="coalition", compute=(), *
 
 
 def checked_plan_for(tables, **asked):
-    """As services plan: a hopeless job is refused."""
+    """As services plan: an infeasible job is refused."""
     made = plan_for(tables, **asked)
     return pattern_count.ANALYSIS.plan(made.job, made.schemas)
 
@@ -229,15 +229,15 @@ async def test_parties_that_disagree_about_ids_are_named_and_nothing_is_opened()
         ({"epsilon": 1e-30}, "privacy: epsilon"),
         (
             {"epsilon": 0.01},
-            r"privacy.epsilon: .* hopeless: the error of a count is .* rows, while the largest number of rows is 80 ",
+            r"privacy.epsilon: .* infeasible: the error of a count is .* rows, while the largest number of rows is 80 ",
         ),
         (
             {"method": "randomized-response", "epsilon": 1.0},
-            "privacy.epsilon: .* hopeless: the error of a count is .* or method 'mpc' would leave something to see",
+            "privacy.epsilon: .* infeasible: the error of a count is .* or method 'mpc' would leave something to see",
         ),
         (
             {"method": "subsampled", "share": 0.1, "epsilon": 2.0},
-            "privacy.epsilon: .* hopeless: the error of a count is",
+            "privacy.epsilon: .* infeasible: the error of a count is",
         ),
         ({"max_rows": 1 << 101}, "parameters.max_rows"),
     ],

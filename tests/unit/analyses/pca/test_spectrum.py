@@ -5,8 +5,9 @@ import pytest
 from job_builders import PARTIES, make_job, make_table
 
 from analyses.pca import protocol as pca
-from analyses.pca.baseline import moment_with_constant
-from analyses.pca.spectrum import spectrum
+from analyses.pca.spectrum import _errors, spectrum
+from analyses.second_moments.centred import CentredMoments
+from bench.baselines.components import moment_with_constant
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.gram import expand_triangle
 
@@ -40,32 +41,49 @@ class Releases:
 
 
 def coverage(releases, runs):
+    """The share of intervals that hold the truth, NaN for components that have none, and the components above noise."""
     hits, above = [], []
     for run in range(runs):
         found, along = releases.draw(run)
-        hits.append((found.intervals[:, 0] <= along) & (along <= found.intervals[:, 1]))
+        held = (found.intervals[:, 0] <= along) & (along <= found.intervals[:, 1])
+        hits.append(np.where(np.isnan(found.intervals[:, 0]), np.nan, held))
         above.append(found.n_above_noise)
-    return np.mean(hits, axis=0), np.mean(above)
+    return np.array(hits), np.mean(above)
 
 
 def test_intervals_hold_the_variance_along_the_released_components_about_as_often_as_they_say():
-    covered, above = coverage(Releases(40_000), 40)
+    held, above = coverage(Releases(40_000), 40)
     assert above >= 3
-    assert covered.min() >= 0.85  # 0.95, less three standard errors
+    assert np.isfinite(held[:, 0]).all()
+    assert np.nanmean(held) >= 0.85  # 0.95, less three standard errors
+
+
+def test_a_component_close_to_another_or_to_the_noise_has_no_interval():
+    releases = Releases(100_000)
+    found, _ = releases.draw(0)
+    gaps = -np.diff(found.eigenvalues[:5])
+    apart = np.minimum(gaps, np.append(np.inf, gaps[:-1])) >= 6 * found.noise_edge
+    clear = found.eigenvalues[:4] > 2 * found.noise_edge
+    assert np.isfinite(found.intervals[:, 0]).tolist() == (apart & clear).tolist()
+    assert 1 <= np.isfinite(found.intervals[:, 0]).sum() < 4
+    releases.exact[:-1, :-1] += 1e4 * np.eye(20)  # all eigenvalues are far above the noise now, and as close as before
+    closer, _ = releases.draw(0)
+    assert np.isnan(closer.intervals[-1]).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [40_000, 100_000])
-def test_intervals_of_components_well_above_the_noise_cover_90_to_99_per_cent_and_others_no_less(n_rows):
-    covered, _ = coverage(Releases(n_rows), 200)
-    assert (covered[:2] >= 0.9).all()
-    assert (covered[:2] <= 0.99).all()
-    assert covered.min() >= 0.9
+def test_intervals_of_components_hold_in_90_to_99_per_cent(n_rows):
+    held, _ = coverage(Releases(n_rows), 200)
+    assert 0.9 <= np.nanmean(held[:, 0]) <= 0.99
+    for place in range(1, 4):
+        if np.isfinite(held[:, place]).sum() >= 100:
+            assert 0.9 <= np.nanmean(held[:, place]) <= 0.99
 
 
 def test_an_interval_is_not_trivial():
     found, along = Releases(100_000).draw(1)
-    assert (np.diff(found.intervals, axis=1)[:2, 0] < 0.4 * along[:2]).all()
+    assert (np.diff(found.intervals, axis=1)[:1, 0] < 0.4 * along[:1]).all()
 
 
 def test_a_table_without_any_variance_shows_nothing_above_the_noise_in_19_of_20_releases():
@@ -83,3 +101,38 @@ def test_a_table_that_does_not_vary_shows_nothing_above_the_noise_without_centri
     releases = Releases(20_000, {"center": False})
     releases.exact[:] = 0.0
     assert np.mean([releases.draw(run)[0].n_above_noise > 0 for run in range(40)]) < 0.16
+
+
+class Wide:
+    """What `spectrum` reads of a plan and a noisy matrix of many columns, whose mean lies along none of its axes."""
+
+    def __init__(self, n, values, epsilon=1.0):
+        rng = np.random.default_rng(2)
+        self.vectors = np.linalg.qr(rng.normal(size=(n, n)))[0].T
+        tables = [
+            make_table(p, rng.uniform(-1, 1, (2000, len(block))))
+            for p, block in zip(PARTIES, np.array_split(np.arange(n), 3), strict=True)
+        ]
+        privacy = {"epsilon": epsilon, "delta": 1e-6, "view": "coordinator"}
+        parameters = {"components": len(values), "max_rows": 2000}
+        self.plan = pca.plan(make_job(parameters=parameters, privacy=privacy), [t.schema for t in tables])
+        deviation, c = self.plan.noise_deviation, self.plan.constant * self.plan.unit
+        self.whole = np.append(np.array(values) * deviation * n**0.5, np.full(n - len(values), deviation))
+        mean = 0.3 * c * rng.normal(size=n) / n**0.5
+        self.centre = CentredMoments(np.zeros((n, n)), mean, 1500.0, float(mean @ mean) / c**2)
+
+    def errors(self):
+        return _errors(self.vectors, self.whole, self.centre, self.plan)
+
+
+def test_noise_of_many_columns_is_drawn_in_few_coordinates_and_says_the_same(monkeypatch):
+    """Beside dense draws, of which there are enough to tell a tenth of the deviation."""
+    wide = Wide(300, (40.0, 25.0, 8.0, 5.0))
+    monkeypatch.setattr("analyses.pca.spectrum._COORDINATES", 64)
+    monkeypatch.setattr("analyses.pca.spectrum._DRAWS_OF_WIDE", 400)
+    few = wide.errors()
+    monkeypatch.setattr("analyses.pca.spectrum._WIDE", 1000)
+    dense = wide.errors()
+    errors = dense[1] * np.sqrt(1 / 120 + 1 / 400)
+    assert (np.abs(few[0] - dense[0]) < 4 * errors).all()
+    np.testing.assert_allclose(few[1], dense[1], rtol=4 * np.sqrt(1 / 240 + 1 / 800))

@@ -41,7 +41,7 @@ def plan_for(tables, *, epsilon=4.0, delta=1e-5, view="coalition", compute=(), *
 
 
 def checked_plan_for(tables, **asked):
-    """As services plan: a hopeless job is refused."""
+    """As services plan: an infeasible job is refused."""
     made = plan_for(tables, **asked)
     return moments.ANALYSIS.plan(made.job, made.schemas)
 
@@ -226,10 +226,10 @@ async def test_tables_with_different_numbers_of_rows_are_refused_and_nothing_is_
         ({"max_rows": 1 << 50, "method": "sketch"}, "sums of this size are not exact"),
         ({"max_rows": 1 << 26, **METHODS[2]}, "at most 33554432 rows"),
         ({"epsilon": 1e-30}, "privacy: epsilon"),
-        ({"epsilon": 1e-3}, "hopeless: the error of the moment is"),
-        ({**METHODS[0], "epsilon": 1e-3}, "hopeless: the error of the moment is"),
-        ({**METHODS[1], "epsilon": 0.1}, "hopeless: the error of the moment is"),
-        ({**METHODS[2], "epsilon": 0.02}, "hopeless: the error of the moment is"),
+        ({"epsilon": 1e-3}, "infeasible: the error of the moment is"),
+        ({**METHODS[0], "epsilon": 1e-3}, "infeasible: the error of the moment is"),
+        ({**METHODS[1], "epsilon": 0.1}, "infeasible: the error of the moment is"),
+        ({**METHODS[2], "epsilon": 0.02}, "infeasible: the error of the moment is"),
         ({"method": "laplace", "order": 1, "epsilon": 1e-17, "delta": 1e-300}, "privacy: epsilon"),
         ({**METHODS[2], "epsilon": 1e-7, "delta": 1e-12}, "so small"),
     ],

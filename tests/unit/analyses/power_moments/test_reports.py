@@ -9,8 +9,9 @@ import pytest
 
 from analyses.power_moments.reports import MomentReports, _noise_moments
 from dp.cost.accounting import Adjacency
-from dp.cost.curves import renyi_curve
-from dp.cost.events import DiscreteLaplaceDpEvent, RandomizedResponseDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
 from dp.mechanism.bits import RandomizedBits
 from entropy import InsecureTestEntropy
 

@@ -204,3 +204,41 @@ async def test_a_worker_with_the_terms_of_another_attempt_has_no_key_in_common()
     ends = await asyncio.gather(*map(work, range(1, 4)), return_exceptions=True)
     assert all(isinstance(end, ProtocolError) for end in ends)
     assert not any(message.stage == "table" for message in network.transcript)
+
+
+def told(run_of_job):
+    """Return what each member tells the coordinator of its progress, in order, as a service tells it."""
+    events = {}
+    for member, stage, done, total in run_of_job:
+        mine = events.setdefault(member, [])
+        before = mine[-1][1] if mine and mine[-1][0] == stage else -25
+        mine += [(stage, quarter) for quarter in range(before + 25, done * 4 // total * 25 + 1, 25)]
+    return events
+
+
+COMPUTE = ("one", "two", "three", "four", "five", "six", "seven")
+
+
+def federations():
+    for n_parties in (3, 4, 5, 7):
+        for t in range(1, (n_parties - 1) // 2 + 1):
+            marks = pytest.mark.slow if n_parties > 5 else ()
+            yield pytest.param(COMPUTE[:n_parties], t, id=f"{n_parties} of others, t = {t}", marks=marks)
+            owners = (*PARTIES, *COMPUTE[: n_parties - 3])
+            yield pytest.param(owners, t, id=f"{n_parties} with owners, t = {t}", marks=marks)
+
+
+@pytest.mark.parametrize(("compute", "colluding"), list(federations()))
+async def test_events_and_messages_to_the_coordinator_are_the_same_on_both_sides_of_the_threshold(compute, colluding):
+    shapes = set()
+    for n_rows, n_workers in [(31, 2), (32, 2), (9000, None)]:
+        tables = {p: make_table(p, np.full((n_rows, 2), 0.5)) for p in PARTIES}
+        declared = {p: one.schema.model_copy(update={"rows": (2, 10_000)}) for p, one in tables.items()}
+        tables = {p: replace(one, schema=declared[p]) for p, one in tables.items()}
+        plan = plan_of(tables, n_workers=n_workers, parameters=PARAMETERS["pca"], compute=compute, colluding=colluding)
+        worked, workers = await run(plan, tables, with_workers=n_workers is not None)
+        network = worked.network
+        assert bool(workers[1].attempts) == (n_workers is not None and n_rows >= n_workers * 16)
+        to_coordinator = sorted((m.sender, m.stage, m.array.nbytes) for m in network.transcript if m.receiver == 0)
+        shapes.add((str(told(network.progress_log)), str(to_coordinator)))
+    assert len(shapes) == 1

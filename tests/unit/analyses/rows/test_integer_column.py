@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from job_builders import make_job
 
+from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.rows.integer_column import IntegerColumn, nearest_places
+from analyses.rows.integer_column import IntegerColumn, integer_columns, largest_indicators, nearest_places
 
 COLUMN = IntegerColumn("bank.code", -1, 3)
 
@@ -62,3 +64,76 @@ def test_counts_are_rounded_toward_zero_and_clipped_and_both_are_counted():
     values, n_clipped, n_rounded = COLUMN.clipped(table([-1, 0.9, 1.2, 3, 2]), 2)
     assert values.tolist() == [0, 0, 1, 2, 2]
     assert (n_clipped, n_rounded) == (2, 2)
+
+
+def schemas_of(columns):
+    owners = (
+        BlockSchema(party="bank", columns=columns, rows=(1, 9)),
+        BlockSchema(party="shop", columns=(PLAIN,), rows=(1, 9)),
+    )
+    return make_job(
+        inputs=[{"party": one.party, "table": "people"} for one in owners], compute=["bank", "shop", "one"]
+    ), (
+        *owners,
+        BlockSchema(party="one"),
+    )
+
+
+PLAIN = ColumnSchema(name="code", lower=0.0, upper=2.0)
+REGION = tuple(
+    ColumnSchema(name=f"region={name}", lower=0.0, upper=1.0, group="region") for name in ("north", "south", "missing")
+)
+
+
+def test_the_columns_of_one_category_are_taken_as_it_with_its_labels():
+    category, code = integer_columns(*schemas_of(REGION), takes_categories=True)
+    assert (category.name, category.labels, category.n_values) == ("bank.region", ("north", "south", "missing"), 3)
+    assert (code.name, code.labels, code.n_values) == ("shop.code", (), 3)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        REGION[:1],
+        (*REGION, PLAIN),
+        (REGION[0], REGION[1].model_copy(update={"name": "size=small", "group": "size"})),
+        (PLAIN.model_copy(update={"group": "code"}), ColumnSchema(name="code=missing", lower=0, upper=1, group="code")),
+    ],
+    ids=["one value", "another column", "two categories", "a number with a column for gaps"],
+)
+def test_other_columns_are_no_category(columns):
+    job, schemas = schemas_of(columns)
+    if len(columns) == 1:
+        assert integer_columns(job, schemas, takes_categories=True)[0].labels == ()
+        return
+    with pytest.raises(JobError, match="must bring exactly one column"):
+        integer_columns(job, schemas, takes_categories=True)
+
+
+@pytest.mark.parametrize(
+    "named", [("region=north", "region=south"), ("region=south", "region=north", "region=missing")]
+)
+def test_a_category_is_brought_whole_or_rows_of_other_values_would_count_as_its_first(named):
+    columns = {column.name: column for column in REGION}
+    job, schemas = schemas_of(tuple(columns[name] for name in named))
+    brought, other = job.inputs
+    part = job.model_copy(update={"inputs": (brought.model_copy(update={"columns": named}), other)})
+    with pytest.raises(JobError, match="bank must bring a category whole: name 'region' in `columns`, not the"):
+        integer_columns(part, schemas, takes_categories=True)
+    whole = job.model_copy(update={"inputs": (brought.model_copy(update={"columns": ("region",)}), other)})
+    assert integer_columns(whole, schemas, takes_categories=True)[0].n_values == len(named)
+
+
+def test_other_analyses_take_no_category():
+    with pytest.raises(
+        JobError, match=r"must bring exactly one column, not 3 \(region=.*\); name one of them in `columns`"
+    ):
+        integer_columns(*schemas_of(REGION))
+
+
+def test_a_row_of_encoded_columns_is_in_exactly_one_category_whatever_it_holds():
+    rows = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0], [0.2, 9e300, -9e300], [0.5, 0.25, 0.25]])
+    places, n_mapped = largest_indicators(rows)
+    assert places.tolist() == [1, 0, 0, 0, 1, 0]
+    assert n_mapped == 4
+    assert [largest_indicators(row[None])[0][0] for row in rows] == places.tolist()

@@ -90,14 +90,14 @@ class Setting:
         return await network.run(work), network
 
 
-def is_needed(message, vanishing):
-    """Whether the others need a message of those who vanish: their keys, noise and columns, and that they pay."""
+def is_needed(message, dropouts):
+    """Whether the others need a message of those who drop out: their keys, noise and columns, and that they pay."""
     stage, needed = message.stage, (*BEFORE_INPUT, "noise", "table", "centres", COMMIT_STAGE)
     is_input = stage.startswith(needed) or stage.endswith("/input")
-    return is_input and message.sender in vanishing and message.receiver not in vanishing
+    return is_input and message.sender in dropouts and message.receiver not in dropouts
 
 
-def vanishing(clean, members, n_later):
+def dropouts(clean, members, n_later):
     """Kill members so many messages of anybody after the last one that the others need of them."""
     left = Counter(message.sender for message in clean.transcript if is_needed(message, members))
     later = dict.fromkeys(members, n_later)
@@ -125,7 +125,7 @@ async def test_a_party_killed_at_any_message_after_its_input_does_not_change_the
     assert not isinstance(right[COORDINATOR], Exception), right
     n_killed = 0
     for n_later in (0, 2, 5, 13):
-        results, network = await setting.run(vanishing(clean, lost, n_later))
+        results, network = await setting.run(dropouts(clean, lost, n_later))
         n_killed += network.lost.keys() == set(lost)
         assert not isinstance(results[COORDINATOR], Exception), (n_later, results)
         assert results[COORDINATOR][key] == right[COORDINATOR][key]

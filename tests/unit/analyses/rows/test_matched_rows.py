@@ -26,6 +26,12 @@ OWN = 20
 """Rows that each owner has for itself."""
 
 SKETCHES = {"accept_no_protection_against_parties": True, "sketches": 64}
+PROGRAM = [
+    *(f"{p} = column({p}.x0)" for p in PARTIES),
+    "d = less(bank, hospital)",
+    "e = mul(d, telco)",
+    "open e = sum(e)",
+]
 JOBS = [
     ("pca", {"components": 2}),
     ("low-rank", {"rank": 2}),
@@ -46,6 +52,12 @@ JOBS = [
     ("clustering", {"k": 3, "k_local": 2, "counting": "ldp"}),
     ("clustering", {"k": 3, "k_local": 2, "counting": "pattern"}),
     ("clustering", {"k": 3, "k_local": 2, "counting": "fm-sketch", "counting_options": SKETCHES}),
+    ("cross-table", {}),
+    ("circuit", {"program": PROGRAM}),
+    ("joint-count", {}),
+    ("joint-mean", {}),
+    ("joint-sum", {}),
+    ("second-moments", {}),
 ]
 DEADLINE_S = 5.0
 HELPERS = ("one", "two", "three")
@@ -138,7 +150,7 @@ async def test_however_many_rows_match_the_job_ends_and_looks_the_same_to_the_co
 async def test_the_answer_is_that_of_the_rows_that_all_have(helpers):
     tables = tables_of(35)
     job = job_of("moments", {"order": 2}, compute=helpers)
-    ran = await run_locally(job, tables)
+    ran = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"member {m}"))
     expected = ANALYSES["moments"].reference(common_of(tables), ran.plan)
     error = ran.result["moment"] - expected
     assert abs(error) < 6 * ran.result["standard_error"] + 1e-9
@@ -170,7 +182,7 @@ async def test_helpers_wait_for_owners_who_match_for_many_deadlines(monkeypatch)
     assert not ran.failures
 
 
-async def test_an_owner_who_vanishes_while_matching_ends_the_job_at_everybody_and_is_named(monkeypatch):
+async def test_an_owner_who_drops_out_while_matching_ends_the_job_at_everybody_and_is_named(monkeypatch):
     own = meeting.match_revealed
 
     async def fails(session, *args):
@@ -220,7 +232,7 @@ async def test_what_is_kept_is_of_the_rows_that_all_have_with_the_origin_of_its_
     assert len(tables["bank"].match.origin) == 32
     assert all(" match=" not in repr(table) and "rows" not in repr(table.match) for table in tables.values())
     job = job_of("moments", {"order": 2}, compute=helpers, matching={"kind": "revealed", "match": "job-1"})
-    ran = await run_locally(job, tables)
+    ran = await run_locally(job, tables, entropy_of=lambda m: InsecureTestEntropy(f"member {m}"))
     assert abs(ran.result["moment"] - ANALYSES["moments"].reference(common_of(tables), ran.plan)) < 1
 
 

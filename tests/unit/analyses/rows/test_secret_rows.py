@@ -39,12 +39,25 @@ JOBS = [
     ("pattern-count", {}, COUNTS),
     ("moments", {"order": 1}, COUNTS),
     ("moments", {"order": 3}, COUNTS),
+    ("cross-table", {}, COUNTS),
+    ("joint-count", {}, REALS),
+    ("joint-mean", {}, REALS),
+    ("joint-sum", {}, REALS),
+    ("second-moments", {}, REALS),
 ]
+
+
+async def run_reproducibly(job, tables):
+    return await run_locally(job, tables, entropy_of=entropy_of)
+
+
+def entropy_of(member):
+    return InsecureTestEntropy(f"member {member}")
 
 
 async def result_of(analysis, parameters, kind=REALS, *, compute=(), n_common=N):
     job = secret_job(analysis, parameters, compute=compute, colluding=1)
-    return (await run_locally(job, overlapping_tables(n_common, kind))).result
+    return (await run_reproducibly(job, overlapping_tables(n_common, kind))).result
 
 
 def test_every_analysis_that_matches_in_secret_is_tried_here():
@@ -83,7 +96,7 @@ async def test_a_logistic_regression_is_that_of_tables_that_were_joined_before(p
     """The intercept is far off where slots without a match have a constant."""
     in_secret = await result_of("logistic-regression", parameters)
     openly = secret_job("logistic-regression", parameters, matching={"kind": "revealed"})
-    expected = (await run_locally(openly, overlapping_tables(N))).result
+    expected = (await run_reproducibly(openly, overlapping_tables(N))).result
     tolerance = 0.05 if parameters["method"] == "gradient" else 0.4
     np.testing.assert_allclose(in_secret["weights"], expected["weights"], atol=tolerance)
     assert in_secret["intercept"] == pytest.approx(expected["intercept"], abs=tolerance)
@@ -96,6 +109,18 @@ async def test_patterns_are_those_of_the_pooled_rows(compute):
     np.add.at(expected, tuple(pooled(N, COUNTS).astype(int).T), 1)
     np.testing.assert_allclose(result["counts"], expected, atol=3)
     assert np.sum(result["counts"]) == pytest.approx(N, abs=20)
+
+
+@pytest.mark.parametrize("compute", [(), WITH_A_FOURTH])
+async def test_counts_sums_and_means_are_those_of_the_pooled_rows(compute):
+    rows = pooled(N)
+    for name in ("joint-count", "joint-mean"):
+        result = await result_of(name, {}, compute=compute)
+        assert abs(result["n_rows"] - N) < 8 * result["n_rows_standard_error"]
+    for kind, expected in (("sum", rows.sum(axis=0)), ("mean", rows.mean(axis=0))):
+        errors = np.array(result[f"{kind}_standard_errors"])
+        assert np.all(np.abs(np.array(result[kind]) - expected) < 10 * errors)
+        assert np.all(errors < 0.05 * np.abs(rows).max(axis=0) * (N if kind == "sum" else 1))
 
 
 async def test_there_may_be_more_slots_than_a_field_has_integers():
@@ -244,21 +269,21 @@ STAGES = [
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("killed", [1, 2, 3])
-async def test_an_owner_that_vanishes_in_any_pass_ends_the_job_and_is_named(stage, killed):
+async def test_an_owner_that_drops_out_in_any_pass_ends_the_job_and_is_named(stage, killed):
     """Of three parties all are needed to the end. Whoever never sends anything in the stage is left alive."""
     tables = overlapping_tables(30)
     job = secret_job("pca", {"components": 2})
     plan = analysis_of(job).plan(job, [tables[name].schema for name in job.members])
     hit = []
 
-    def vanish(message):
+    def drop_out(message):
         if message.sender == killed and stage in message.stage and not hit:
             hit.append(message)
             network.kill(killed)
             return ()
         return (message,)
 
-    network = local_network(plan, fault=vanish, deadline_s=10.0)
+    network = local_network(plan, fault=drop_out, deadline_s=10.0, entropy_of=entropy_of)
     ran = await run_plan(plan, tables, network)
     if not hit:
         assert "explained_variance" in ran.ends[COORDINATOR]
@@ -268,18 +293,18 @@ async def test_an_owner_that_vanishes_in_any_pass_ends_the_job_and_is_named(stag
     assert any(isinstance(end, PeerLostError) and end.member == killed for end in [ran.ends[COORDINATOR], *others])
 
 
-async def test_with_a_fourth_party_an_owner_may_vanish_once_its_rows_are_in():
+async def test_with_a_fourth_party_an_owner_may_drop_out_once_its_rows_are_in():
     tables = overlapping_tables(N)
     job = secret_job("pca", {"components": 2}, compute=WITH_A_FOURTH, colluding=1)
     fourth = tables["bank"].schema.model_copy(update={"party": "fourth", "columns": (), "rows": None, "matching": None})
     plan = analysis_of(job).plan(job, [*(tables[name].schema for name in OWNERS), fourth])
 
-    def vanish(message):
+    def drop_out(message):
         if message.sender == 3 and message.stage == OPENING_STAGE:
             network.kill(3)
             return ()
         return (message,)
 
-    network = local_network(plan, fault=vanish, deadline_s=10.0)
+    network = local_network(plan, fault=drop_out, deadline_s=10.0, entropy_of=entropy_of)
     ran = await run_plan(plan, tables, network)
     assert ran.result["n_rows"] == pytest.approx(N, abs=3)

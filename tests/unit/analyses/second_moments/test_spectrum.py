@@ -3,6 +3,7 @@ import pytest
 
 from analyses.second_moments.spectrum import (
     SimulatedNoise,
+    chained_noise,
     edge_of_draws,
     leading_components,
     noise_edge,
@@ -70,3 +71,14 @@ def test_what_noise_adds_to_lone_eigenvalues_is_taken_away_again():
 def test_eigenvalues_that_are_all_noise_leave_nothing_negative():
     values = np.linalg.eigvalsh(noise(np.random.default_rng(4), 50) - 3 * np.eye(50))[::-1]
     assert (without_noise(values, noise_edge(50, 1.0), 1.0) == 0).all()
+
+
+@pytest.mark.parametrize("sizes", [(12, 12, 12, 4), (20, 20), (40,)])
+def test_chained_noise_with_all_blocks_has_the_eigenvalues_of_the_noise(sizes):
+    """Mean and deviation of the largest eigenvalue and of the first entry, over 600 draws of 40 columns."""
+    simulated = SimulatedNoise()
+    pairs = [(chained_noise(simulated, sizes, 40), simulated.symmetric(40)) for _ in range(600)]
+    for of in (lambda noise: np.linalg.eigvalsh(noise)[-1], lambda noise: noise[0, 0], lambda noise: (noise**2).sum()):
+        chained, dense = (np.array([of(pair[at]) for pair in pairs]) for at in (0, 1))
+        assert abs(chained.mean() - dense.mean()) < 4 * dense.std() * np.sqrt(2 / 600)
+        assert chained.std() == pytest.approx(dense.std(), rel=4 * np.sqrt(1 / 600))

@@ -7,8 +7,8 @@ import pytest
 from masked_sums import exact_sum, make_config, run
 
 from analyses.sums.noise import SumNoise, SumSensitivity, survivor_levels
-from dp.cost.accounting import Adjacency, CalibrationError, SkellamDpEvent
-from dp.cost.events import SkellamVectorDpEvent
+from dp.cost.accounting import Adjacency, CalibrationError
+from dp.cost.events.skellam import SkellamDpEvent, SkellamVectorDpEvent
 from dp.cost.report import describe
 from dp.cost.views import ADJACENCY
 from dp.draw.skellam import MAX_MU

@@ -11,7 +11,7 @@ from analyses.registry import analysis_of
 from analyses.sums import protocol
 from analyses.sums.plan import UNITS
 from analyses.sums.plan import plan as make_plan
-from analyses.sums.reference import reference, value_of
+from analyses.sums.reference import names_of_answer, reference, value_of
 from analyses.sums.row_vectors import CLIPPED_TOTALS
 from dp.cost.accounting import Adjacency
 from dp.cost.composition import composed_epsilon
@@ -137,7 +137,7 @@ def test_the_reference_is_what_numpy_says():
     ],
 )
 @pytest.mark.parametrize("changes", [{}, PRIVATE])
-def test_parties_that_vanish_after_the_commit_do_not_stop_the_sum(stage, is_in_the_sum, changes):
+def test_parties_that_drop_out_after_the_commit_do_not_stop_the_sum(stage, is_in_the_sum, changes):
     job, tables = make_job(**changes), make_tables()
     name = stage if stage == "opening" else str(stage)
     result, ends, _, plan = run(job, tables, kills={2: name, 6: name})
@@ -356,6 +356,7 @@ def test_bounds_with_which_the_answer_may_leave_floating_point_are_refused_where
     for changes in ({}, MEAN):
         with pytest.raises(JobError, match=r"bounds up to 1e\+307 the answer would leave the range of float64"):
             analysis_of(make_job(**changes)).plan(make_job(**changes), schemas)
+    schemas = [make_schema(party, ((-1e307, 30.0),)) for party in PARTIES]
     analysis_of(make_job(**HISTOGRAM)).plan(make_job(**HISTOGRAM), schemas)
 
 
@@ -369,7 +370,58 @@ def test_parties_with_other_numbers_of_columns_are_refused():
 def test_the_scale_of_a_column_is_the_widest_of_all_parties():
     schemas = [make_schema(party) for party in PARTIES]
     schemas[3] = make_schema(PARTIES[3], ((0.0, 50.0), (-4.0, 2.0)))
-    assert make_plan(make_job(), schemas).rows.scales == (50.0, 4.0)
+    job = make_job()
+    with pytest.raises(JobError, match=r"party-1\.x0 \(0 to 30\) is another column than party-4\.x0 \(0 to 50\)"):
+        make_plan(job, schemas)
+    job = job.model_copy(update={"parameters": {**job.parameters, "names": ["orders", "change"]}})
+    plan = make_plan(job, schemas)
+    assert plan.rows.scales == (50.0, 4.0)
+    assert names_of_answer(plan) == ["orders", "change"]
+
+
+def test_columns_of_other_names_are_not_added_up_unless_the_job_says_what_they_are():
+    schemas = [make_schema(party) for party in PARTIES]
+    other = schemas[2].columns[1].model_copy(update={"name": "income"})
+    schemas[2] = schemas[2].model_copy(update={"columns": (schemas[2].columns[0], other)})
+    for changes in ({}, MEAN):
+        job = make_job(**changes)
+        with pytest.raises(JobError, match=r"party-1\.x1 .* is another column than party-3\.income"):
+            analysis_of(job).plan(job, schemas)
+        for names in (["a"], ["a", "b", "c"]):
+            wrong = job.model_copy(update={"parameters": {**job.parameters, "names": names}})
+            with pytest.raises(JobError, match=r"parameters\.names: \d names for 2 columns"):
+                analysis_of(wrong).plan(wrong, schemas)
+
+
+def test_columns_in_another_order_are_not_added_up():
+    schemas = [make_schema(party) for party in PARTIES]
+    schemas[1] = schemas[1].model_copy(update={"columns": schemas[1].columns[::-1]})
+    with pytest.raises(JobError, match="name the same columns in the same order"):
+        analysis_of(make_job()).plan(make_job(), schemas)
+
+
+@pytest.mark.parametrize(
+    ("edges", "counted"),
+    [
+        ([0.0, 30.0], (False, False)),
+        ([5.0, 30.0], (True, False)),
+        ([0.0, 5.0], (False, True)),
+        ([5.0, 6.0], (True, True)),
+    ],
+)
+def test_values_outside_the_edges_are_counted_where_bounds_allow_them(edges, counted):
+    job = make_job(**{**HISTOGRAM, "parameters": {**HISTOGRAM["parameters"], "edges": edges}})
+    schemas = [make_schema(party, ((0.0, 30.0),)) for party in PARTIES]
+    rows = analysis_of(job).plan(job, schemas).rows
+    assert (rows.has_below, rows.has_above) == counted
+
+
+@pytest.mark.parametrize("edges", [[-5.0, -1.0, 30.0], [0.0, 31.0, 40.0], [31.0, 40.0]])
+def test_bins_that_no_bounds_reach_are_refused(edges):
+    job = make_job(**{**HISTOGRAM, "parameters": {**HISTOGRAM["parameters"], "edges": edges}})
+    schemas = [make_schema(party, ((0.0, 30.0),)) for party in PARTIES]
+    with pytest.raises(JobError, match=r"no bounds allow a value from .* leave this bin out"):
+        analysis_of(job).plan(job, schemas)
 
 
 @pytest.mark.parametrize("extra", [{}, {"row_norm": 0.5}], ids=["box", "norm"])

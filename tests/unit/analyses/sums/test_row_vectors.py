@@ -18,6 +18,7 @@ RULES = {
     "counted": (WeightedRows(POSITIVE, None, 1), [(0.0, 1.0), (0.0, 2.0)]),
     "weighted": (WeightedRows(SIGNED, 1, 4), [(-1.0, 1.0), (0.0, 4.0), (-2.0, 2.0)]),
     "binned": (BinnedRows((0.0, 1.0, 3.0, 4.0)), [(-1.0, 5.0)]),
+    "binned, others too": (BinnedRows((0.0, 1.0, 3.0, 4.0), has_below=True, has_above=True), [(-1.0, 5.0)]),
 }
 
 
@@ -94,9 +95,11 @@ def test_one_more_row_never_moves_a_clipped_total_by_more_than_a_row(n_rows):
 
 def test_a_histogram_counts_in_half_open_bins_the_last_one_closed():
     table = table_of([[-1.0], [0.0], [0.9], [1.0], [2.9], [3.0], [4.0], [4.1]], [(-1.0, 5.0)])
-    total, report = BinnedRows((0.0, 1.0, 3.0, 4.0)).total(table, 1000)
-    assert total.tolist() == [2, 2, 2]
-    assert report.mapped_values == {"x0": 2}  # -1 and 4.1 are in no bin: their owner is told
+    rule = BinnedRows((0.0, 1.0, 3.0, 4.0), has_below=True, has_above=True)
+    total, _ = rule.total(table, 1000)
+    assert total.tolist() == [1, 2, 2, 2, 1]
+    assert rule.parts(total) == {"counts": [2, 2, 2], "below": 1, "above": 1}
+    assert BinnedRows((0.0, 1.0, 3.0, 4.0)).parts(total[1:4]) == {"counts": [2, 2, 2], "below": None, "above": None}
 
 
 def test_weights_are_rounded_down_and_multiply_the_row():

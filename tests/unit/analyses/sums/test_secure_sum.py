@@ -9,11 +9,11 @@ from masked_sums import entropy_of, identity_of
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record, contribution, reference
 from analyses.sums.secure_sum import SumParams, answer, round_config
-from cli.sum import text_of
 from dp.cost.report import ceil_to_digits
 from entropy import InsecureTestEntropy
 from mpc.secagg.simulation import run_locally
 from mpc.secagg.stage import Stage
+from results.registry import device_text as text_of
 
 NAMES = [f"party-{i}" for i in range(1, 8)]
 IDENTITIES = {name: identity_of(i).public_bytes for i, name in enumerate(NAMES, start=1)}
@@ -30,7 +30,7 @@ def integers_of(question, record):
     return question.encoding.encode(found.vector, InsecureTestEntropy("rounding"), found.weight).values
 
 
-def run(question, records, vanishing=None):
+def run(question, records, dropouts=None):
     config = round_config(question, "session", IDENTITIES)
 
     def values_of(member):
@@ -39,7 +39,7 @@ def run(question, records, vanishing=None):
     noise = question.noise(config.topology)
     noise_of = None if noise is None else lambda m, seeds: noise.draw(entropy_of(m), seeds)
     identities = {i: identity_of(i) for i in range(1, 8)}
-    opened = run_locally(config, values_of, identities, entropy_of, dropouts=vanishing, noise_of=noise_of)
+    opened = run_locally(config, values_of, identities, entropy_of, dropouts=dropouts, noise_of=noise_of)
     return answer(question, opened, config)
 
 
@@ -52,17 +52,17 @@ def make_records(length=2):
     ("changes", "key"),
     [({"length": 2, "units": 8}, "sum"), ({**MEAN, "units": 1024}, "mean"), (HISTOGRAM, "counts")],
 )
-@pytest.mark.parametrize("vanishing", [{}, {2: Stage.MASK, 5: Stage.UNMASK}])
-def test_the_answer_is_the_reference_over_the_survivors(changes, key, vanishing):
+@pytest.mark.parametrize("dropouts", [{}, {2: Stage.MASK, 5: Stage.UNMASK}])
+def test_the_answer_is_the_reference_over_the_survivors(changes, key, dropouts):
     question, records = params(**changes), make_records()
-    result = run(question, records, vanishing)
+    result = run(question, records, dropouts)
     survivors = {name: records[name] for name in result["survivors"]}
-    assert len(survivors) == 7 - (2 in vanishing)
+    assert len(survivors) == 7 - (2 in dropouts)
     assert result[key] == pytest.approx(reference(question, survivors), rel=1e-12)
     json.dumps(result)
 
 
-def test_the_answer_says_who_vanished_when():
+def test_the_answer_says_who_dropped_out_when():
     result = run(params(length=2), make_records(), {2: Stage.MASK, 3: Stage.ADVERTISE, 5: Stage.UNMASK})
     assert result["vanished"] == {"party-2": "masked input", "party-3": "advertise keys"}
     assert result["silent_after"] == {"party-5": "unmask"}
@@ -147,15 +147,15 @@ def test_above_128_members_the_graph_is_a_ring():
 PRIVATE = {"privacy": {"epsilon": 2.0, "delta": 1e-6}, "colluding": 1}
 
 
-@pytest.mark.parametrize("vanishing", [{}, {2: Stage.MASK, 5: Stage.UNMASK}])
-def test_with_a_target_the_sum_has_the_stated_noise_and_the_report_meets_the_target(vanishing):
+@pytest.mark.parametrize("dropouts", [{}, {2: Stage.MASK, 5: Stage.UNMASK}])
+def test_with_a_target_the_sum_has_the_stated_noise_and_the_report_meets_the_target(dropouts):
     """2000 coordinates: the variance is estimated within 3 % (one s.d.); accepted within 15 %."""
     question = params(length=2000, **PRIVATE)
     records = {name: Record(np.zeros(2000)) for name in NAMES}
-    result = run(question, records, vanishing)
+    result = run(question, records, dropouts)
     report = result["privacy"]
     found = report["parameters"]
-    assert len(result["survivors"]) == found["survivors"] == 7 - (2 in vanishing)
+    assert len(result["survivors"]) == found["survivors"] == 7 - (2 in dropouts)
     assert np.var(result["sum_in_units"]) == pytest.approx(2 * found["mu"], rel=0.15)
     assert found["kept_mu"] == found["mu"]
     views = report["views"]
@@ -245,7 +245,14 @@ def test_each_entry_has_a_line_of_its_own_with_its_number_or_its_bin():
 
 
 def test_of_a_noisy_weight_nobody_says_that_it_is_zero():
-    answer = {"mean": None, "total_weight": -3, "standard_error_of_weight": 4.0, "record": "steps", "survivors": ["a"]}
+    answer = {
+        "analysis": "secure-mean",
+        "mean": None,
+        "total_weight": -3,
+        "standard_error_of_weight": 4.0,
+        "record": "steps",
+        "survivors": ["a"],
+    }
     rest = {"vanished": {}, "silent_after": {}, "privacy": run(params(**PRIVATE), make_records(1))["privacy"]}
     assert "noisy total of the weights is -3 with a standard error of 4" in text_of(answer | rest)
     assert "weights add up to 0" in text_of(answer | rest | {"standard_error_of_weight": 0.0})

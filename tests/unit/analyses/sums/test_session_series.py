@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from masked_sums import make_config
 from virtual_time import run_in_virtual_time
 
-from analyses.sums.session_series import (
+from analyses.sums.sessions.session_series import (
     ANNOUNCEMENT_STAGE,
     SessionSeries,
     StagesBesideVectors,
@@ -16,7 +16,7 @@ from analyses.sums.session_series import (
     name_in_series,
     stages_before_vectors,
 )
-from analyses.sums.session_sum import IDENTITY_STAGE
+from analyses.sums.sessions.session_sum import IDENTITY_STAGE
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.session import COORDINATOR

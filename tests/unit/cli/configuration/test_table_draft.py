@@ -1,5 +1,6 @@
 """`moiety table draft`: the same text whatever the values are, and a section once its questions are answered."""
 
+import gzip
 import json
 import re
 import tomllib
@@ -102,8 +103,39 @@ def test_a_csv_file_of_another_form_gets_a_source(tmp_path):
     assert "path" not in text.partition("[tables.source]")[0]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_of_gaps_is_told_beside_the_draft_and_changes_nothing_in_it(tmp_path, ending):
+    texts = []
+    for gap, value in (("-999", -999.0), ("7", 7.0)):
+        path = tmp_path / f"visits.{ending}"
+        if ending == "csv":
+            path.write_text("id;town;age\n" + f"a;NA;{gap}\n" * 20)
+        else:
+            pl.DataFrame({"id": ["a"] * 20, "town": ["NA"] * 20, "age": [value] * 20}).write_parquet(path)
+        found = CliRunner().invoke(app, ["table", "draft", str(path)])
+        texts.append(found.stdout)
+        assert "town: 20 of 20 values seem to be missing, the commonest is 'NA'" in found.stderr
+        assert ("age: 20 of 20 values seem to be missing, the commonest is '-999'" in found.stderr) == (gap == "-999")
+    assert texts[0] == texts[1]
+    assert "seem to be missing" not in texts[0]
+
+
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
     assert "missing or unreadable" in draft(tmp_path / "absent.csv", code=2)
     assert "unknown format" in draft(tmp_path / "visits.xlsx", code=2)
     (tmp_path / "visits.parquet").write_bytes(b"no such thing")
     assert "visits.parquet" in draft(tmp_path / "visits.parquet", code=2)
+
+
+@pytest.mark.parametrize("name", ["visits.tsv", "visits.tsv.gz"])
+def test_a_file_with_tabs_is_drafted_and_read_by_its_name_alone(tmp_path, name):
+    path = tmp_path / name
+    text = b"patient_id\tage\tnote\n1\t31\ta,b;c\n2\t4\t\n"
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    lines = draft(path).splitlines()
+    assert f"path = {json.dumps(str(path))}" in lines
+    assert "[tables.source]" not in lines
+    source = TableConfig(name="visits", path=path, bounds={"age": (0.0, 120.0)}).make_source()
+    assert next(source.batches(("age",), ("note",)))["age"].to_list() == [31.0, 4.0]
+    path.write_bytes(b"id,age\n1,2\n")
+    assert 'delimiter = ","' in draft(path) if not name.endswith(".gz") else "gzip" in draft(path, code=2)

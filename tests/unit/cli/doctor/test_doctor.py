@@ -237,7 +237,7 @@ def test_forty_columns_show_every_word_and_no_longer_line(acme, monkeypatch):
     whole = " ".join(done.stdout.split())
     assert "failed key rights: " in whole
     assert "-> Run chmod 600" in whole
-    assert lines[-1].strip() == "13 ok, 0 warning, 1 failed"
+    assert lines[-1].strip() == "13 ok, 0 warnings, 1 failed"
 
 
 @pytest.mark.parametrize("arguments", [("bank/party.toml", "--quick"), ("coordinator/coordinator.toml",)])
@@ -259,3 +259,44 @@ def test_a_check_names_a_fix_where_something_is_wrong_and_only_there():
     with pytest.raises(ValueError, match="needs a fix"):
         Check("port", Outcome.OK, "it is free", "Rest.")
     assert failed("port", "it is taken", "End it.").as_dict()["outcome"] == "failed"
+
+
+def with_proxy(path: Path, *lines: str) -> None:
+    path.write_text("\n".join([path.read_text(), "[proxy]", *lines, ""]))
+
+
+def test_a_password_of_the_proxy_that_lies_open_or_is_missing_is_said_and_nobody_is_dialled_without_it(acme, doctor):
+    path = acme / "bank" / "party.toml"
+    with_proxy(path, 'url = "http://bank@127.0.0.1:9"', 'password_file = "word"')
+    _, checks = doctor(path, "--quick")
+    assert "cannot be read" in checks["proxies"]["found"]
+    (path.parent / "word").write_text("sesame")
+    (path.parent / "word").chmod(0o644)
+    code, checks = doctor(path, "--quick")
+    assert (code, checks["proxies"]["outcome"]) == (1, "failed")
+    assert "open to other users" in checks["proxies"]["found"]
+    for name in ("coordinator", "clinic", "shop"):
+        assert "it was not dialled" in checks[f"reach {name}"]["found"]
+    assert "sesame" not in json.dumps(checks)
+    (path.parent / "word").chmod(0o600)
+    _, checks = doctor(path, "--quick")
+    assert checks["proxies"]["outcome"] == "ok"
+    assert "our proxy cannot be reached (127.0.0.1:9" in checks["reach clinic"]["found"]
+
+
+def test_a_password_in_the_url_of_the_proxy_is_refused_and_not_repeated(acme, doctor):
+    path = acme / "bank" / "party.toml"
+    with_proxy(path, 'url = "http://bank:sesame@127.0.0.1:9"')
+    code, checks = doctor(path, "--quick")
+    assert code == 2
+    assert "password_file" in checks["configuration"]["found"]
+    assert "sesame" not in json.dumps(checks)
+
+
+def test_members_of_the_own_network_are_dialled_directly_and_doctor_says_which(acme, doctor):
+    path = acme / "bank" / "party.toml"
+    with_proxy(path, 'url = "http://127.0.0.1:9"', 'direct = ["127.0.0.0/8"]')
+    code, checks = doctor(path, "--quick")
+    assert code == 0, checks
+    found = "members are called through the proxy 127.0.0.1:9, and directly where they are on 127.0.0.0/8"
+    assert checks["proxies"]["found"] == found

@@ -26,7 +26,7 @@ from doctor_peers import (
 from ledgers import budget
 
 from cli.doctor import files
-from party.ledger.ledger import Ledger, open_ledger
+from ledger.ledger import Ledger, open_ledger
 from service.identity import Role
 from service.pki import issue
 from service.trust.revocation import create_list
@@ -152,6 +152,18 @@ def recode(encoding: str, old: str = ",", new: str = ",") -> Callable[[Place], o
     return plant
 
 
+def of_kind(declared: str, *plants: Callable[[Place], object]) -> Callable[[Place], object]:
+    """Give the column of visits a kind, and plant faults."""
+
+    def plant(place: Place) -> None:
+        place.edit(CONFIG, "visits = [0, 20]\n", "")
+        place.edit(CONFIG, "amount = [0, 500]\n", f"amount = [0, 500]\n\n[tables.columns]\nvisits = {declared}\n")
+        for one in plants:
+            one(place)
+
+    return plant
+
+
 def matched(*plants: Callable[[Place], object]) -> Callable[[Place], object]:
     """Let ids be matched, whatever their capitals, and plant faults."""
 
@@ -271,6 +283,11 @@ def second_table(place: Place) -> None:
         file.write(
             '\n[[tables]]\nname = "visits"\npath = "people.csv"\nrows = [1, 9999]\nbounds = { visits = [0, 20] }\n'
         )
+
+
+def other_budget(place: Place) -> None:
+    with place.open_ledger() as ledger:
+        ledger.set_budget("people", budget(1.5, period="later"), "less")
 
 
 def full_disk(place: Place) -> None:
@@ -403,8 +420,8 @@ FAULTS = [
     Fault("no TLS", instead(plain_text), "reach clinic", "does not speak TLS", "no proxy"),
     Fault("silence", instead(silent), "reach clinic", "then says nothing", "whether it hangs", timeout_s=NOBODY_S),
     Fault("peer of another authority", of_a_stranger, "reach clinic", "another authority than ours", "fingerprints"),
-    Fault("peer expired", expired_peer, "reach clinic", "has expired", "renew its certificate"),
-    Fault("peer not yet valid", early_peer, "reach clinic", "not yet valid", "Set the clock"),
+    Fault("peer expired", expired_peer, "reach clinic", "expired on", "renew its certificate"),
+    Fault("peer not yet valid", early_peer, "reach clinic", "not yet valid", "Check the clock"),
     Fault(
         "another member there",
         lambda place: place.clinic_at(f"{LOOPBACK}:{place.shop_again()}"),
@@ -418,6 +435,13 @@ FAULTS = [
     Fault("no coordinator", no_coordinator, "reach coordinator", "is refused", "Start coordinator", member="analyst"),
     # tables
     Fault("no table", drop(TABLE), "file of people", "does not exist", "Put the table there"),
+    Fault(
+        "a table's long name",
+        edit(CONFIG, 'path = "people.csv"', f'path = "{300 * "n"}.csv"'),
+        "file of people",
+        "does not exist or cannot be looked at",
+        "Put the table there",
+    ),
     Fault(
         "a spreadsheet",
         edit(CONFIG, 'path = "people.csv"', 'path = "people.xlsx"'),
@@ -491,12 +515,57 @@ FAULTS = [
         "Could it harm somebody",
         "warning",
     ),
+    Fault(
+        "a number that can mean two things",
+        line(5, 'person-004,"1,234",3'),
+        "values of people",
+        "can mean two things, or with a sign of a currency or of percent: line 5, visits: '1,234'",
+        "thousands",
+    ),
+    Fault(
+        "a value of another kind",
+        of_kind('{ kind = "number", bounds = [0, 20], missing = "column" }', line(5, "person-004,often,3")),
+        "kinds of people",
+        "not of the kind that the column's section declares: line 5, visits: 'often'",
+        "`others`",
+    ),
+    Fault(
+        "a gap",
+        of_kind('{ kind = "number", bounds = [0, 20] }', line(5, "person-004,,3")),
+        "gaps of people",
+        "gaps that the column's section refuses: line 5, visits: ''",
+        "missing =",
+    ),
+    Fault(
+        "a category of which no value is declared",
+        of_kind('{ kind = "category", values = ["few", "many"], others = "other" }'),
+        "lost values of people",
+        "visits: 5000 of 5000 values are not of the declared kind; the commonest: ",
+        "Correct `values`",
+        "warning",
+    ),
+    Fault(
+        "UTF-8 read as Windows-1252",
+        recode("utf-8", "person-007", "Zo\u00c3\u00ab"),
+        "encoding of people",
+        "id: a letter such as an umlaut stands there as two characters",
+        "Declare encoding",
+        "warning",
+    ),
+    Fault(
+        "ids in capitals and in small letters",
+        line(5, "PERSON-004,1,3"),
+        "spelling of ids of people",
+        "0 % with capitals, 100 % with small letters",
+        'the step "lower"',
+        "warning",
+    ),
     Fault("no id", line(12, ",1,2"), "ids of people", "line 12, id", "what identifies it"),
     Fault(
         "out of bounds",
         line(3, "person-002,21,-4"),
         "values of people",
-        "2 values lie outside of their bounds and are clipped: line 3, visits: 21; line 3, amount: -4",
+        "2 values are outside their bounds and are clipped: line 3, visits: 21; line 3, amount: -4",
         "Correct the values",
         "warning",
     ),
@@ -517,6 +586,15 @@ FAULTS = [
     ),
     # what services keep
     Fault("no budget", second_table, "budget of visits", "no budget is set", "moiety budget", "warning"),
+    Fault("one file twice", second_table, "tables and ledger", "read the same data", "the same id_space", "warning"),
+    Fault(
+        "a first budget without effect",
+        other_budget,
+        "tables and ledger",
+        "the ledger holds epsilon 1.5",
+        "correct or delete it",
+        "warning",
+    ),
     Fault("no ledger", without_ledger, "ledger", "no job with noise", "moiety budget init"),
     Fault("an empty ledger", empty_ledger, "ledger", "has no entry", "moiety budget init"),
     Fault("counter beside the ledger", lambda place: None, "counter", "on the same disk", "another disk", "warning"),
@@ -570,8 +648,9 @@ def test_forty_faults_or_more_are_planted():
     assert len({fault.label for fault in FAULTS}) == len(FAULTS)
 
 
-def test_the_operations_page_has_every_check_and_no_other(acme, doctor):
+def test_the_operations_page_has_every_check_and_no_other(acme, doctor, monkeypatch):
     """Those of a device are seen in `test_doctor.py`."""
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")  # else nothing is said of proxies
     page = (Path(__file__).parents[4] / "docs" / "operations.md").read_text(encoding="utf-8")
     told = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall("`(.*?)`", row)}
     made = {name for file in MEMBERS.values() for name in doctor(acme / file)[1]} | {fault.check for fault in FAULTS}
@@ -594,7 +673,11 @@ def addresses(acme, whole):
     ("order", "outcome", "words"),
     [
         ((1, 0), "ok", "coordinator at {1} answers but is not serving.*; coordinator serves at {0} and accepts"),
-        ((0, 2), "warning", "coordinator serves at {0} and accepts this member; TCP to {2} is refused"),
+        (
+            (0, 2),
+            "warning",
+            "coordinator serves at {0} and accepts this member .round trip .* ms.; TCP to {2} is refused",
+        ),
         ((1, 2), "failed", "coordinator serves at none of its addresses: coordinator at {1} answers.*; TCP to {2}"),
     ],
 )

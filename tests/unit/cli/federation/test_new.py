@@ -17,6 +17,7 @@ from analyses.registry import analysis_of
 from analyst.connection import ClientConfig
 from bench.jobs.dask_clusters import START_S, cluster_files
 from cli.federation.member_files import COLUMNS, N_ROWS
+from cli.federation.new import layout_of
 from cli.main import app
 from coordinator.config import CoordinatorConfig
 from demo.ports import free_ports
@@ -309,6 +310,93 @@ def test_mistakes_are_named_and_nothing_is_written(tmp_path, arguments, words):
     refused = new("acme", *arguments, "--out", tmp_path / "acme", ok=False)
     assert refused.exit_code == 2
     assert words in refused.stderr
+    assert not (tmp_path / "acme").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            "bank=my_host",
+            "--hosts: bank=my_host: a host name has letters of ASCII, digits, hyphens and dots, and no '_'",
+        ),
+        ("bank=http://h", "--hosts: bank=http://h: it has a scheme; write the host alone"),
+        ("bank=https://h:7100", "it has a scheme"),
+        ("bank=h:0", "--hosts: bank=h:0: a port is a number from 1 to 65535, not '0'"),
+        ("bank=h:65536", "a port is a number from 1 to 65535, not '65536'"),
+        ("bank=h:http", "a port is a number from 1 to 65535, not 'http'"),
+        ("bank=h:", "a port is a number from 1 to 65535, not ''"),
+        ("bank=", "no host is given for bank; write bank=HOST"),
+        ("bank", "'bank' names no member"),
+        ("bank=10.0.0.1,bank=10.0.0.9", "'bank' is named twice"),
+        ("bank=::1", "an IPv6 host stands in brackets"),
+        ("bank=[::g]", "'[::g]' is no IPv6 address"),
+        ("bank=10.0.0.256", "'10.0.0.256' is no IPv4 address"),
+        ("bank=10.0.1", "'10.0.1' is no IPv4 address"),
+        ("bank=a b", "and no ' '"),
+        ("bank=h/path", "and no '/'"),
+        ("bank=größe.example", "and no 'ö'"),
+        ("bank=-h", "with hyphens inside only"),
+        ("bank=a..b", "with hyphens inside only"),
+        (f"bank={64 * 'a'}.example", "at most 63 between two dots"),
+        ("bank=0.0.0.0", "write where the others dial it"),
+        ("bank=[::]:7100", "write where the others dial it"),
+        ("bank=[0:0::0]", "write where the others dial it"),
+        ("bank=224.0.0.1", "the address of many machines"),
+        ("bank=[ff02::1]:7100", "the address of many machines"),
+        ("bank=255.255.255.255", "the address of many machines"),
+        ("bank=10.0.0.2:7102", "--hosts: 'bank' and 'clinic' have the same address 10.0.0.2:7102"),
+    ],
+)
+def test_a_host_that_cannot_be_dialled_is_named_and_nothing_is_written(tmp_path, given, words):
+    hosts = f"{given},clinic=10.0.0.2,shop=10.0.0.3,coordinator=10.0.0.4"
+    refused = new("acme", "--parties", "bank,clinic,shop", "--hosts", hosts, "--out", tmp_path / "acme", ok=False)
+    assert refused.exit_code == 2
+    assert words in " ".join(refused.stderr.split())
+    assert not (tmp_path / "acme").exists()
+
+
+@pytest.mark.parametrize("host", ["h", "bank.example.org", "10.0.0.9", "[2001:db8::1]", "h:80", "[::1]:65535", "1and1"])
+def test_hosts_that_can_be_dialled_are_taken(host):
+    layout = layout_of("acme", "bank,clinic,shop", f"bank={host},clinic=c,shop=s,coordinator=k", 7100)
+    assert layout.addresses["bank"] == (host if ":" in host.rpartition("]")[2] else f"{host}:7101")
+
+
+def test_parties_that_only_dial_out_need_no_host_and_publish_no_port(tmp_path):
+    hosts = "shop=10.0.0.3,coordinator=10.0.0.4"
+    acme = tmp_path / "acme"
+    new("acme", "--parties", "bank,clinic,shop", "--dial-out", "bank,clinic", "--hosts", hosts, "--out", acme)
+    for name in ("bank", "clinic"):
+        config = load_party_config(acme / name / "party.toml", environ={})
+        assert config.reach == "dial-out"
+        assert config.listen.startswith("127.0.0.1:")
+        assert "ports" not in yaml.safe_load((acme / name / "compose.yml").read_text())["services"][name]
+        policy = list(yaml.safe_load_all((acme / name / "kubernetes.yaml").read_text()))[-1]
+        assert policy["spec"]["ingress"] == []
+    assert load_party_config(acme / "shop" / "party.toml", environ={}).peers == {"bank": "relay", "clinic": "relay"}
+    coordinator = CoordinatorConfig.load(acme / "coordinator" / "coordinator.toml")
+    assert coordinator.relay.listen == "0.0.0.0:7104"
+    assert {entry.name: entry.address for entry in coordinator.parties} == {
+        "bank": "relay",
+        "clinic": "relay",
+        "shop": "10.0.0.3:7103",
+    }
+    published = yaml.safe_load((acme / "coordinator" / "compose.yml").read_text())["services"]["coordinator"]["ports"]
+    assert published == ["7100:7100", "7104:7104"]
+
+
+def test_dial_out_names_parties(tmp_path):
+    refused = new("acme", "--parties", "a,b,c", "--dial-out", "d", "--out", tmp_path / "acme", ok=False)
+    assert "--dial-out: 'd' is not among the parties" in " ".join(refused.stderr.split())
+
+
+def test_what_fails_half_way_leaves_no_folder(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device", str(tmp_path))
+
+    monkeypatch.setattr("cli.federation.new.begin_ledger", fail)
+    refused = new("acme", "--parties", "bank,clinic,shop", "--out", tmp_path / "acme", ok=False)
+    assert "No space left on device" in refused.stderr
     assert not (tmp_path / "acme").exists()
 
 

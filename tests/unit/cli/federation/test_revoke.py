@@ -57,13 +57,13 @@ def test_what_cannot_be_revoked_is_refused_and_the_list_stays(ca, tmp_path):
     run("init", "--federation", "acme", "--out", tmp_path / "other")
     run("issue", "--ca", tmp_path / "other", "--member", "party/bank", "--out", tmp_path / "theirs")
     for argument, words in (
-        (tmp_path / "theirs" / "bank.pem", "no certificate that this authority has signed"),
-        (tmp_path / "bank.key", "no certificate that this authority has signed"),
+        (tmp_path / "theirs" / "bank.pem", "not a certificate that this authority signed"),
+        (tmp_path / "bank.key", "not a certificate that this authority signed"),
         (tmp_path / "absent.pem", "cannot be read"),
         (ca / "ca.pem", "is the authority itself"),
-        ("--serial=xyz", "no serial number"),
-        ("--serial=0", "no serial number"),
-        (f"--serial={'f' * 41}", "no serial number"),
+        ("--serial=xyz", "not a hexadecimal serial number"),
+        ("--serial=0", "not a hexadecimal serial number"),
+        (f"--serial={'f' * 41}", "not a hexadecimal serial number"),
     ):
         assert words in run("revoke", "--ca", ca, argument, ok=False).stderr
     assert (ca / "revoked.pem").read_bytes() == before

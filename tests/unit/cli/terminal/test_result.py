@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
 
+from job_builders import make_job
+
 from cli.terminal.result import summary_of
 from dp.mechanism.gram import NoisyGram
 from transport.calls.coordinator_client import EventView, JobView
@@ -17,10 +19,14 @@ VIEW = JobView(
     ended_at_s=0.0,
     title="",
     waits_for_owners_of=(),
-    job_json="{}",
+    job_json=make_job().canonical_json(),
     plan_json="",
     result_json="",
 )
+
+
+def done(analysis: str) -> JobView:
+    return replace(VIEW, analysis=analysis, state="DONE", job_json=make_job(analysis=analysis).canonical_json())
 
 
 def test_a_job_that_has_not_ended_shows_its_state() -> None:
@@ -88,22 +94,33 @@ def test_weights_are_shown_beside_their_columns() -> None:
         "wrong_shares_from": [],
         "privacy": mechanism.report(1e-6),
     }
-    text = summary_of(replace(VIEW, analysis="logistic-regression", state="DONE", result_json=json.dumps(result)))
+    text = summary_of(replace(done("logistic-regression"), result_json=json.dumps(result)))
     assert "log odds that south.ill is 1, after 40 steps: -1.5 and" in text
-    assert "  +0.25  north.age\n  -3  west.dose\n\nprivacy\n" in text
+    assert "no errors are stated for these numbers: each of them may be noise\n\nprivacy\n" in text
+    shrunk = summary_of(replace(done("logistic-regression"), result_json=json.dumps(result | {"ridge": 0.1})))
+    assert "each of them may be noise, and the ridge shrinks them by an amount that depends on the rows\n\n" in shrunk
+    assert "No interval is known" not in shrunk  # one thing is said once
     by_moments = result | {"method": "moments", "standard_errors": [0.1, 2.0], "note": "a ridge keeps it small"}
-    text = summary_of(replace(VIEW, analysis="logistic-regression", state="DONE", result_json=json.dumps(by_moments)))
+    text = summary_of(replace(done("logistic-regression"), result_json=json.dumps(by_moments)))
     assert "by second moments: -1.5 and" in text
-    assert "  +0.25 +- 0.2  north.age\n  -3 +- 3.9  west.dose\n+- is half of a 95 % interval" in text
+    assert "north.age      0.25  0.20" in text
+    assert "not distinguishable from 0: west.dose" in text
     assert "\na ridge keeps it small\n" in text
+    by_moments["standard_errors"] = [10.0, 2.0]
+    text = summary_of(replace(done("logistic-regression"), result_json=json.dumps(by_moments)))
+    noise = by_moments | {"standard_errors": None, "weights": [0.0, 0.0], "intercept": 0.0, "note": "only noise"}
+    nothing = summary_of(replace(done("logistic-regression"), result_json=json.dumps(noise)))
+    assert "no regression of south.ill: only noise\n\nprivacy" in nothing
+    assert "north.age" not in nothing
+    assert "by second moments: -1.5\nnot distinguishable from 0: north.age, west.dose\n" in text
 
 
 def test_a_result_of_an_analysis_without_its_own_summary_is_shown_field_by_field() -> None:
     result = {"analysis": "mean", "mean": [1.5, 2.0], "counts": {"tcp": 3}, "rows": [[1, 2], [3, 4]], "spread": None}
-    lines = summary_of(replace(VIEW, analysis="mean", state="DONE", result_json=json.dumps(result))).splitlines()
+    lines = summary_of(replace(done("mean"), result_json=json.dumps(result))).splitlines()
     fields = ["mean:", "  1: 1.5", "  2: 2", "counts:", "  tcp: 3", "rows:", "  1:", "    1: 1", "    2: 2", "  2:"]
     assert lines[lines.index(fields[0]) :][: len(fields)] == fields
-    long = summary_of(replace(VIEW, state="DONE", analysis="mean", result_json=json.dumps({"rows": [1] * 50})))
+    long = summary_of(replace(done("mean"), result_json=json.dumps({"rows": [1] * 50})))
     assert long.splitlines()[-1].strip() == "and 10 more lines; --format json has them all"
 
 

@@ -9,7 +9,7 @@ from slow_additions import PATIENCE_S, SlowAdditions
 
 from coordinator.sums.rounds import HostedRound, HostedRounds
 from mpc.transcript import RoundId
-from service.errors import NotAllowedError, NotFoundError
+from service.errors import NotAllowedError, NotFoundError, TooMuchError
 from service.identity import Identity, Role
 from transport.aggregation import RoundStep
 
@@ -108,6 +108,25 @@ async def test_a_caller_is_its_role_and_its_name(sent):
     await rounds.receive(PARTY, advertisement)
     assert (await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)).config.round_id == round_id
     running.cancel()
+
+
+async def test_a_round_waits_where_too_many_run_as_its_members_may_have_paid_for_those_before_it(sent, monkeypatch):
+    monkeypatch.setattr("coordinator.sums.rounds.MAX_ROUNDS", 1)
+    rounds = HostedRounds([PARTY])
+    next_id = RoundId("of the same series", 1, 0)
+    first, second = (
+        asyncio.create_task(rounds.run(HostedRound(config, PUBLIC_INPUT, STAGE_S)))
+        for config in (sent.config, make_config(round_id=next_id))
+    )
+    invited = await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)
+    assert invited.config.round_id == sent.config.round_id
+    with pytest.raises(TooMuchError, match="1 masked sums run here already"):
+        rounds.check_room()
+    assert not second.done()
+    first.cancel()
+    invited = await rounds.fetch(PARTY, sent.config.round_id, RoundStep.INVITATION, PATIENCE_S)
+    assert invited.config.round_id == next_id
+    second.cancel()
 
 
 async def test_an_answer_may_be_as_long_as_the_longest_round_of_its_sender_needs():

@@ -11,12 +11,12 @@ from dp.cost.accounting import (
     Adjacency,
     AdjacencyError,
     CalibrationError,
-    SkellamDpEvent,
     epsilon_of_rdp,
     round_up,
-    skellam_rdp,
 )
 from dp.cost.composition import composed_epsilon
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.skellam import SkellamDpEvent
 
 
 def event(squares, mu=1000, adjacency=Adjacency.ADD_OR_REMOVE_ONE) -> SkellamDpEvent:
@@ -53,7 +53,7 @@ def test_orders_are_integers_from_2_without_gaps_to_512_and_then_close_together_
 @pytest.mark.parametrize("mu", [1, 1000, 10**6 + 3])
 def test_a_divergence_is_the_formula_rounded_up_by_less_than_one_part_in_a_trillion(squares, mu):
     e = event(squares, mu)
-    for order, stated in zip(ORDERS[::50].tolist(), skellam_rdp(e)[::50].tolist(), strict=True):
+    for order, stated in zip(ORDERS[::50].tolist(), renyi_curve(e)[::50].tolist(), strict=True):
         exact = exact_bound(e, order)
         assert exact <= Fraction(stated) <= exact * (1 + Fraction(1, 10**12))
 
@@ -65,7 +65,7 @@ def test_both_branches_of_the_minimum_occur():
         branch = 3 * e.sizes / 4
         other = (3 * e.squares_second + 6 * e.sizes_second) / 16
         assert (branch < other) is uses_sizes
-        stated = skellam_rdp(e, np.array([2]))[0]
+        stated = renyi_curve(e, np.array([2]))[0]
         assert math.isclose(stated, float(2 * e.squares / 4 + min(branch, other)), rel_tol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_a_cost_beyond_floating_point_is_infinite_and_not_an_error():
     assert round_up(Fraction(10) ** 400) == round_up(Fraction(10) ** 4000 / 3) == math.inf
     assert math.isfinite(round_up(Fraction(10) ** 308))
     hopeless = event(Fraction(10) ** 800)
-    assert np.all(np.isposinf(skellam_rdp(hopeless)))
+    assert np.all(np.isposinf(renyi_curve(hopeless)))
     found = composed_epsilon(hopeless, 1e-6)
     assert (found.epsilon, found.order, found.order_at_edge) == (math.inf, 2, True)
 
@@ -81,7 +81,7 @@ def test_a_cost_beyond_floating_point_is_infinite_and_not_an_error():
 @pytest.mark.filterwarnings("error")
 def test_a_cost_that_is_finite_at_small_orders_only_gives_its_epsilon():
     huge = event(Fraction(10) ** 306, 1)
-    assert np.isinf(skellam_rdp(huge)[-1])
+    assert np.isinf(renyi_curve(huge)[-1])
     found = composed_epsilon(huge, 1e-6)
     assert 5e305 < found.epsilon < 6e305
     assert found.order == 2
@@ -90,7 +90,7 @@ def test_a_cost_that_is_finite_at_small_orders_only_gives_its_epsilon():
 def test_orders_for_which_nothing_is_proven_are_refused():
     for orders in (np.array([1, 2]), np.array([2.5])):
         with pytest.raises(ValueError, match="integer orders"):
-            skellam_rdp(event(1), orders)
+            renyi_curve(event(1), orders)
 
 
 @pytest.mark.parametrize("squares", [Fraction(1, 10**12), Fraction(1, 10**4), 1, 100, 10**4, 10**6])
@@ -98,7 +98,7 @@ def test_orders_for_which_nothing_is_proven_are_refused():
 def test_epsilon_is_the_tight_conversion_rounded_up(squares, delta):
     e = event(squares)
     exact, stated = exact_epsilon(e, delta), composed_epsilon(e, delta).epsilon
-    if skellam_rdp(e)[0] < delta**2:
+    if renyi_curve(e)[0] < delta**2:
         # The library's second bound: delta is at least the total variation, hence epsilon 0.
         assert stated < 1e-9
     else:
@@ -174,7 +174,7 @@ def test_an_event_is_a_key_and_cannot_be_changed():
 @pytest.mark.parametrize("squares", [Fraction(1, 10**12), 1, 100, 10**6])
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
 def test_the_conversion_is_that_of_the_accounting_library_rounded_up(squares, delta):
-    rdp = skellam_rdp(event(squares))
+    rdp = renyi_curve(event(squares))
     ours = epsilon_of_rdp(rdp, 1, delta)
     theirs, order = compute_epsilon(ORDERS.tolist(), rdp.tolist(), delta)
     assert theirs <= ours.epsilon <= theirs + 1e-9 * (1 + theirs)
@@ -183,7 +183,7 @@ def test_the_conversion_is_that_of_the_accounting_library_rounded_up(squares, de
 
 def test_a_kept_sum_of_divergences_costs_what_the_list_of_events_costs():
     events = [event(n, 1000 + n) for n in range(1, 200)]
-    kept = sum((skellam_rdp(e) for e in reversed(events)), np.zeros(len(ORDERS)))
+    kept = sum((renyi_curve(e) for e in reversed(events)), np.zeros(len(ORDERS)))
     assert epsilon_of_rdp(kept, len(events), 1e-6).epsilon == pytest.approx(
         composed_epsilon(events, 1e-6).epsilon, rel=1e-12
     )

@@ -8,7 +8,7 @@ import pytest
 from dp.cost.accounting import Adjacency, CalibrationError
 from dp.cost.calibrate import Ladder, last_enough, least_noise, remembered
 from dp.cost.composition import composed_epsilon
-from dp.cost.events import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
 from dp.mechanism import gram
 from dp.mechanism.gram import NoisyGram
 

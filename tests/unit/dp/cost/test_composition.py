@@ -3,18 +3,17 @@ import math
 from fractions import Fraction
 
 import pytest
+from composed import composed_delta, renyi_epsilon
 
 from dp.cost import composition
-from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, DpEvent, SkellamDpEvent, epsilon_of_rdp
-from dp.cost.composition import composed_delta, composed_epsilon, renyi_epsilon
-from dp.cost.curves import renyi_curve
-from dp.cost.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteLaplaceDpEvent,
-    PoissonSampledDpEvent,
-    PrivacyEvent,
-    RandomizedResponseDpEvent,
-)
+from dp.cost.accounting import Adjacency, AdjacencyError, CalibrationError, epsilon_of_rdp
+from dp.cost.composition import composed_epsilon
+from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
+from dp.cost.events.event import PrivacyEvent, renyi_curve
+from dp.cost.events.randomized_response import RandomizedResponseDpEvent
+from dp.cost.events.sampling import PoissonSampledDpEvent
+from dp.cost.events.skellam import SkellamDpEvent
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 
@@ -96,7 +95,7 @@ def test_the_curve_of_an_event_is_computed_once_and_cannot_be_written_to():
 
 def test_an_unknown_event_has_no_cost():
     with pytest.raises(TypeError, match="unknown"):
-        renyi_curve(DpEvent())
+        renyi_curve(PrivacyEvent())
 
 
 def test_sampling_is_refused_where_amplification_is_not_proven():

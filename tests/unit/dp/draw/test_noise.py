@@ -14,7 +14,6 @@ from dp.draw.noise import (
     sample_categorical,
     sample_discrete_gaussian,
     sample_discrete_laplace,
-    sample_geometric,
 )
 from entropy import InsecureTestEntropy
 
@@ -22,7 +21,6 @@ THIRD = Fraction(1, 3)
 ALL = [
     (sample_discrete_laplace, (10,)),
     (sample_discrete_gaussian, (100,)),
-    (sample_geometric, (THIRD,)),
     (sample_bernoulli, (THIRD,)),
     (sample_binomial, (20, THIRD)),
     (sample_binomial, (1000, THIRD)),
@@ -82,7 +80,6 @@ BAD_NUMBERS = [0.5, math.nan, math.inf, 5e-324, "1/3", True, None, -1, Fraction(
     [
         sample_discrete_laplace,
         sample_discrete_gaussian,
-        sample_geometric,
         sample_bernoulli,
         lambda entropy, p, size: sample_binomial(entropy, 10, p, size),
         lambda entropy, weight, size: sample_categorical(entropy, [1, weight], size),
@@ -100,9 +97,6 @@ def test_a_parameter_that_is_no_exact_number_or_negative_is_refused(sample, para
         (sample_discrete_laplace, (MIN_SCALE / 2,)),
         (sample_discrete_gaussian, (MAX_SCALE**2 + 1,)),
         (sample_discrete_gaussian, (MIN_SCALE / 2,)),
-        (sample_geometric, (0,)),
-        (sample_geometric, (Fraction(4, 3),)),
-        (sample_geometric, (Fraction(1, 2 * MAX_SCALE),)),
         (sample_bernoulli, (Fraction(4, 3),)),
         (sample_binomial, (-1, THIRD)),
         (sample_binomial, (MAX_TRIALS + 1, THIRD)),
@@ -125,7 +119,6 @@ def test_weights_that_are_no_distribution_are_refused(weights):
     [
         (sample_bernoulli, (0,), 0),
         (sample_bernoulli, (1,), 1),
-        (sample_geometric, (1,), 0),
         (sample_binomial, (0, THIRD), 0),
         (sample_binomial, (10**6, 0), 0),
         (sample_binomial, (10**6, 1), 10**6),
@@ -141,7 +134,6 @@ def test_the_largest_parameters_are_drawn_and_of_the_right_size():
     for drawn, deviation in [
         (sample_discrete_laplace(entropy, MAX_SCALE, 5000), math.sqrt(2) * MAX_SCALE),
         (sample_discrete_gaussian(entropy, MAX_SCALE**2, 5000), MAX_SCALE),
-        (sample_geometric(entropy, Fraction(1, MAX_SCALE), 5000) - MAX_SCALE, MAX_SCALE),
         (sample_binomial(entropy, MAX_TRIALS, Fraction(1, 2), 5000) - MAX_TRIALS // 2, math.sqrt(MAX_TRIALS) / 2),
     ]:
         z = drawn / deviation

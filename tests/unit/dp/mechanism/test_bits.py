@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest
 
 from dp.cost.accounting import Adjacency, CalibrationError, epsilon_of_rdp
-from dp.cost.curves import renyi_curve
+from dp.cost.events.event import renyi_curve
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from entropy import InsecureTestEntropy
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dp.cost.accounting import Adjacency, SkellamDpEvent, skellam_rdp
-from dp.cost.curves import renyi_curve
+from dp.cost.accounting import Adjacency
+from dp.cost.events.event import renyi_curve
+from dp.cost.events.skellam import SkellamDpEvent
 from dp.mechanism.bounded_sampling import RATE_UNITS, BoundedPoisson
 from entropy import KeyStream
 
@@ -75,8 +76,8 @@ def test_by_default_one_unit_in_a_hundred_would_exceed_the_bound():
     [
         (0.0, 3, 1, "rate"),
         (1.5, 3, 3, "rate"),
-        (0.5, 3, 4, "most_participations must lie in 1..3"),
-        (0.5, 3, 0, "most_participations must lie in 1..3"),
+        (0.5, 3, 4, "most_participations must be in 1..3"),
+        (0.5, 3, 0, "most_participations must be in 1..3"),
         (1.0, 3, 2, "no unit would be left"),
     ],
 )
@@ -88,7 +89,7 @@ def test_a_sampling_that_is_none_is_refused(rate, steps, most, words):
 def test_who_knows_the_coins_sees_as_many_releases_as_a_unit_takes_part_in():
     release = SkellamDpEvent(Fraction(4, 9), Fraction(4, 81), Fraction(2, 9), Fraction(2, 81), Adjacency.REPLACE_ONE)
     together = BoundedPoisson.with_rate(0.1, 50, 7).participation_event(release)
-    assert skellam_rdp(together) == pytest.approx(7 * skellam_rdp(release), rel=1e-12)
+    assert renyi_curve(together) == pytest.approx(7 * renyi_curve(release), rel=1e-12)
     with pytest.raises(
         ValueError,
         match="a view that knows the coins knows the number of units, so its neighbouring relation must be replace_one",

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from composed import renyi_epsilon
 from scipy.stats import chisquare
 
 from dp.cost.accounting import Adjacency, CalibrationError
-from dp.cost.composition import renyi_epsilon
 from dp.cost.losses.sketch import SketchCell
 from dp.mechanism.cardinality import (
     HIGHEST,

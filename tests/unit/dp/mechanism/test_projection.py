@@ -9,7 +9,7 @@ import pytest
 
 from dp.cost.accounting import Adjacency, CalibrationError, delta_of_rdp
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
+from dp.cost.events.event import renyi_curve
 from dp.mechanism.projection import VARIANCE_UNITS, NoisySketch
 from entropy import InsecureTestEntropy
 

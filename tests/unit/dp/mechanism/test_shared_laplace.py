@@ -11,7 +11,7 @@ import pytest
 from analyses.pattern_count.plan import CELL_SENSITIVITY
 from dp.audit.exact_law import laplace_shares
 from dp.cost.accounting import CalibrationError
-from dp.cost.events import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
+from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
 from dp.cost.views import PERSON, VIEWS, Protected
 from dp.mechanism.shared_laplace import (
     LAPLACE_LADDER,
@@ -19,9 +19,9 @@ from dp.mechanism.shared_laplace import (
     MEAN_UNIT,
     SharedLaplace,
     laplace_tail_bound,
+    least_variance_noise,
     mean_rung,
     noise_fields,
-    quietest_noise,
     shared_noise,
 )
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
@@ -42,9 +42,9 @@ def made(**changes):
     return SharedLaplace(**{**given, **changes})
 
 
-def quietest(sensitivities=CELL_SENSITIVITY, **changes):
+def least_variance(sensitivities=CELL_SENSITIVITY, **changes):
     given = {"length": 4, "n_parties": 5, "colluding": 2, "epsilon": 1.0, "delta": DELTA, "view": "coordinator"}
-    return quietest_noise(**{**given, "sensitivities": sensitivities, **changes})
+    return least_variance_noise(**{**given, "sensitivities": sensitivities, **changes})
 
 
 def central_deviation(epsilon: float, sensitivity: int) -> float:
@@ -58,7 +58,7 @@ def central_deviation(epsilon: float, sensitivity: int) -> float:
 def test_counts_err_at_most_1_point_3_times_as_much_as_under_a_central_geometric_mechanism(
     n_parties, colluding, epsilon
 ):
-    found = quietest(n_parties=n_parties, colluding=colluding, epsilon=epsilon)
+    found = least_variance(n_parties=n_parties, colluding=colluding, epsilon=epsilon)
     assert isinstance(found, SharedLaplace)
     assert found.standard_deviation("coordinator") <= 1.3 * central_deviation(epsilon, 1)
 
@@ -68,14 +68,14 @@ def test_counts_err_at_most_1_point_3_times_as_much_as_under_a_central_geometric
 )
 def test_the_deviations_are_those_of_decision_023(n_parties, colluding, deviations):
     for epsilon, stated in zip((0.5, 1.0, 4.0), deviations, strict=True):
-        found = quietest(n_parties=n_parties, colluding=colluding, epsilon=epsilon)
+        found = least_variance(n_parties=n_parties, colluding=colluding, epsilon=epsilon)
         assert found.standard_deviation("coordinator") == pytest.approx(stated, rel=0.004)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize(("n_parties", "colluding"), [(3, 1), (5, 2)])
 def test_one_large_number_errs_at_most_1_point_3_times_as_much(n_parties, colluding, epsilon):
-    found = quietest(POWER, length=1, n_parties=n_parties, colluding=colluding, epsilon=epsilon)
+    found = least_variance(POWER, length=1, n_parties=n_parties, colluding=colluding, epsilon=epsilon)
     assert isinstance(found, SharedLaplace)
     assert found.standard_deviation("coordinator") <= 1.3 * central_deviation(epsilon, 3000)
 
@@ -84,7 +84,7 @@ def test_one_large_number_errs_at_most_1_point_3_times_as_much(n_parties, collud
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("sensitivities", [CELL_SENSITIVITY, POWER], ids=["counts", "power"])
 def test_nearly_all_of_the_epsilon_is_spent_and_the_noise_is_the_least(sensitivities, view, epsilon):
-    found = quietest(sensitivities, length=1 if sensitivities is POWER else 4, view=view, epsilon=epsilon)
+    found = least_variance(sensitivities, length=1 if sensitivities is POWER else 4, view=view, epsilon=epsilon)
     assert 0.98 * epsilon <= found.epsilon(view, DELTA).epsilon <= epsilon
     assert isinstance(found, SharedLaplace)
     # The variance is proportional to m (1 + m): 2^-11 less of the mean is at most 2^-10 less of it.
@@ -94,7 +94,7 @@ def test_nearly_all_of_the_epsilon_is_spent_and_the_noise_is_the_least(sensitivi
 
 def test_vectors_of_many_large_numbers_get_skellam_noise():
     many = dict.fromkeys(VIEWS, VectorSensitivity(10**6, 10**5))
-    found = quietest(many, length=10**4)
+    found = least_variance(many, length=10**4)
     assert isinstance(found, SharedSkellam)
     assert found == SharedSkellam.calibrate(
         length=10**4,
@@ -112,7 +112,7 @@ def test_where_either_may_win_the_smaller_variance_is_chosen():
     some = dict.fromkeys(VIEWS, VectorSensitivity(64, 32))
     kinds = set()
     for epsilon in (0.5, 40.0):
-        found = quietest(some, length=16, epsilon=epsilon)
+        found = least_variance(some, length=16, epsilon=epsilon)
         kinds.add(type(found))
         given = {"length": 16, "sensitivities": some, "n_parties": 5, "colluding": 2}
         target = {"epsilon": epsilon, "delta": DELTA, "view": "coordinator"}
@@ -122,10 +122,10 @@ def test_where_either_may_win_the_smaller_variance_is_chosen():
 
 
 def test_a_plan_holds_one_parameter_of_two_and_the_mechanism_comes_back():
-    for found in (quietest(), SharedSkellam(4, CELL_SENSITIVITY, 5, 2, 30)):
+    for found in (least_variance(), SharedSkellam(4, CELL_SENSITIVITY, 5, 2, 30)):
         again = shared_noise(4, CELL_SENSITIVITY, 5, 2, **noise_fields(found))
         assert again == found
-    assert min(noise_fields(quietest()).values()) == 0
+    assert min(noise_fields(least_variance()).values()) == 0
 
 
 def test_the_coalition_faces_a_whole_laplace_variable_and_the_coordinator_more():
@@ -182,13 +182,13 @@ def test_a_mean_out_of_range_is_refused(units):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, DELTA), (-1.0, DELTA), (1.0, 0.0), (1.0, 1.0)])
 def test_a_target_that_is_none_is_refused(epsilon, delta):
     with pytest.raises(CalibrationError, match="must"):
-        quietest(epsilon=epsilon, delta=delta)
+        least_variance(epsilon=epsilon, delta=delta)
 
 
 def test_a_target_beyond_all_samplers_is_refused():
     huge = dict.fromkeys(VIEWS, VectorSensitivity(1 << 120, 1 << 60))
     with pytest.raises(CalibrationError, match="more noise than the sampler can draw"):
-        quietest(huge, length=1, epsilon=1e-9)
+        least_variance(huge, length=1, epsilon=1e-9)
 
 
 def test_the_report_names_the_noise_and_its_parameter():

@@ -6,7 +6,7 @@ from scipy.stats import skellam
 
 from dp.cost.accounting import ORDERS, CalibrationError
 from dp.cost.composition import composed_epsilon
-from dp.cost.curves import renyi_curve
+from dp.cost.events.event import renyi_curve
 from dp.cost.report import describe
 from dp.cost.views import VIEWS
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity

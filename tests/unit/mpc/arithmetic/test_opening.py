@@ -5,8 +5,9 @@ import pytest
 from sharings import corrupt, pick, random_words, share
 
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.opening import open_shares, survivable
+from mpc.arithmetic.opening import open_shares
 from mpc.arithmetic.shamir import ShamirScheme
+from mpc.arithmetic.surplus import survivable
 from mpc.errors import (
     InconsistentSharesError,
     LocalFaultError,
@@ -133,13 +134,13 @@ def test_what_a_roster_survives_when_a_product_is_opened():
 @pytest.mark.parametrize("n_parties", [3, 4, 5, 7])
 def test_what_is_survived_is_what_the_table_says(n_parties):
     t = 1
-    may_vanish, may_lie = survivable(n_parties, 2 * t)
+    may_drop_out, may_lie = survivable(n_parties, 2 * t)
     shares = share(ShamirScheme(FIELD, n_parties, 2 * t), SECRET, "product")
     numbers = tuple(range(1, n_parties + 1))
-    present = pick(shares, numbers[may_vanish:])
+    present = pick(shares, numbers[may_drop_out:])
     np.testing.assert_array_equal(open_shares(present, 2 * t, FIELD).words, SECRET)
     with pytest.raises(TooFewSharesError):
-        open_shares(pick(shares, numbers[may_vanish + 1 :]), 2 * t, FIELD)
+        open_shares(pick(shares, numbers[may_drop_out + 1 :]), 2 * t, FIELD)
     lies = {n: corrupt(words, 0, 0, FIELD) if n <= may_lie else words for n, words in shares.items()}
     opening = open_shares(lies, 2 * t, FIELD)
     assert opening.wrong == numbers[:may_lie]

@@ -125,8 +125,8 @@ class End:
     [
         (End(1, t=2), ids_of([1]), LocalFaultError, "t = 1"),
         (End(0, holds_shares=False), ids_of([1]), LocalFaultError, "holds no shares"),
-        (End(1), None, LocalFaultError, "nobody else, bring ids"),
-        (End(3), ids_of([1]), LocalFaultError, "nobody else, bring ids"),
+        (End(1), None, LocalFaultError, "only the owners bring ids"),
+        (End(3), ids_of([1]), LocalFaultError, "only the owners bring ids"),
         (End(1), ids_of([1])[:, :31], ShapeError, "uint8 of shape"),
     ],
 )

@@ -208,5 +208,5 @@ def test_the_more_parties_and_words_the_smaller_the_batch_that_pays():
 
 
 @pytest.mark.parametrize(("n_parties", "t"), [(7, 2), (9, 3), (11, 4)])
-def test_where_a_party_may_vanish_products_are_reshared(n_parties, t):
+def test_where_a_party_may_drop_out_products_are_reshared(n_parties, t):
     assert not double_sharings_win(n_parties, t, 10**9, 2)

@@ -13,7 +13,7 @@ from mpc.protocol import reduction
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.exchange import MOST_WORDS_HERE, ShareExchange, agree_pairwise_secrets
 from mpc.protocol.operations import core
-from mpc.protocol.product_check import ProductCheck
+from mpc.protocol.product_check import ProductCheck, n_coins
 from mpc.protocol.reduction import reduce_degree
 
 FIELD = ResidueField(3)
@@ -197,14 +197,15 @@ async def test_a_segment_of_a_reduction_takes_three_ways_to_a_thread(n_parties, 
             return await compute(*work)
 
         monkeypatch.setattr(session, "compute", counted)
-        x = FIELD.zeros((n_segments * size,))
+        n_elements = n_segments * size - n_coins(n_parties, 2 * t, size)
+        x = FIELD.zeros((n_elements,))
         await reduce_degree(
             exchange,
             agreement := DealerAgreement(exchange, "c"),
             ProductCheck(exchange, agreement),
             0,
             lambda segment: x[:, segment],
-            n_segments * size,
+            n_elements,
             2 * t,
         )
 

@@ -114,17 +114,17 @@ async def test_a_missing_message_ends_in_an_error_that_names_the_silent_party(st
         assert (results[member].member, results[member].stage) == (2, stage)
 
 
-async def test_a_party_that_vanishes_is_named():
+async def test_a_party_that_drops_out_is_named():
     network = LocalNetwork(local_names(2), deadline_s=2.0)
 
-    async def vanishing(session):
+    async def dropouts(session):
         await agree_pairwise_secrets(session, (1, 2), 2)
         network.kill(2)
 
     async def honest(session):
         return await HashKeys(session, (1, 2), await agree_pairwise_secrets(session, (1, 2), 2)).agree("ids")
 
-    results = await network.run({1: honest, 2: vanishing})
+    results = await network.run({1: honest, 2: dropouts})
     assert isinstance(results[1], PeerLostError)
 
 

@@ -10,7 +10,7 @@ from mpc.secagg.policy import MemberPolicy
 from mpc.transcript import RoundId, digest, encode_fields
 
 
-def test_the_default_complete_graph_lets_just_under_half_vanish():
+def test_the_default_complete_graph_lets_just_under_half_drop_out():
     assert Topology.complete(100, 0) == Topology(100, 99, 51, 51, 0)
     assert Topology.complete(100, 33) == Topology(100, 99, 67, 67, 33)
     assert Topology.complete(5, 0, fewest_survivors=4) == Topology(5, 4, 3, 4, 0)

@@ -289,8 +289,8 @@ def test_the_last_stage_has_its_quorum_when_every_secret_can_be_opened(topology)
     assert np.array_equal(held.coordinator.open_sum().integers(), exact_sum(held.survivors.survivors))
 
 
-def test_a_round_is_hopeless_when_more_have_declined_than_may_drop_out():
+def test_a_round_is_infeasible_when_more_have_declined_than_may_drop_out():
     held = OpenRound(make_config(7, topology=Topology.complete(7, 1)))
-    assert [held.coordinator.is_hopeless(n) for n in range(5)] == [False, False, False, True, True]
+    assert [held.coordinator.is_infeasible(n) for n in range(5)] == [False, False, False, True, True]
     held.advertise()
-    assert not held.coordinator.is_hopeless(7)
+    assert not held.coordinator.is_infeasible(7)

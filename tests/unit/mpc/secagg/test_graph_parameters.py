@@ -79,11 +79,11 @@ def bad_ring_bound(topology):
 
 
 @pytest.mark.parametrize("n", [129, 200, 300, 1000, 5000])
-@pytest.mark.parametrize(("corrupt", "vanishing"), [(0, 0), (5, 5), (10, 10), (20, 10), (10, 30)])
+@pytest.mark.parametrize(("corrupt", "dropouts"), [(0, 0), (5, 5), (10, 10), (20, 10), (10, 30)])
 def test_a_coordinator_that_tries_2_to_the_40_rings_finds_a_bad_one_with_probability_2_to_the_minus_40(
-    n, corrupt, vanishing
+    n, corrupt, dropouts
 ):
-    topology = Topology.ring(n, n * corrupt // 100, n * vanishing // 100)
+    topology = Topology.ring(n, n * corrupt // 100, n * dropouts // 100)
     assert 2**40 * bad_ring_bound(topology) <= Fraction(1, 2**40)
 
 

@@ -167,7 +167,7 @@ def test_answers_follow_from_the_entropy_alone():
 
 
 class TestOnARing:
-    """Thirteen of 130 members vanish, all neighbours of member 2: too few holders of its secrets are left."""
+    """Thirteen of 130 members drop out, all neighbours of member 2: too few holders of its secrets are left."""
 
     @pytest.fixture
     def present(self, monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from local_series import LocalSeriesMember, run_series_locally
 from masked_sums import OpenRound, identity_of, make_config
 
 from entropy import InsecureTestEntropy
@@ -23,7 +24,6 @@ from mpc.secagg.errors import (
 from mpc.secagg.messages import Advertisement, SurvivorSignature, seed_digest
 from mpc.secagg.secret.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.series import Announcement, Series
-from mpc.secagg.simulation import LocalSeriesMember, run_series_locally
 from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
 
@@ -138,7 +138,7 @@ def test_what_the_coordinator_may_not_announce_is_refused_by_name(monkeypatch, h
             super().__init__(of, me)
             self.heard = (lambda a: heard(a) if a.number == 1 else a) if me == 2 else (lambda a: a)
 
-    monkeypatch.setattr("mpc.secagg.simulation.LocalSeriesMember", Lying)
+    monkeypatch.setattr("local_series.LocalSeriesMember", Lying)
     with pytest.raises(error, match=text):
         run(series(2))
 

@@ -23,7 +23,7 @@ def test_the_sum_of_all_members_is_exact_in_every_group(group):
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(STAGES, STAGES)))
-def test_two_of_five_may_vanish_at_any_two_stages(first, second):
+def test_two_of_five_may_drop_out_at_any_two_stages(first, second):
     opened = run(make_config(5), dropouts={2: first, 5: second})
     sent_none = {m: s for m, s in ((2, first), (5, second)) if s in STAGES[:3]}
     survivors = tuple(m for m in range(1, 6) if m not in sent_none)
@@ -34,7 +34,7 @@ def test_two_of_five_may_vanish_at_any_two_stages(first, second):
 
 
 @pytest.mark.parametrize("stage", STAGES[:4])
-def test_with_three_of_five_vanished_nothing_is_opened(stage):
+def test_with_three_of_five_dropped_out_nothing_is_opened(stage):
     with pytest.raises(
         TooFewMembersError, match=r"only 2 members answered at stage .*, but 3 are needed; missing: party-1"
     ):
@@ -59,7 +59,7 @@ def test_noise_of_any_size_is_added_modulo_the_group():
     assert np.array_equal(opened.integers(), exact_sum((1, 2, 3)) + 6)
 
 
-def test_a_ring_of_neighbours_sums_exactly_when_a_tenth_vanishes():
+def test_a_ring_of_neighbours_sums_exactly_when_a_tenth_drops_out():
     config = make_config(130, topology=Topology.ring(130, 6, 13))
     dropped_out = dict.fromkeys(range(1, 130, 10), Stage.MASK)
     opened = run(config, dropouts=dropped_out)

@@ -21,7 +21,7 @@ from party.batches.collecting import Collection, places_of
 from service.errors import UnauthenticatedError
 from service.identity import Role
 from service.trust.statements import Signed, StatementCheck, sign
-from transport.batch_codec import BatchAnswer, OfferedBatch, PartyKey, decode_answer, part_of
+from transport.batch_codec import BatchAnswer, OfferedQuestion, PartyKey, decode_answer, part_of
 
 
 class Batch:
@@ -35,13 +35,13 @@ class Batch:
         for party, key in self.keys.items():
             signed = sign(issue(Role.PARTY, party), self.asked.key_statement(party, key.public_bytes))
             keys.append(PartyKey(key.public_bytes, signed))
-        self.offered = OfferedBatch(1, self.asked.canonical_json(), tuple(keys))
+        self.offered = OfferedQuestion(1, self.asked.canonical_json(), tuple(keys))
         self.answers = {}
         for number in range(n_devices):
             name = f"d{number}"
             records = {"steps": kept(*(10.0**number * x for x in (1, 2, 3)))}
             device = batch_device(stack, folder / name, issue(Role.DEVICE, name), records=records)
-            self.answers[name] = decode_answer(device.respond(self.asked, self.offered))
+            self.answers[name] = decode_answer(device.answer_once(self.asked, self.offered.keys))
         self.check = StatementCheck(issue(Role.PARTY, "bank"))
 
     def parts(self, party):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analyses.sums.batch.agreement import ShownList
 from party.batches.store import BatchStore, BatchStoreError, ClosedBatch, KeptBatch
+from questions.shares_agreement import ShownList
 
 DIGEST, OTHER = bytes(32), bytes([1]) * 32
 KEY = bytes(range(100, 132))
@@ -93,7 +93,7 @@ def test_the_file_is_its_owners_and_an_unusable_one_is_said(tmp_path):
     (tmp_path / "damaged").write_bytes(b"no database at all, but long enough to be read as one")
     with pytest.raises(BatchStoreError, match="cannot be used"):
         BatchStore(tmp_path / "damaged")
-    with pytest.raises(BatchStoreError, match="cannot be used"):
+    with pytest.raises(BatchStoreError, match="cannot be opened"):
         BatchStore(tmp_path / "no folder" / "batches.sqlite")
 
 
@@ -101,7 +101,7 @@ def test_a_step_that_cannot_be_written_leaves_the_batch_as_it_was(store, monkeyp
     store.add(DIGEST, OPEN, 10.0)
     store.note_shown(DIGEST, SHOWN)
     before = store.find(DIGEST)
-    store._db.execute("CREATE TRIGGER no BEFORE UPDATE ON batches BEGIN SELECT RAISE(ABORT, 'full'); END")
+    store._db.connection.execute("CREATE TRIGGER no BEFORE UPDATE ON batches BEGIN SELECT RAISE(ABORT, 'full'); END")
     with pytest.raises(BatchStoreError):
         store.close_batch(DIGEST, closed())
     after = store.find(DIGEST)

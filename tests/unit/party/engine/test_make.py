@@ -18,6 +18,7 @@ class Owner:
 
     def __init__(self, folder, **engine):
         self.tls = TlsFiles(**tls_in(folder, Role.PARTY, "bank"))
+        self.proxy = None
         self.engine = EngineConfig(**engine)
 
 

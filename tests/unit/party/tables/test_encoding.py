@@ -59,6 +59,115 @@ def test_values_of_a_kind_become_numbers(declared, values, expected):
     assert columns_of(declared, values) == expected
 
 
+CODES = {"kind": "category", "values": ["1", "2"]}
+GRADES = {"kind": "ordinal", "values": ["0", "0.5", "1"]}
+ONE_TWO = {"kind": "yes/no", "yes": ["2"], "no": ["1"]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["2", "1"],
+        ["2.0", "1.0"],
+        [" 2", "+1"],
+        ["2.00", "1."],
+        ["\uff12", "1\u200b"],
+        [2, 1],
+        [2.0, 1.0],
+        pl.Series("c", [2.0, 1.0], dtype=pl.Float32),
+        pl.Series("c", [2, 1], dtype=pl.UInt8),
+        pl.Series("c", ["2.00", "1.00"]).cast(pl.Decimal(10, 2)),
+        pl.Series("c", ["2.0", "1"], dtype=pl.Categorical),
+    ],
+)
+def test_a_value_of_a_list_is_the_same_in_every_spelling_and_type(values):
+    assert columns_of(CODES, values) == {"c=1": [0.0, 1.0], "c=2": [1.0, 0.0]}
+    assert columns_of({**CODES, "values": ["1.0", "2"]}, values) == {"c=1.0": [0.0, 1.0], "c=2": [1.0, 0.0]}
+    assert columns_of({**CODES, "kind": "ordinal"}, values) == {"c": [1.0, 0.0]}
+    assert columns_of(ONE_TWO, values) == {"c": [1.0, 0.0]}
+
+
+@pytest.mark.parametrize("values", [["True", "FALSE"], ["true", "false"], [True, False]])
+def test_truth_values_are_the_same_in_every_spelling_and_type(values):
+    listed = {"kind": "category", "values": ["true", "false"]}
+    assert columns_of(listed, values) == {"c=true": [1.0, 0.0], "c=false": [0.0, 1.0]}
+    assert columns_of(ANSWER, values) == {"c": [1.0, 0.0]}
+
+
+@pytest.mark.parametrize("values", [["1", "0"], ["1.0", "0.0"], [1, 0], [1.0, 0.0], [1.0, -0.0]])
+def test_one_and_zero_are_yes_and_no(values):
+    assert columns_of(ANSWER, values) == {"c": [1.0, 0.0]}
+
+
+def test_numbers_of_another_list_of_yes_and_no_are_not_one_and_zero():
+    assert columns_of(ONE_TWO, [1, 2]) == {"c": [0.0, 1.0]}
+    assert encoded(ONE_TWO, [0]).others.tolist() == [True]
+    assert columns_of({**ANSWER, "yes": ["ja"], "no": ["nein"]}, [1, 0]) == {"c": [1.0, 0.0]}
+
+
+def test_fractions_of_codes_and_zeros_in_front_are_other_values():
+    assert columns_of(GRADES, ["1.0", ".5", "0.50", 0.0][:3]) == {"c": [2.0, 1.0, 1.0]}
+    assert columns_of(GRADES, [0.5, 1.0]) == {"c": [1.0, 2.0]}
+    for values in (["1.5", "01", "001.0", "1e0", "10"], [1.5, 10.0], ["1,0"]):
+        assert encoded(CODES, values).others.all()
+
+
+def test_a_list_in_a_file_with_decimal_commas():
+    assert columns_of(CODES, ["1,0", "2"], decimal_comma=True) == {"c=1": [1.0, 0.0], "c=2": [0.0, 1.0]}
+    listed = {**CODES, "values": ["1,5", "2,5"]}
+    assert columns_of(listed, ["1,50", "2,5"], decimal_comma=True) == {"c=1,5": [1.0, 0.0], "c=2,5": [0.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("declared", "gaps", "values"),
+    [
+        (NUMBER, ["-999"], ["-999", "-999.0", " -999"]),
+        (NUMBER, ["-999"], [-999.0]),
+        (NUMBER, ["-999.0"], [-999]),
+        (NUMBER, ["NA", "?"], ["NA", "?\u200b"]),
+        ({**NUMBER, "kind": "integer"}, ["99"], ["99.0"]),
+        (CODES, ["9"], ["9.0", "9"]),
+        (CODES, ["9"], [9.0]),
+        (ANSWER, ["9", "Weiss nicht"], ["9.0", "weiss nicht"]),
+        (ANSWER, ["9"], [9]),
+        (JOINED, ["9999-12-31"], ["9999-12-31"]),
+        (JOINED, ["9999-12-31"], [date(9999, 12, 31)]),
+        (JOINED, ["1900-01-01"], [datetime(1900, 1, 1)]),
+    ],
+)
+def test_a_declared_gap_is_one_in_every_spelling_and_type(declared, gaps, values):
+    found = encoded({**declared, **GAP_COLUMN, "gaps": gaps}, values)
+    assert found.gaps.all()
+    assert not found.others.any()
+    assert not found.refused.any()
+    assert found.columns["c=missing"].tolist() == [1.0] * len(values)
+
+
+@pytest.mark.parametrize("text", ["1,234", "1'299", "1 299", "12 %", "$5", "5-"])
+@pytest.mark.parametrize("kind", ["number", "integer"])
+def test_a_number_that_can_mean_two_things_is_refused_whatever_others_become(kind, text):
+    lenient = {**NUMBER, "kind": kind, **GAP_COLUMN, "others": "missing"}
+    found = encoded(lenient, ["1", text, "much"])
+    assert found.refused.tolist() == [False, True, False]
+    assert found.unclear.tolist() == [False, True, False]
+    assert not encoded({**lenient, "gaps": [text]}, [text]).refused.any()  # the owner says what it is
+
+
+@pytest.mark.parametrize("text", ["1.234", "1.0", "1.000"])
+def test_a_point_is_refused_where_a_comma_stands_before_fractions(text):
+    lenient = {**NUMBER, **GAP_COLUMN, "others": "missing"}
+    assert encoded(lenient, [text], decimal_comma=True).refused.all()
+    found = columns_of({**NUMBER, "bounds": [0, 1e6]}, ["1.234,5"], decimal_comma=True, thousands=".")
+    assert found == {"c": [1234.5]}
+
+
+def test_days_are_those_of_the_declared_zone_and_years_of_the_declared_hundred():
+    late = pl.Series("c", [datetime(2000, 1, 3, 23, 30)]).dt.replace_time_zone("UTC")
+    assert columns_of(JOINED, late) == {"c": [2.0]}
+    assert columns_of({**JOINED, "zone": "Europe/Berlin"}, late) == {"c": [3.0]}
+    assert columns_of({**JOINED, "format": "%d.%m.%y", "pivot": 1950}, ["03.01.00"]) == {"c": [2.0]}
+
+
 def test_a_decimal_comma_is_read_where_it_is_declared():
     assert columns_of(NUMBER, ["2,5"], decimal_comma=True) == {"c": [2.5]}
     assert encoded(NUMBER, ["2,5"]).others.tolist() == [True]
@@ -153,6 +262,17 @@ def test_whatever_the_values_are_at_most_one_column_of_a_group_is_away_from_its_
         ({**NUMBER, "others": "missing"}, "needs a rule for gaps"),
         ({**ANSWER, "yes": ["si"], "no": ["SI"]}, "none may mean both"),
         ({"kind": "colour"}, "colour"),
+        ({**REGION, "values": ["1", "1.0"]}, "'1' and '1.0' are one"),
+        ({**SCHOOL, "values": ["True", "true"]}, "are one"),
+        ({**REGION, "values": ["a", "b"], "gaps": ["b"]}, "values, gaps: the same value appears more than once"),
+        ({**REGION, "values": ["1", "2"], "gaps": ["2.0"]}, "are one"),
+        ({**NUMBER, "gaps": ["-9", "-9.0"]}, "gaps: the same value"),
+        ({**ANSWER, "yes": ["1"], "no": ["1.0"]}, "none may mean both"),
+        ({**ANSWER, "yes": ["1", "1.0"], "no": ["0"]}, "yes: the same value"),
+        ({**JOINED, "format": "YYYY"}, "has no year"),
+        ({**JOINED, "format": "%d.%m.%y"}, "pivot"),
+        ({**JOINED, "pivot": 1950}, "only years of two digits"),
+        ({**JOINED, "zone": "Mars/Phobos"}, "not a time zone"),
     ],
 )
 def test_declarations_that_cannot_be_kept_are_refused(declared, complaint):

@@ -153,7 +153,7 @@ def test_a_match_that_is_not_there_or_of_others_is_refused(owner, asked, text):
 def test_another_recipe_is_refused(owner):
     keep(owner)
     other = owner_of(owner.data_dir, type(owner.tables[0]), steps=("trim",))
-    with pytest.raises(MatchRefusedError, match="bank identifies the rows of its table otherwise than for match job-1"):
+    with pytest.raises(MatchRefusedError, match="bank changed its matching rules since match job-1"):
         check(other, job(match="job-1"))
 
 

@@ -13,6 +13,7 @@ from analyses.power_moments import protocol as moments
 from party.config import PartyConfig
 from party.tables.ratings_config import RatingsTableConfig
 from party.tables.table import TableError, UnusableTableError, describe_table, load_table
+from service.files import name_list
 
 FILMS = ("alien", "brazil", "casablanca")
 CSV = "who,film,stars,note\nann,brazil,4,x\nbob,alien,9.5,y\nann,alien,1,z\nbob,dune,2,x\n"
@@ -70,6 +71,27 @@ def test_numbered_items_are_whole_numbers_below_their_declared_number(make, tmp_
     table = load_table(make(path=name, items=3), ASKED)
     assert table.ratings.items.tolist() == [0, 2, -1, -1]
     assert table.ratings.user_names == ("7", "8")
+
+
+@pytest.mark.parametrize("name", ["visits.csv", "visits.parquet"])
+def test_items_and_users_are_the_same_in_every_spelling_and_type(make, tmp_path, name):
+    write(tmp_path, "who,film,stars\n7.0,0.0,1\n8.0,2.0,2\n7.0,1.0,3\n", name)
+    ratings = load_table(make(path=name, items=3), ASKED).ratings
+    assert ratings.items.tolist() == [0, 2, 1]
+    assert ratings.user_names == ("7", "8")
+    assert load_table(make(path=name, items=["2", "0", "1.0"]), ASKED).ratings.items.tolist() == [1, 0, 2]
+
+
+def test_a_user_in_two_spellings_is_one(make, tmp_path):
+    write(tmp_path, "who,film,stars\n7,alien,1\n7.0,brazil,2\n 7,dune,3\nann\u200b,alien,1\n")
+    assert load_table(make(), ASKED).ratings.user_names == ("7", "ann")
+
+
+@pytest.mark.parametrize("text", ['"1,5"', '"1,234"', "$5"])
+def test_a_rating_that_can_mean_two_things_rules_the_table_out(make, tmp_path, text):
+    write(tmp_path, f"who,film,stars\nann,alien,{text}\n")
+    with pytest.raises(UnusableTableError):
+        load_table(make(), ASKED)
 
 
 def test_text_among_numbered_items_is_of_no_known_item(make, tmp_path):
@@ -143,6 +165,7 @@ def test_a_missing_file_and_rows_outside_the_declared_range_rule_it_out_too(make
     [
         ({"kind": "grades"}, "kind: must be 'ratings'"),
         ({"items": ["alien", "alien"]}, "appears more than once"),
+        ({"items": ["1", "1.0"]}, "'1' and '1.0' are one"),
         ({"items": []}, "items"),
         ({"items": 0}, "items"),
         ({"items": ["a\nb"]}, "not printable"),
@@ -186,3 +209,46 @@ def test_an_analysis_of_columns_refuses_ratings(make):
     schemas = [schema.model_copy(update={"party": p}) for p in ("north", "south", "west")]
     with pytest.raises(JobError, match="north must bring at least one column"):
         moments.plan(job, schemas)
+
+
+@pytest.mark.parametrize("text", ["alien\nbrazil\ncasablanca\n", "\ufeff alien \r\nbrazil\r\ncasablanca"])
+def test_items_may_lie_in_a_file_beside_the_configuration(make, tmp_path, text):
+    (tmp_path / "items.txt").write_bytes(text.encode())
+    (table,) = make(items={"file": "items.txt"}).tables
+    assert table.item_names == FILMS
+    assert table.schema_of_ratings == make().tables[0].schema_of_ratings
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (b"alien\n\nbrazil\n", "items: .*items.txt: line 2 is blank; each line is one name"),
+        (b"", "line 1 is blank"),
+        (b"alien\n\xff\n", "items.txt: cannot be read: not UTF-8 text, line 2"),
+        (b"1\n1.0\n", "'1' and '1.0' are one"),
+        (b"a\tb\n", "not printable"),
+        (b"a\n" * (name_list.MAX_LIST_BYTES // 2 + 1), "it is longer than 256 MiB"),
+        (None, "items.txt: there is no such file"),
+    ],
+    ids=["blank", "empty", "encoding", "twice", "unprintable", "long", "absent"],
+)
+def test_a_file_of_items_that_cannot_be_used_is_refused_with_its_name_and_line(make, tmp_path, text, what):
+    if text is not None:
+        (tmp_path / "items.txt").write_bytes(text)
+    with pytest.raises(ValidationError, match=what):
+        make(items={"file": "items.txt"})
+
+
+def test_a_list_in_a_file_has_as_many_items_as_one_in_the_configuration(tmp_path):
+    (tmp_path / "items.txt").write_text("a\nb\nc\n")
+    assert name_list.read_names(tmp_path / "items.txt", 3) == ("a", "b", "c")
+    with pytest.raises(name_list.TextFileError, match="it has 3 lines, and a list may have 2 names"):
+        name_list.read_names(tmp_path / "items.txt", 2)
+    with pytest.raises(name_list.TextFileError, match="it is no regular file"):
+        name_list.read_names(tmp_path, 2)
+
+
+@pytest.mark.parametrize("items", ["items.txt", {}, {"path": "items.txt"}, {"file": 3}])
+def test_a_section_of_items_names_a_file(make, items):
+    with pytest.raises(ValidationError, match=r"write how many there are, the list of their names, or \{ file ="):
+        make(items=items)

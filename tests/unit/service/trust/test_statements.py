@@ -55,7 +55,7 @@ def test_a_certificate_of_another_authority_is_refused(issue, tmp_path):
 def test_a_revoked_certificate_and_one_that_is_not_valid_now_are_refused(issue):
     signed = sign(issue(Role.DEVICE, "ann"), WORDS)
     own = issue(Role.PARTY, "bank")
-    with pytest.raises(UnauthenticatedError, match="not valid now"):
+    with pytest.raises(UnauthenticatedError, match="is the clock of this machine right"):
         StatementCheck(own, now=lambda: FAR).signer(signed, WORDS, Role.DEVICE)
     from cryptography import x509
 
@@ -90,7 +90,7 @@ def test_the_label_fills_the_place_of_random_bytes_of_a_handshake():
 def call_of(credentials, *, shows=None, ends=FAR):
     """A call by the holder of some credentials, over a connection that shows its certificate or another one."""
     certificate = sign(shows or credentials, b"").certificate
-    return PeerCertificate(credentials.identity, 1, ends, hashlib.sha256(certificate).digest())
+    return PeerCertificate(credentials.identity, 1, ends, hashlib.sha256(certificate).digest(), ends)
 
 
 def test_the_callers_own_certificate_needs_a_signature_only(issue, tmp_path):
@@ -124,5 +124,5 @@ def test_a_certificate_that_has_ended_during_a_call_is_refused(issue):
     ann = issue(Role.DEVICE, "ann")
     ended = call_of(ann, ends=FAR - datetime.timedelta(days=1))
     check = StatementCheck(issue(Role.COORDINATOR, "hub"), now=lambda: FAR)
-    with pytest.raises(UnauthenticatedError, match="not valid now"):
+    with pytest.raises(UnauthenticatedError, match="is the clock of this machine right"):
         check.signer_of_call(sign(ann, WORDS), WORDS, ended)

@@ -10,7 +10,7 @@ from service.errors import WrongStateError
 from transport.messages.first_arrays import FIRST_BYTES, MAX_FIRST_FRAME_BYTES, first_array_frame, read_first_array
 from transport.messages.frames import FIRST_ARRAYS, SMALL_FRAME_BYTES, FrameError, array_frames, end_frame, message_of
 from transport.messages.inbox import Inbox
-from transport.messages.room import MIN_CHARGE_BYTES, Room
+from transport.messages.memory_limits import MIN_CHARGE_BYTES, ReceiveMemory
 
 HUB, BANK = 0, 1
 NAMES = {HUB: "hub", BANK: "bank"}
@@ -96,7 +96,7 @@ async def test_a_stage_whose_first_array_never_comes_is_not_read_until_the_job_e
 
 
 async def test_first_arrays_have_room_where_large_ones_fill_the_inbox_and_then_wait_like_them():
-    room = Room(sender_bytes=1 << 20)
+    room = ReceiveMemory(sender_bytes=1 << 20)
     inbox = Inbox(NAMES, shares={member: room.share_of(member) for member in NAMES})
 
     async def large():

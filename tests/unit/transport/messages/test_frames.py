@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from moiety.v1.mailbox_pb2 import ArrayHeader, Bundle, Envelope, Frame
+from wire.v1.mailbox_pb2 import ArrayHeader, Bundle, Envelope, Frame
 
 from transport.messages.frames import (
     ARRAY_CHUNK_BYTES,

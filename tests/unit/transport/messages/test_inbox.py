@@ -7,14 +7,14 @@ from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError
 from service.errors import AlreadyExistsError, WrongStateError
 from transport.messages.frames import array_frames, end_frame
 from transport.messages.inbox import Inbox
-from transport.messages.room import Room
+from transport.messages.memory_limits import ReceiveMemory
 
 BANK, TELCO = 1, 2
 NAMES = {BANK: "bank", TELCO: "telco"}
 
 
 def inbox_with_room(sender_bytes):
-    room = Room(sender_bytes)
+    room = ReceiveMemory(sender_bytes)
     return Inbox(NAMES, shares={member: room.share_of(member) for member in NAMES})
 
 

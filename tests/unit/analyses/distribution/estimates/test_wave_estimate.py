@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from analyses.distribution.estimates import kernels, wave_estimate
-from analyses.distribution.estimates.intervals import half_widths
-from analyses.distribution.estimates.metrics import mean_of, wasserstein
+from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_estimate import (
     choose_passes,
     estimate_em,
@@ -268,16 +267,3 @@ def test_the_mean_of_sign_responses_is_near_the_truth():
     total = ODDS.favoured + ODDS.other
     assert sign_mean(32, ODDS, ODDS.favoured, total)[0] == pytest.approx(31.5 / 32)
     assert sign_mean(32, ODDS, ODDS.other, total)[0] == pytest.approx(0.5 / 32)
-
-
-# -- intervals --------------------------------------------------------------------------------------------------------
-
-
-def test_intervals_are_wider_for_fewer_responses():
-    operator = WaveOperator(Wave.square(256, ODDS, has_empty=True), 256)
-    counts = counts_of(operator.wave, beta_values(20_000, 256))
-    found = estimate_ems(operator, counts)
-    wide, narrow = (
-        half_widths(operator, found, n, lambda p: np.array([mean_of(p)]), n_repetitions=30) for n in (2_000, 200_000)
-    )
-    assert wide[0] > 3 * narrow[0]

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from factor_devices import DECLARED, N_ITEMS, descent_question, factor_question
 
-from analyses.device_forecast import plan_of
-from analyses.device_questions import question_from_toml, read_question
 from analyses.job.job import JobError
 from analyses.matrix_factorization.descent.descent_plan import DescentParams
-from analyses.matrix_factorization.devices.asked import AskedFactors
 from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
 from analyses.matrix_factorization.devices.record import Coins, DeclaredRatings, UsedRatings, device_vector
-from analyses.matrix_factorization.devices.text import lines
 from analyses.matrix_factorization.model import FactorModel
 from dp.cost.accounting import epsilon_of_rdp
-from dp.cost.event_record import rdp_of
+from dp.cost.events.record import rdp_of
 from dp.cost.views import VIEWS
 from mpc.errors import PeerViolationError
 from mpc.transcript import RoundId
+from questions.factors import AskedFactors
+from questions.forecast import plan_of
+from questions.reading import question_from_json, question_from_toml
+from results.registry import device_text
 
 TOML = """
 analysis = "matrix-factorization"
@@ -40,7 +40,7 @@ delta = 1e-6
 
 def test_the_plan_is_that_of_the_local_setting_and_ratings_count_from_the_lower_bound():
     asked = question_from_toml(TOML)
-    assert read_question(asked.canonical_json()) == asked
+    assert question_from_json(asked.canonical_json()) == asked
     rounds = rounds_of(asked, 5)
     p = rounds.plan.params
     assert isinstance(p, DescentParams)
@@ -188,7 +188,7 @@ def test_the_answer_says_which_form_it_is_and_can_be_read_by_people():
     asked.end_early("nobody came")
     answer = asked.answer()
     assert (answer["form"], answer["largest"], answer["rounds_planned"]) == ("sgd", 6, 4)
-    text = "\n".join(lines(answer))
+    text = device_text(answer)
     assert "form sgd" in text
     assert "lengths of items' vectors" in text
     assert set(answer["offsets"]) == {0}

@@ -5,7 +5,6 @@ import pytest
 from factor_devices import N_ITEMS, PER_USER, factor_question
 from rating_tables import made_up
 
-from analyses.device_questions import question_from_toml, read_question
 from analyses.job.job import JobError
 from analyses.job.ratings import digest_of_items
 from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
@@ -17,6 +16,7 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.sums.secure_sum import SumParams
 from entropy import InsecureTestEntropy
 from mpc.transcript import RoundId
+from questions.reading import question_from_json, question_from_toml
 
 TOML = """
 analysis = "matrix-factorization"
@@ -36,13 +36,13 @@ def test_a_file_may_hold_the_list_of_items_and_the_question_holds_its_digest():
     assert isinstance(asked, FactorQuestion)
     assert (asked.items, asked.items_digest) == (3, digest_of_items(["alien", "brazil", "casablanca"]))
     assert asked.middle == 3.0
-    assert read_question(asked.canonical_json()) == asked
+    assert question_from_json(asked.canonical_json()) == asked
     numbered = question_from_toml(TOML.replace('["alien", "brazil", "casablanca"]', "3"))
     assert numbered.items_digest == digest_of_items(3)
     with pytest.raises(JobError, match="the same item appears more than once"):
         question_from_toml(TOML.replace("brazil", "alien"))
     plain = SumParams(analysis="secure-sum", record="steps", largest=1)
-    assert read_question(plain.canonical_json()) == plain
+    assert question_from_json(plain.canonical_json()) == plain
 
 
 def test_the_public_input_of_a_round_holds_question_and_model_and_others_are_told_apart():
@@ -81,7 +81,7 @@ def test_there_is_no_round_and_no_attempt_after_the_last():
 
 
 @pytest.mark.slow
-def test_of_a_thousand_devices_a_fifth_vanishes_and_exactly_the_intended_noise_remains():
+def test_of_a_thousand_devices_a_fifth_drops_out_and_exactly_the_intended_noise_remains():
     """Offsets only; every device draws its own base and removable components."""
     n_items, n, n_gone = 800, 1000, 200
     asked = factor_question(items=n_items, items_digest=digest_of_items(n_items), rank=0, rounds=0, vanishing=n_gone)

@@ -89,7 +89,7 @@ def test_rows_travel_ahead_but_no_more_than_the_blocks_that_may_wait():
 
 
 @pytest.mark.parametrize(("n_parties", "tells_input"), [(3, False), (4, True)])
-def test_with_the_last_row_an_owner_commits_where_it_may_vanish_and_only_there(n_parties, tells_input):
+def test_with_the_last_row_an_owner_commits_where_it_may_drop_out_and_only_there(n_parties, tells_input):
     tables = tables_of(5)
 
     async def program(c, me):

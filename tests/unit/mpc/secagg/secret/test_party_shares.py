@@ -85,9 +85,9 @@ def test_any_two_of_three_shares_look_uniform_whatever_the_vector(known, value):
     for place in known:
         one = ShareSum(group, length, place, 3)
         one.add([shares[place]])
-        assert abs(chi_squared_of_bytes(one.total)) < 6
+        assert abs(chi_squared_of_bytes(one.total)) < 9  # beyond with probability 1e-13
         group.accumulate(together, one.total)
-    assert abs(chi_squared_of_bytes(together)) < 6
+    assert abs(chi_squared_of_bytes(together)) < 9
 
 
 def test_all_three_do_not_look_uniform():

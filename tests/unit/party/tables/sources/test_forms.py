@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from analyses.job.job import JobInput
 from party.tables.sources.columnar_file import ParquetFile
 from party.tables.sources.csv_file import CsvFile
+from party.tables.sources.csv_lines import CsvLines
 from party.tables.table import TableReader, UnusableTableError, count_rows, load_table
 
 FRAME = pl.DataFrame(
@@ -92,14 +93,14 @@ def test_forms_that_cannot_be_are_refused(tmp_path, form, complaint):
 
 
 def test_a_csv_file_that_is_changed_while_it_is_read_is_refused(read, tmp_path, monkeypatch):
-    path, plain = tmp_path / "visits.csv", pl.LazyFrame.collect_batches
+    path, plain = tmp_path / "visits.csv", CsvLines.blocks
     path.write_text(as_csv(","))
 
     def read_and_touch(*args, **options):
         yield from plain(*args, **options)
         os.utime(path, ns=(0, 0))
 
-    monkeypatch.setattr(pl.LazyFrame, "collect_batches", read_and_touch)
+    monkeypatch.setattr(CsvLines, "blocks", read_and_touch)
     assert "changed while it was read" in refused(read, kind="csv", path="visits.csv")
 
 
@@ -141,10 +142,10 @@ def test_a_part_that_is_added_is_another_version_of_the_table(make_config, tmp_p
     folder.mkdir()
     FRAME[:2].write_parquet(folder / "1.parquet")
     config = make_config(path="visits.parquet", bounds={"age": [0, 120]})
-    reader, asked = TableReader(config), JobInput(party="north", table="visits")
-    assert reader.load(asked).n_rows == 2
+    reader, asked = TableReader(), JobInput(party="north", table="visits")
+    assert reader.load(config, asked).n_rows == 2
     FRAME[2:].write_parquet(folder / "2.parquet")
-    assert reader.load(asked).n_rows == 3
+    assert reader.load(config, asked).n_rows == 3
     assert count_rows(config, "visits") == 3
     before = ParquetFile(path=folder).version()
     (folder / "2.parquet").unlink()
@@ -192,3 +193,9 @@ def test_a_line_with_too_many_fields_is_refused_whichever_columns_are_read(make_
         with pytest.raises(UnusableTableError) as caught:
             load_table(config, JobInput(party="north", table="visits"))
         assert "too many fields" in caught.value.detail
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "\0", "§"])
+def test_a_delimiter_that_is_none_is_told_in_words(delimiter):
+    with pytest.raises(ValidationError, match="one ASCII character stands between columns"):
+        CsvFile(path="visits.csv", delimiter=delimiter)

@@ -1,0 +1,155 @@
+"""The steps of a program on shares, and what they send.
+
+A step's value is reduced to degree t only where something needs that: a further product, or a comparison. What is
+summed may be a product as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from analyses.circuit.program import MASKED, Program, Range, Step
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.operations.bits import high_bits
+from mpc.protocol.operations.comparisons import Comparisons
+from mpc.protocol.shared import SharedArray, stack
+from mpc.traffic import circuits
+from mpc.traffic.shares import ShareTraffic
+
+Value = SharedArray | int
+
+
+async def row_sums(
+    c: Comparisons,
+    program: Program,
+    ranges: Mapping[str, Range],
+    columns: Mapping[str, SharedArray],
+    counting: SharedArray | None = None,
+) -> SharedArray:
+    """Return the sums that the program opens, over some rows, shape (openings,), degree 2t at most.
+
+    Args:
+        c: the computation.
+        program: the steps.
+        ranges: range of each step.
+        columns: column to its rows, shape (rows,), degree t.
+        counting: 1 for each row that counts and 0 for others, shape (rows,); None where all count.
+
+    Cost: rounds of each step, one after the other; `walk_through` says which.
+    """
+    values: dict[str, Value] = {}
+
+    async def low(operand: str | int) -> Value:
+        value = values[operand] if isinstance(operand, str) else operand
+        if isinstance(value, SharedArray) and value.degree > c.t:
+            value = await c.reduce(value)
+            values[str(operand)] = value
+        return value
+
+    for step in program.steps:
+        if step.operation == "column":
+            value = columns[str(step.operands[0])]
+        elif step.operation in ("add", "sub"):
+            a, b = (values[o] if isinstance(o, str) else o for o in step.operands)
+            value = _array(a + b if step.operation == "add" else a - b)
+        else:
+            value = await _applied(c, step, ranges, [await low(operand) for operand in step.operands])
+        values[step.name] = replace(value, bound=_size(ranges[step.name]))
+    if counting is None:
+        return stack([_array(values[str(step.operands[0])]).sum(0) for step in program.opened])
+    return stack([(_array(await low(step.operands[0])) * counting).sum(0) for step in program.opened])
+
+
+async def _applied(c: Comparisons, step: Step, ranges: Mapping[str, Range], operands: list[Value]) -> SharedArray:
+    """Return what a step that multiplies or compares makes of operands of degree t."""
+    name = step.operation
+    if name == "mul":
+        return _array(operands[0] * operands[1])
+    if name in ("low_bits", "floor_shift"):
+        x, n_bits = operands
+        assert isinstance(n_bits, int), "ranges have been computed"
+        shifted: SharedArray = await getattr(c, name)(_array(x), n_bits)
+        return shifted
+    like = next(operand for operand in operands if isinstance(operand, SharedArray))
+    arrays = [like * 0 + o if isinstance(o, int) else o for o in operands]
+    if name == "select":
+        bit, x, y = arrays
+        return y + bit * (x - y)
+    compared: SharedArray = await getattr(c, name)(*arrays, bound=largest_difference(step, ranges))
+    return compared
+
+
+def largest_difference(step: Step, ranges: Mapping[str, Range]) -> int:
+    """Return the bound on the difference of the operands of a comparison."""
+    a, b = ((o, o) if isinstance(o, int) else ranges[o] for o in step.operands)
+    return max(abs(a[0] - b[1]), abs(a[1] - b[0]))
+
+
+def n_bits_of(step: Step, ranges: Mapping[str, Range]) -> int:
+    """Return m of the masked opening of a step."""
+    if step.operation in ("low_bits", "floor_shift"):
+        return int(step.operands[1])
+    return max(1, largest_difference(step, ranges).bit_length())
+
+
+def check_room(program: Program, ranges: Mapping[str, Range], field: ResidueField, t: int) -> None:
+    """Refuse a field without room for the masks.
+
+    Raises:
+        FieldTooSmallError: a step needs a larger one.
+    """
+    for step in program.steps:
+        if step.operation in MASKED:
+            n_bits = n_bits_of(step, ranges)
+            is_shift = step.operation in ("low_bits", "floor_shift")
+            largest = _size(ranges[str(step.operands[0])]) if is_shift else largest_difference(step, ranges)
+            high_bits(field, t, (1 << max(largest.bit_length(), n_bits)) + largest, n_bits)
+
+
+def walk_through(
+    share: ShareTraffic, program: Program, ranges: Mapping[str, Range], n_rows: int, *, counts: bool
+) -> None:
+    """Walk through `row_sums`; `counts` says whether some rows may not count."""
+    degrees: dict[str, int] = {}
+
+    def of(operand: str | int) -> int:
+        return degrees[operand] if isinstance(operand, str) else 0
+
+    for step in program.steps:
+        if step.operation == "column":
+            degrees[step.name] = share.t
+            continue
+        if step.operation in ("add", "sub"):
+            degrees[step.name] = max(map(of, step.operands))
+            continue
+        for operand in step.operands:
+            if of(operand) > share.t:
+                share.reduce(n_rows)
+                degrees[str(operand)] = share.t
+        degrees[step.name] = share.t
+        if step.operation in ("mul", "select"):
+            secret = [o for o in step.operands if isinstance(o, str)]
+            degrees[step.name] = 2 * share.t if step.operation == "select" or len(secret) > 1 else share.t
+        else:
+            _walk_through_masked(share, step, n_bits_of(step, ranges), n_rows)
+    for step in program.opened if counts else ():
+        if of(step.operands[0]) > share.t:
+            share.reduce(n_rows)
+            degrees[str(step.operands[0])] = share.t
+
+
+def _walk_through_masked(share: ShareTraffic, step: Step, n_bits: int, n_rows: int) -> None:
+    if step.operation == "equal":
+        circuits.is_zero(share, n_rows, n_bits)
+        return
+    circuits.less(share, n_rows, n_bits)
+    if step.operation in ("minimum", "maximum"):
+        circuits.select(share, n_rows)
+
+
+def _size(of: Range) -> int:
+    return max(abs(of[0]), abs(of[1]))
+
+
+def _array(value: Value) -> SharedArray:
+    assert isinstance(value, SharedArray), "a step depends on a column"
+    return value

@@ -1,1 +1,0 @@
-"""Pictures as data, and how they are drawn: as SVG by ourselves, as PNG and as figures by matplotlib."""

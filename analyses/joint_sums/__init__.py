@@ -1,0 +1,1 @@
+"""Counts, sums and means over the rows that several owners share."""

@@ -1,0 +1,25 @@
+"""The same where somebody holds all tables: no privacy, no rounding."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analyses.job.schema import Table
+from analyses.joint_sums.plan import JointSumPlan
+
+
+def reference(tables: Sequence[Table], plan: JointSumPlan) -> dict[str, Any]:
+    """Return the exact number of rows and, in the order of the result, the `sum` and `mean` of clipped columns.
+
+    Args:
+        tables: tables of the owners, in the order of the joint table; row i of all is about the same person.
+        plan: plan of the job.
+    """
+    n_rows = tables[0].n_rows
+    if not plan.widths:
+        return {"n_rows": n_rows}
+    values = np.hstack([table.values for table in tables])
+    clipped = np.clip(values, [c.lower for c in plan.summed], [c.upper for c in plan.summed])
+    sums = clipped.sum(axis=0)
+    return {"n_rows": n_rows, "sum": sums.tolist(), "mean": (sums / n_rows).tolist() if n_rows else None}

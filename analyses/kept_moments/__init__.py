@@ -1,0 +1,1 @@
+"""Second moments that are released once and asked again."""

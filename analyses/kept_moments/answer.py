@@ -1,0 +1,120 @@
+"""What is computed from released second moments: a table, numbers beside it, and what is to be said about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.forecast import NORMAL_95
+from analyses.second_moments.released import ReleasedMoments
+
+Floats = NDArray[np.float64]
+
+N_DRAWS = 200
+"""Draws of noise from which an error is estimated; its own relative error is a twentieth."""
+
+SEEN = 3.0
+"""Standard errors of its noise that a variance must exceed before anything is divided by it."""
+
+OF_CHANCE = (
+    "errors by chance are those of drawing other rows from the same population; they are exact for means, and else "
+    "for columns that vary as a normal distribution does"
+)
+
+
+class AnswerError(ValueError):
+    """The release cannot answer the question; the text says why, and what would help."""
+
+    code: str = "answer-impossible"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer from a release. It costs no privacy beyond what the release has cost.
+
+    Attributes:
+        question: name of the question.
+        table: name to values, all of equal length; a value that nothing tells is None.
+        about: numbers and texts beside the table.
+        notes: sentences that a reader needs.
+    """
+
+    question: str
+    table: Mapping[str, Sequence[Any]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON data."""
+        table = {name: list(values) for name, values in self.table.items()}
+        return {"question": self.question, **self.about, "table": table, "notes": list(self.notes)}
+
+
+def numbers(values: Floats) -> list[float | None]:
+    """Return numbers as JSON holds them: None where there is none."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def intervals(
+    values: Floats, errors: Floats, low: Floats | float = -np.inf, high: Floats | float = np.inf
+) -> list[list[float] | None]:
+    """Return 95 % intervals of normal estimates, cut to what is possible; None where there is none."""
+    half = NORMAL_95 * errors
+    return ends(np.clip(values - half, low, high), np.clip(values + half, low, high))
+
+
+def ends(low: Floats, high: Floats) -> list[list[float] | None]:
+    """Return pairs as JSON holds them; None where an end is no number."""
+    return [[float(a), float(b)] if np.isfinite([a, b]).all() else None for a, b in zip(low, high, strict=True)]
+
+
+def chosen(moments: ReleasedMoments, names: Sequence[str]) -> ReleasedMoments:
+    """Return the moments of some columns; of all where none is named.
+
+    Raises:
+        AnswerError: a column is not in the release, or is named twice.
+    """
+    if len(set(names)) < len(names):
+        raise AnswerError(f"column {next(n for n in names if list(names).count(n) > 1)!r} is named twice")
+    try:
+        return moments.part(names) if names else moments
+    except KeyError as error:
+        known = ", ".join(moments.names)
+        raise AnswerError(f"the release has no column {error.args[0]!r}; it has {known}") from None
+
+
+def has_rows(moments: ReleasedMoments) -> bool:
+    """Return whether the number of rows is distinguishable from noise."""
+    return bool(moments.matrix[-1, -1] > moments.noise_level)
+
+
+def check_rows(moments: ReleasedMoments) -> None:
+    """Refuse an answer where the number of rows is not distinguishable from noise.
+
+    Raises:
+        AnswerError: it is not.
+    """
+    if not has_rows(moments):
+        raise AnswerError("too few rows for this epsilon: the release is only noise; ask for a larger epsilon")
+
+
+def noise_of_products(moments: ReleasedMoments, left: Floats, right: Floats) -> Floats:
+    """Return the covariances, by noise, of numbers u' R v, with R the moments in the columns' own units.
+
+    The noise of the scaled matrix is E with independent entries of variance s^2, 2 s^2 on the diagonal. So for vectors
+    a, b, c, d
+
+        Cov(a' E b, c' E d) = s^2 ((a.c)(b.d) + (a.d)(b.c)).
+
+    Args:
+        moments: released moments of the columns.
+        left: u of each number, shape (numbers, columns + 1).
+        right: v of each, likewise.
+
+    Returns:
+        shape (numbers, numbers).
+    """
+    a, b = left @ moments.to_own, right @ moments.to_own
+    return np.asarray(moments.deviation**2 * ((a @ a.T) * (b @ b.T) + (a @ b.T) * (b @ a.T)), dtype=np.float64)

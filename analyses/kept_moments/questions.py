@@ -1,0 +1,67 @@
+"""The questions that released second moments answer, by name, and what each takes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analyses.kept_moments.answer import Answer, AnswerError
+from analyses.kept_moments.components import components
+from analyses.kept_moments.regression import regress
+from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
+from analyses.kept_moments.tables import crosstab, group_means
+from analyses.second_moments.released import ReleasedMoments
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a release.
+
+    Attributes:
+        ask: function of the release and, by name, of what the question takes.
+        takes: names of its arguments besides the release.
+        needs: those without which there is no question.
+        about: what it answers, for a list.
+    """
+
+    ask: Callable[..., Answer]
+    takes: tuple[str, ...]
+    needs: tuple[str, ...]
+    about: str
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "means": Question(means, ("columns",), (), "mean and standard deviation of each column"),
+    "covariance": Question(covariance, ("columns",), (), "covariance of each pair of columns"),
+    "correlation": Question(correlation, ("columns",), (), "Pearson's correlation of each pair of columns"),
+    "partial-correlation": Question(partial_correlation, ("columns",), (), "correlation of pairs, given the others"),
+    "inflation": Question(inflation, ("columns",), (), "variance inflation factors and the condition number"),
+    "regress": Question(
+        regress, ("label", "columns", "ridge"), ("label",), "linear regression of any column on others"
+    ),
+    "components": Question(components, ("columns", "k", "scale"), (), "principal components"),
+    "crosstab": Question(crosstab, ("down", "across"), ("down", "across"), "rows by two categories, with chi^2"),
+    "group-means": Question(group_means, ("value", "by"), ("value", "by"), "mean of a number in each category"),
+}
+
+
+def ask(release: ReleasedMoments, name: str, **given: Any) -> Answer:
+    """Return the answer to a question.
+
+    Args:
+        release: what was opened.
+        name: name of the question.
+        given: its arguments.
+
+    Raises:
+        AnswerError: there is no such question, an argument is missing or not one of it, or the release cannot answer.
+    """
+    if name not in QUESTIONS:
+        raise AnswerError(f"there is no question {name!r}; there are {', '.join(QUESTIONS)}")
+    question = QUESTIONS[name]
+    for one in given:
+        if one not in question.takes:
+            raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
+    for one in question.needs:
+        if not given.get(one):
+            raise AnswerError(f"the question {name} needs {one}")
+    return question.ask(release, **given)

@@ -1,0 +1,191 @@
+"""Counts and group means of released categories, with errors: all are linear in released moments, or ratios of such."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analyses.kept_moments.answer import (
+    Answer,
+    AnswerError,
+    Floats,
+    check_rows,
+    chosen,
+    intervals,
+    noise_of_products,
+    numbers,
+)
+from analyses.second_moments.released import ReleasedMoments
+from analyses.second_moments.spectrum import SimulatedNoise
+
+SEEN_GROUP = 4.0
+"""Standard errors that a group's number of rows must come to before anything is divided by it."""
+
+N_TABLES = 2_000
+"""Tables that are drawn to judge one."""
+
+_CHANCE = "the interval counts noise, and chance as for groups that vary alike, as an analysis of variance does"
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categories of a column of an owner.
+
+    Attributes:
+        name: `party.column`.
+        labels: names of the categories.
+        vectors: shape (categories, columns + 1): u with u.(x, 1) = 1 in rows of the category, else 0.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    vectors: Floats = field(repr=False)
+
+
+def categories_of(moments: ReleasedMoments, name: str) -> Categories:
+    """Return the categories of a column that was encoded as indicators, or of a yes or no with bounds 0 and 1.
+
+    Raises:
+        AnswerError: the release has no such column, or it is a number.
+    """
+    units = np.eye(len(moments.names) + 1)
+    members = [i for i, one in enumerate(moments.names) if one.startswith(f"{name}=")]
+    if members:
+        labels = tuple(moments.names[i][len(name) + 1 :] for i in members)
+        return Categories(name, labels, units[members])
+    if name not in moments.names:
+        chosen(moments, [name])
+    at = moments.names.index(name)
+    if (moments.lower[at], moments.widths[at]) != (0.0, 1.0):
+        raise AnswerError(f"column {name!r} is a number; name a category, or a yes or no with bounds 0 and 1")
+    return Categories(name, ("no", "yes"), np.stack([units[-1] - units[at], units[at]]))
+
+
+def crosstab(moments: ReleasedMoments, down: str, across: str) -> Answer:
+    """Return how many rows have each pair of categories, chi^2 and Cramer's V.
+
+    Errors are by noise alone: the counts are of the rows that there are. `p_value` is the share of tables without
+    association that have a larger chi^2: tables of the released margins are drawn with the release's noise in them, so
+    that noise is not taken for association [GLRV16].
+
+    Args:
+        moments: released.
+        down: column of categories, `party.column`.
+        across: another one.
+
+    Raises:
+        AnswerError: a column is not in the release or no category, both are the same, or there is only noise.
+    """
+    if down == across:
+        raise AnswerError(f"a cross-table needs two columns, and {down!r} is named twice")
+    rows, columns = categories_of(moments, down), categories_of(moments, across)
+    check_rows(moments)
+    n_down, n_across = len(rows.labels), len(columns.labels)
+    left, right = np.repeat(rows.vectors, n_across, axis=0), np.tile(columns.vectors, (n_down, 1))
+    counts = np.einsum("ki,ij,kj->k", left, moments.raw, right, optimize=True)
+    covariance = noise_of_products(moments, left, right)
+    errors = np.sqrt(np.diagonal(covariance))
+    about = _association(counts.reshape(n_down, n_across), covariance)
+    return Answer(
+        "crosstab",
+        {
+            down: [label for label in rows.labels for _ in columns.labels],
+            across: list(columns.labels) * n_down,
+            "count": numbers(counts),
+            "noise_error": numbers(errors),
+            "interval": intervals(counts, errors, 0.0),
+        },
+        {"n_rows": moments.n_rows, **about},
+    )
+
+
+def group_means(moments: ReleasedMoments, value: str, by: str) -> Answer:
+    """Return the mean of a column in each category of another, and how many rows have the category.
+
+    A mean is the ratio of two noisy sums; its error by noise follows by the delta method from their covariance. By
+    chance it is that of an analysis of variance: the variance within groups, which the moments tell, over the rows.
+
+    Args:
+        moments: released.
+        value: a number, `party.column`.
+        by: a column of categories.
+
+    Raises:
+        AnswerError: see `crosstab`.
+    """
+    if value == by:
+        raise AnswerError(f"the means of {value!r} need groups of another column")
+    groups = categories_of(moments, by)
+    chosen(moments, [value])
+    check_rows(moments)
+    k, at = len(groups.labels), moments.names.index(value)
+    units = np.eye(len(moments.names) + 1)
+    left = np.vstack([groups.vectors, groups.vectors])
+    right = np.vstack([np.tile(units[at], (k, 1)), np.tile(units[-1], (k, 1))])
+    found = np.einsum("ki,ij,kj->k", left, moments.raw, right, optimize=True)
+    covariance = noise_of_products(moments, left, right)
+    sums, sizes = found[:k], found[k:]
+    of_size = np.sqrt(np.diagonal(covariance)[k:])
+    is_seen = sizes > SEEN_GROUP * of_size
+    size = np.where(is_seen, sizes, np.nan)
+    low, high = moments.lower[at], moments.lower[at] + moments.widths[at]
+    mean = np.clip(sums / size, low, high)
+    squared = (
+        np.diagonal(covariance)[:k] - 2 * mean * np.diagonal(covariance[:k, k:]) + mean**2 * np.diagonal(covariance)[k:]
+    )
+    noise = np.sqrt(np.maximum(squared, 0.0)) / size
+    total = float(moments.raw[at, at])
+    within = max(total - float(np.nansum(sums**2 / size)), 0.0) / max(moments.n_rows - k, 1.0)
+    chance = np.sqrt(within / size)
+    whole = np.hypot(noise, chance)
+    hidden = [label for label, seen in zip(groups.labels, is_seen, strict=True) if not seen]
+    notes = (f"rows of {by} = {', '.join(hidden)} are not distinguishable from noise",) if hidden else ()
+    return Answer(
+        "group-means",
+        {
+            by: groups.labels,
+            "mean": numbers(mean),
+            "noise_error": numbers(noise),
+            "chance_error": numbers(chance),
+            "interval": intervals(mean, whole, low, high),
+            "rows": numbers(sizes),
+            "rows_noise_error": numbers(of_size),
+        },
+        {"value": value, "n_rows": moments.n_rows},
+        (*notes, _CHANCE),
+    )
+
+
+def _association(counts: Floats, covariance: Floats) -> dict[str, float | None]:
+    """Return chi^2, Cramer's V and a p-value that knows the noise; None where a margin is not above 0.
+
+    Without association counts are multinomial, of covariance diag(e) - e e' / n with e what the margins expect. Normal
+    tables of this covariance plus the noise's are drawn.
+    """
+    nothing: dict[str, float | None] = {"chi_squared": None, "cramers_v": None, "p_value": None}
+    observed = _chi_squared(counts[None])[0]
+    if not np.isfinite(observed):
+        return nothing
+    down, across, total = counts.sum(1), counts.sum(0), counts.sum()
+    expected = (np.outer(down, across) / total).ravel()
+    values, vectors = np.linalg.eigh(covariance + np.diag(expected) - np.outer(expected, expected) / total)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    tables = expected + SimulatedNoise().normal(N_TABLES, len(root)) @ root.T
+    drawn = _chi_squared(tables.reshape(N_TABLES, *counts.shape))
+    drawn = np.where(np.isfinite(drawn), drawn, np.inf)
+    smaller = min(counts.shape) - 1
+    return {
+        "chi_squared": float(observed),
+        "cramers_v": float(min(1.0, np.sqrt(observed / (total * smaller)))) if smaller else None,
+        "p_value": float((1 + np.count_nonzero(drawn >= observed)) / (1 + N_TABLES)),
+    }
+
+
+def _chi_squared(tables: Floats) -> Floats:
+    """Return chi^2 of tables, shape (tables, down, across); NaN where a margin is not above 0."""
+    down, across = tables.sum(2), tables.sum(1)
+    total = tables.sum((1, 2))
+    is_possible = (down > 0).all(1) & (across > 0).all(1)
+    safe = np.where(is_possible, total, 1.0)[:, None, None]
+    expected = down[:, :, None] * across[:, None, :] / safe
+    expected = np.where(is_possible[:, None, None], expected, 1.0)
+    return np.where(is_possible, ((tables - expected) ** 2 / expected).sum((1, 2)), np.nan)

@@ -1,1 +1,0 @@
-"""What is to be seen of the results of each analysis: a module with a function `picture` for each."""

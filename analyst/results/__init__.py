@@ -1,1 +1,0 @@
-"""What jobs have found, as objects: tables, arrays under the names of scikit-learn, and predictions."""

@@ -1,0 +1,1 @@
+"""How often the intervals that results state hold the truth."""

@@ -1,0 +1,1 @@
+"""How errors and times grow with rows, columns and owners."""

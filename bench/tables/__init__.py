@@ -1,0 +1,1 @@
+"""Measurements of tables: what reading and describing them takes."""

@@ -1,0 +1,70 @@
+"""`moiety answer`: ask released second moments, without a job and without further cost."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analyst.connection import ClientConfig, connect
+from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text
+from results.generic.result import Result
+
+Names = Annotated[list[str] | None, typer.Option("--columns", help="Columns, `party.column`; all where none is named.")]
+
+
+def answer(
+    release: Annotated[str, typer.Argument(metavar="JOB|FILE", help="Job of `second-moments`, or a file of it.")],
+    question: Annotated[str, typer.Argument(help="One of those that `moiety job show JOB` lists, such as means.")],
+    client: Client = DEFAULT_CLIENT,
+    columns: Names = None,
+    label: Annotated[str | None, typer.Option(help="regress: column that is to be explained.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
+    k: Annotated[int | None, typer.Option(help="components: how many.")] = None,
+    scale: Annotated[bool, typer.Option("--scale", help="components: divide columns by their deviations.")] = False,
+    down: Annotated[str | None, typer.Option(help="crosstab: categories from above to below.")] = None,
+    across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
+    value: Annotated[str | None, typer.Option(help="group-means: number whose means are asked for.")] = None,
+    by: Annotated[str | None, typer.Option(help="group-means: categories.")] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Ask released second moments: means, correlation, regress, components, crosstab, group-means and others."""
+    from analyses.kept_moments.answer import AnswerError
+    from results.generic.result import SavedResultError
+    from results.kinds.second_moments import SecondMomentsResult
+
+    given = {
+        "columns": [one.strip() for name in columns for one in name.split(",")] if columns else None,
+        "label": label, "ridge": ridge, "k": k, "scale": scale or None, "down": down, "across": across,
+        "value": value, "by": by,
+    }  # fmt: skip
+    with exit_codes():
+        try:
+            found = _found(release, client)
+            if not isinstance(found, SecondMomentsResult):
+                needed = f"only a job of second-moments is asked again, and this one is of {found.job.analysis}"
+                fail(needed, ExitCode.USAGE)
+            answered = found.answer(question, **given)
+        except (AnswerError, SavedResultError) as error:
+            fail(str(error), ExitCode.USAGE, code=error.code)
+        print_json(answered.to_dict()) if output is Format.JSON else print_text(repr(answered))
+
+
+def _found(release: str, client: Path) -> Result:
+    """Return the result of a file if there is one of this name, else of a job."""
+    from analyst.client import result_of
+    from results.saved import load
+
+    if Path(release).is_file():
+        return load(release)
+    config = ClientConfig.load(client)
+
+    async def fetched() -> Result:
+        async with connect(config) as coordinator:
+            view = await coordinator.show(release)
+        if view.state != "DONE":
+            fail(f"there is nothing to ask: job {release} is {view.state}", ExitCode.FAILED)
+        return result_of(view)
+
+    return asyncio.run(fetched())

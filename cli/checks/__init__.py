@@ -1,0 +1,1 @@
+"""Commands that check a claim: of a mechanism, of a result."""

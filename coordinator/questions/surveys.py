@@ -1,0 +1,77 @@
+"""Surveys: each device answers by a response that it has randomized itself, and nothing is estimated before the end."""
+
+import asyncio
+import json
+from typing import Any
+
+from analyses.distribution.estimates.tally import CountedTally, tally_of
+from analyses.job.job import JobError
+from coordinator.questions.answered_host import AnsweredHost
+from coordinator.questions.host import OpenOne
+from coordinator.surveys.store import Given, StoredQuestion
+from questions.responses import AskedQuestion, SurveyQuestion, result_of
+from service.codes.coded_text import coded
+from service.errors import InvalidRequestError
+from service.identity import PeerCertificate
+from transport.refusal import counted, in_words
+
+
+class Surveys(AnsweredHost):
+    """The surveys of one coordinator; see `AnsweredHost`."""
+
+    kind = "survey"
+    plural = "surveys"
+    asked_class = AskedQuestion
+    ending_is_broken_off = False
+
+    async def open(self, analyst: str, question: SurveyQuestion) -> bytes:
+        """See `Host`."""
+        asked = self.asked_of(question)
+        add = (asked.question_id, analyst, asked.canonical_json())
+        return await self.enter(await asyncio.to_thread(self._store.add, *add))
+
+    def is_ours(self, stored: StoredQuestion) -> bool:
+        """See `Host`: masked sums share the store, and have no asker."""
+        return "asker" in json.loads(stored.text)
+
+    def most_answers(self, question: SurveyQuestion) -> int:
+        """See `AnsweredHost`."""
+        return question.responses
+
+    def n_kept(self, number: int, question_id: bytes) -> int:
+        """See `AnsweredHost`."""
+        n: int = self._store.n_responses(number)
+        return n
+
+    def given(self, number: int, asked: AskedQuestion | None, caller: PeerCertificate, body: bytes, text: str) -> Given:
+        """See `AnsweredHost`."""
+        asked, name = AskedQuestion.from_json(text) if asked is None else asked, caller.identity.name
+        try:
+            return Given(number, name, asked.response_of(body))
+        except JobError as error:
+            raise InvalidRequestError(f"{name}: {error}") from error
+
+    def close_stored(self, number: int) -> StoredQuestion:
+        """See `Host`."""
+        stored: StoredQuestion = self._store.close_question(number)
+        return stored
+
+    async def result(self, one: OpenOne, stored: Any) -> tuple[str, str]:
+        """See `Host`: of all that the store has, so that no response is missing."""
+        return await asyncio.to_thread(self._estimate, one, stored)
+
+    def _estimate(self, one: OpenOne, stored: StoredQuestion) -> tuple[str, str]:
+        asked, inquiry = one.asked, one.question.inquiry
+        tally = tally_of(inquiry.response)
+        if isinstance(tally, CountedTally):
+            tally.add_counts(self._store.counts(stored.number, inquiry.n_outputs))
+        else:
+            for names, responses in self._store.responses(stored.number):
+                tally.add(responses, asked.choices(names))
+        if tally.n_responses == 0:
+            refused = in_words(counted(one.refused.values()))
+            text = f"no device answered; {refused}" if refused else "no device answered"
+            return "", coded(text, code="no-device-answered")
+        result = result_of(asked, tally)
+        more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
+        return json.dumps({**result, **more}, allow_nan=False), ""

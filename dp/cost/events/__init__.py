@@ -1,0 +1,1 @@
+"""Privacy events: one file for each kind of noise."""

@@ -1,0 +1,101 @@
+"""A public coin: randomness that nobody knows before all parties have received what it is to judge.
+
+Each toss is two rounds among the compute parties:
+
+    ready    each party sends a commitment, SHA-256 of a fresh seed, as soon as it has received all that was dealt
+    reveal   when it has the commitments of all, it sends its seed, and a digest of the commitments that it saw
+
+The coin is a hash of all seeds. One honest party's seed is enough: its coin is unknown to all others until that party
+reveals, and it reveals only when every party has said that it is ready. A party can end the job by not revealing, but
+it cannot choose: its seed is fixed by its commitment, and commitments that differ between two receivers are found by
+the digests before either uses the coin. Source: [Blum81], with a hash as commitment.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import KeyStream
+from mpc.errors import PeerViolationError
+from mpc.protocol.concurrency import run_together
+from mpc.protocol.session import Session
+
+SEED_BYTES = 32
+DIGEST_BYTES = 32
+
+Bytes = NDArray[np.uint8]
+
+
+class PublicCoin:
+    """One member's end of the tosses of one computation. Tosses are awaited one after another, by all members alike.
+
+    Args:
+        session: my end of the job.
+        n_parties: compute parties 1..n_parties, who toss.
+        name: begins the names of the stages.
+        listeners: members beside them that learn the coin: owners that prove but hold no shares.
+    """
+
+    def __init__(self, session: Session, n_parties: int, name: str, listeners: Collection[int] = ()) -> None:
+        self._session = session
+        self._parties = range(1, n_parties + 1)
+        self._others = [party for party in self._parties if party != session.me]
+        self._receivers = [*self._others, *(member for member in sorted(listeners) if member != session.me)]
+        self._commitment_stage, self._seed_stage = f"{name}/coin commitments", f"{name}/coin seeds"
+        self._n_tossed = 0
+
+    async def toss(self) -> KeyStream:
+        """Return the stream of the next coin; call it when everything that it is to judge has been received.
+
+        Raises:
+            PeerViolationError: a party revealed another seed than it committed to, or saw other commitments than I.
+            PeerError: a party is silent or drops out.
+
+        Cost: 2 rounds, 96 bytes from each party to each other one and to each listener.
+        """
+        session, me = self._session, self._session.me
+        number = self._n_tossed
+        self._n_tossed += 1
+        seed = session.entropy.read(SEED_BYTES) if me in self._parties else b""
+        commitments: dict[int, bytes] = {}
+        if seed:
+            commitments[me] = self._commitment(number, me, seed)
+            await self._tell(self._commitment_stage, commitments[me])
+        commitments |= await self._hear(self._commitment_stage, DIGEST_BYTES)
+        digest = hashlib.sha256(b"".join(commitments[party] for party in self._parties)).digest()
+        if seed:
+            await self._tell(self._seed_stage, seed + digest)
+        revealed = await self._hear(self._seed_stage, SEED_BYTES + DIGEST_BYTES)
+        for party, message in revealed.items():
+            theirs, seen = message[:SEED_BYTES], message[SEED_BYTES:]
+            if not hmac.compare_digest(self._commitment(number, party, theirs), commitments[party]):
+                raise self._violation(party, "revealed another seed than it had committed to")
+            if not hmac.compare_digest(seen, digest):
+                raise self._violation(party, f"does not have the commitments that {session.names[me]} has")
+        seeds = {me: seed} | {party: message[:SEED_BYTES] for party, message in revealed.items()}
+        text = self._label(b"coin", number) + b"".join(seeds[party] for party in self._parties)
+        return KeyStream(hashlib.sha256(text).digest())
+
+    async def _tell(self, stage: str, message: bytes) -> None:
+        array = np.frombuffer(message, dtype=np.uint8)
+        await asyncio.gather(*(self._session.send(receiver, stage, array) for receiver in self._receivers))
+
+    async def _hear(self, stage: str, n_bytes: int) -> Mapping[int, bytes]:
+        arrived = await run_together(
+            *(self._session.receive(party, stage, (n_bytes,), np.uint8) for party in self._others)
+        )
+        return {party: array.tobytes() for party, array in zip(self._others, arrived, strict=True)}
+
+    def _label(self, what: bytes, number: int) -> bytes:
+        return b"moiety %b %d of %b\0" % (what, number, self._session.binding)
+
+    def _commitment(self, number: int, party: int, seed: bytes) -> bytes:
+        """A party's number is in it: nobody passes another's commitment off as its own."""
+        return hashlib.sha256(self._label(b"commitment of %d to coin" % party, number) + seed).digest()
+
+    def _violation(self, party: int, what: str) -> PeerViolationError:
+        return PeerViolationError(party, self._seed_stage, f"{self._session.names[party]} {what}")

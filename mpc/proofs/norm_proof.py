@@ -1,0 +1,158 @@
+"""The proof that rows which members have dealt keep their norm, among all members of a computation.
+
+Its numbers, and why they suffice, are in `mpc.proofs.norm_bound`. It is awaited when everybody has its shares of all
+rows, and before anything is computed with them that is opened.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import KeyStream
+from mpc.arithmetic.words import Words
+from mpc.errors import InconsistentSharesError, PeerViolationError
+from mpc.proofs.coin import PublicCoin
+from mpc.proofs.folding import Schedule
+from mpc.proofs.inner_products import Proofs, Statement, Vectors
+from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
+from mpc.proofs.projections import column_factors, projected
+from mpc.protocol.exchange import ShareExchange
+
+PROJECTIONS_STAGE = "projections"
+"""The stage in which compute parties open masked projections to each other. It needs the commit, as the opening does:
+what is opened there is a release (`party.gate`)."""
+
+NAME = "norms"
+MASKS_STAGE = "masks of norms"
+
+FIRST_ROWS = 24
+"""Rows of the first fold; see `Schedule`."""
+
+
+@dataclass(frozen=True, eq=False)
+class DealtRows:
+    """The rows of all dealers as one member holds them, completed by squares.
+
+    Attributes:
+        bounds: dealer to what is to be proven of its rows.
+        n_rows: n, the same for all dealers.
+        shares: dealer to my share, shape (n_words, n, whole width), degree t; empty where I hold no shares.
+        mine: my own rows as elements, of the same shape; None if I deal none. Secret.
+        masks: my own masks, shape (N_PROJECTIONS,); None if I deal no rows. Secret.
+    """
+
+    bounds: Mapping[int, NormBound]
+    n_rows: int
+    shares: Mapping[int, Words] = field(repr=False)
+    mine: Words | None = field(repr=False)
+    masks: NDArray[np.int64] | None = field(repr=False)
+
+
+async def prove_norms(exchange: ShareExchange, rows: DealtRows, commit: Callable[[], Awaitable[None]]) -> None:
+    """Prove that my rows keep their norm, and verify that those of all others do.
+
+    Args:
+        exchange: dealing and taking of shares, in a field of an order above `NormBound.order_needed` of all dealers.
+        rows: rows of all dealers.
+        commit: makes what the projections cost spent; awaited by dealers before anything of them can be opened.
+
+    Raises:
+        PeerViolationError: names a dealer of which a row does not have its norm; or a member that sent a wrong share
+            where that can be told.
+        InconsistentSharesError: shares contradict each other: a dealer's, or those of whoever opened them.
+        PeerError: a member is silent or drops out. Nobody may.
+
+    Privacy: t parties learn the masked projections of each dealer and nothing else; `dp.mechanism.norm_proof`.
+    Soundness: `mpc.proofs.norm_bound` and `Schedule.log2_error`; below 2^-40 for each dealer.
+    Cost: 4 rounds, and those of `Proofs.check`; a dealer sends N_PROJECTIONS + 6 elements and its answers, parties open
+    N_PROJECTIONS for each dealer.
+    """
+    if not rows.n_rows:
+        return
+    session, parties = exchange.session, range(1, exchange.n_parties + 1)
+    coin = PublicCoin(session, exchange.n_parties, NAME, [dealer for dealer in rows.bounds if dealer not in parties])
+    proofs = Proofs(exchange, coin, NAME)
+    secrets, shares = await _deal_masks(exchange, rows, proofs)
+    stream = await coin.toss()
+    if rows.mine is not None:
+        await commit()
+    if exchange.am_receiver:
+        await _open_projections(exchange, rows, shares, stream)
+    await proofs.check(_statements(exchange, rows, proofs, secrets, shares))
+
+
+async def _deal_masks(
+    exchange: ShareExchange, rows: DealtRows, proofs: Proofs
+) -> tuple[Words | None, dict[int, Words]]:
+    """Deal masks of projections, and of the proof behind them; return mine as elements, and my shares of all."""
+    me, field_ = exchange.session.me, exchange.field
+    n_masks = N_PROJECTIONS + int(np.prod(proofs.mask_shape))
+    mine: Words | None = None
+    shares: dict[int, Words] = {}
+    if rows.masks is not None:
+        stream = KeyStream(exchange.session.entropy.read(32))
+        masks = field_.encode(rows.masks), field_.random(stream, n_masks - N_PROJECTIONS)
+        mine = np.concatenate(masks, axis=1)
+        own = await exchange.deal(MASKS_STAGE, 0, mine, exchange.t)
+        if own is not None:
+            shares[me] = own
+    if exchange.am_receiver:
+        shapes = {dealer: (n_masks,) for dealer in rows.bounds if dealer != me}
+        shares |= await exchange.take_all(shapes, MASKS_STAGE, 0, exchange.t)
+    return mine, shares
+
+
+async def _open_projections(
+    exchange: ShareExchange, rows: DealtRows, masks: Mapping[int, Words], coin: KeyStream
+) -> None:
+    session, field_ = exchange.session, exchange.field
+
+    def share() -> Words:
+        factors = [column_factors(coin, bound) for bound in rows.bounds.values()]
+        found = projected(field_, coin, [rows.shares[dealer] for dealer in rows.bounds], factors)
+        hiding = np.stack([masks[dealer][:, :N_PROJECTIONS] for dealer in rows.bounds], axis=1)
+        return field_.add(found, hiding)
+
+    mine = await session.compute(share)
+    parties = range(1, exchange.n_parties + 1)
+    opening = await exchange.open(PROJECTIONS_STAGE, mine, mine.shape[1:], exchange.t, parties, needs_all=True)
+    assert opening is not None, "every party receives"
+    if opening.wrong:  # a dealer's doing, or that of whoever sent it: nobody can tell
+        raise InconsistentSharesError("shares of projections lie on no polynomial of degree t")
+    values = await session.compute(field_.decode, opening.words)
+    for (dealer, bound), projections in zip(rows.bounds.items(), values, strict=True):
+        if max(-int(projections.min()), int(projections.max())) > bound.largest_projection:
+            raise _beyond_bounds(session.names[dealer], dealer)
+
+
+def schedule_of(bound: NormBound, n_rows: int) -> Schedule:
+    """Return how the rows of a dealer are folded: it proves its own alone, and everybody verifies those of all."""
+    return Schedule(n_rows, bound.whole_width, FIRST_ROWS)
+
+
+def _beyond_bounds(name: str, dealer: int) -> PeerViolationError:
+    return PeerViolationError(dealer, PROJECTIONS_STAGE, f"{name} shared rows beyond their bound")
+
+
+def _statements(
+    exchange: ShareExchange, rows: DealtRows, proofs: Proofs, secrets: Words | None, masks: Mapping[int, Words]
+) -> list[Statement]:
+    """Return the claim of each dealer that each of its rows has the squared norm of its bound."""
+    field_, me = exchange.field, exchange.session.me
+
+    def vectors(values: Words, dealt: Words) -> Vectors:
+        hiding = dealt[:, N_PROJECTIONS:].reshape(field_.n_words, *proofs.mask_shape)
+        return Vectors([values], [values], hiding)
+
+    statements = []
+    for pair, (dealer, bound) in enumerate(rows.bounds.items()):
+        shares = claims = None
+        if exchange.am_receiver:
+            shares = vectors(rows.shares[dealer], masks[dealer])
+            one = field_.encode(np.array([bound.squared_norm], dtype=object))
+            claims = [np.repeat(one, rows.n_rows, axis=1)]
+        own = vectors(rows.mine, secrets) if dealer == me and rows.mine is not None and secrets is not None else None
+        statements.append(Statement(dealer, 0, schedule_of(bound, rows.n_rows), shares, claims, own, pair))
+    return statements

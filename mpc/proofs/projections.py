@@ -1,0 +1,75 @@
+"""Random projections of shared rows, as `mpc.proofs.norm_bound` needs them: local work on shares."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import KeyStream
+from mpc.arithmetic import kernels
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Floats
+from mpc.arithmetic.words import Words
+from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
+
+_PANEL_ROWS = 512
+"""Rows that are unpacked and projected at once."""
+
+
+def column_factors(coin: KeyStream, bound: NormBound) -> NDArray[np.int64]:
+    """Return sigma of one dealer, shape (N_PROJECTIONS, columns), entries -1, 0, 0, 1, of bounded norm.
+
+    All members that hold the coin draw the same.
+    """
+    while True:
+        found = _ternary(coin, (N_PROJECTIONS, bound.whole_width))
+        if np.linalg.norm(found, 2) ** 2 <= bound.squared_operator_bound * (1 - 1e-9):
+            return found.astype(np.int64)
+
+
+def projected(
+    field: ResidueField, coin: KeyStream, rows: Sequence[Words], factors: Sequence[NDArray[np.int64]]
+) -> Words:
+    """Return shares of rho_k' Y_q sigma_qk for each dealer q, the coefficients rho drawn from the coin.
+
+    Args:
+        field: field of the shares.
+        coin: read from where it stands.
+        rows: each dealer's shares, shape (n_words, n, columns of the dealer); n is the same.
+        factors: sigma of each dealer.
+
+    Returns:
+        Shape (n_words, dealers, N_PROJECTIONS).
+
+    Cost: N_PROJECTIONS float64 products per element and prime.
+    """
+    n_rows, ends = rows[0].shape[1], np.cumsum([0, *(words.shape[2] for words in rows)])
+    panel = np.empty((RESIDUES_PER_WORD, _PANEL_ROWS, int(ends[-1])))
+    sums = np.zeros((len(field.primes), N_PROJECTIONS, int(ends[-1])))
+    for start in range(0, n_rows, _PANEL_ROWS):
+        n_panel = min(_PANEL_ROWS, n_rows - start)
+        rho = _ternary(coin, (N_PROJECTIONS, n_panel))
+        for word in range(field.n_words):
+            for first, words in zip(ends, rows, strict=False):
+                part = np.ascontiguousarray(words[word, start : start + n_panel])
+                kernels.unpack_balanced(panel, int(first), part, field.word_primes(word))
+            primes = slice(RESIDUES_PER_WORD * word, RESIDUES_PER_WORD * (word + 1))
+            for total, residues in zip(sums[primes], panel, strict=False):
+                total += rho @ residues[:n_panel]  # below 2^20 each: exact for 2^32 rows
+    found = []
+    for total, p in zip(sums, field.primes, strict=True):
+        reduced = total.astype(np.int64) % p
+        by_dealer = [
+            (reduced[:, first:last] * sigma).sum(axis=1) % p
+            for first, last, sigma in zip(ends, ends[1:], factors, strict=False)
+        ]
+        found.append(np.stack(by_dealer))
+    return field.pack(found)
+
+
+def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:
+    """Draw entries -1, 0, 0, 1: the difference of two bits."""
+    n_bits = 2 * shape[0] * shape[1]
+    words = coin.words(-(-n_bits // 64))
+    bits = np.unpackbits(words.view(np.uint8), count=n_bits).reshape(2, *shape)
+    return np.asarray(bits[0] - bits[1].astype(np.float64))

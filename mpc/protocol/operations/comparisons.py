@@ -1,0 +1,116 @@
+"""Comparisons of secret integers: the answer is a shared bit, 1 for yes, which is computed with or opened.
+
+Each takes the bound of what is compared from the arrays, or where the caller knows better from `bound`: of two integers
+from 0 to 2^20 - 1 the arrays' bounds say that their difference may be twice as large as it can be. Whoever states a
+bound that does not hold gets wrong answers, and tells more of the values than `mpc.protocol.operations.bits` promises.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mpc.errors import ShapeError
+from mpc.protocol.operations.bits import Bits, as_bits, bounded
+from mpc.protocol.shared import Public, SharedArray, concatenate
+
+
+class Comparisons(Bits):
+    """The part of `Computation` that compares."""
+
+    async def is_zero(self, x: SharedArray, *, bound: int | None = None) -> SharedArray:
+        """Return for each element whether it is 0.
+
+        Args:
+            x: integers.
+            bound: public bound on the size of the elements; default: that of the array.
+
+        Raises:
+            LocalFaultError: there is no bound.
+            FieldTooSmallError: the mask does not fit beside x into the field: use more primes or tighter bounds.
+            TooFewPartiesError, PeerError: see `reduce`. No party may drop out while it deals.
+
+        Privacy: an advantage of at most 2^-40 per value (`mpc.protocol.operations.bits`).
+        Cost: for a bound of w bits 2 + ceil(log2(t + 1)) + ceil(log2(w)) rounds; per value t + 1 parties deal w + 1
+            elements, and there are (t + 1) w - 1 products.
+        """
+        largest = bounded(x) if bound is None else bound
+        masked = await self._mask(x, max(1, largest.bit_length()), largest)
+        return as_bits(await self.prod(masked.agreeing()))
+
+    async def equal(self, x: SharedArray, y: SharedArray | Public, *, bound: int | None = None) -> SharedArray:
+        """Return for each pair of elements whether they are equal; `bound` is of |x - y|. See `is_zero`."""
+        return await self.is_zero(x - y, bound=bound)
+
+    async def less(self, x: SharedArray, y: SharedArray | Public, *, bound: int | None = None) -> SharedArray:
+        """Return for each pair of elements whether x < y.
+
+        Args:
+            x: integers.
+            y: integers, shared or public, of a shape that fits x.
+            bound: public bound on |x - y|; default: what follows from the arrays.
+
+        Errors and privacy are those of `is_zero`.
+
+        Cost: for a bound of w bits 2 + ceil(log2(t + 1)) + ceil(log2(w)) rounds; per value t + 1 parties deal w + 1
+            elements, and there are less than (t + 2) w products.
+        """
+        difference = x - y
+        largest = bounded(difference) if bound is None else bound
+        n_bits = max(1, largest.bit_length())
+        difference = await self.reduce(difference)
+        low = await self._low_bits(await self._mask(difference, n_bits, largest))
+        not_below = self._exact_quotient(difference + (1 << n_bits) - low, 1 << n_bits, 1)
+        return as_bits(1 - not_below)
+
+    async def less_equal(self, x: SharedArray, y: SharedArray | Public, *, bound: int | None = None) -> SharedArray:
+        """Return for each pair of elements whether x <= y. See `less`."""
+        below = await self.less(-x, -np.asarray(y) if not isinstance(y, SharedArray) else -y, bound=bound)
+        return as_bits(1 - below)
+
+    async def select(self, bit: SharedArray, x: SharedArray | Public, y: SharedArray | Public) -> SharedArray:
+        """Return x where the bit is 1, else y; bits of other values give x * bit + y * (1 - bit).
+
+        Cost: 1 round, one product per element.
+        """
+        chosen = bit * 0 + x
+        other = bit * 0 + y
+        product = await self.multiply(bit, chosen - other)
+        return replace(product + other, bound=_larger(chosen, other))
+
+    async def minimum(self, x: SharedArray, y: SharedArray | Public, *, bound: int | None = None) -> SharedArray:
+        """Return the smaller one of each pair. See `less`; a round and a product more."""
+        return await self.select(await self.less(x, y, bound=bound), x, y)
+
+    async def maximum(self, x: SharedArray, y: SharedArray | Public, *, bound: int | None = None) -> SharedArray:
+        """Return the larger one of each pair. See `less`; a round and a product more."""
+        return await self.select(await self.less(x, y, bound=bound), y, x)
+
+    async def argmax(self, x: SharedArray) -> tuple[SharedArray, SharedArray]:
+        """Return the place of the first of the largest elements along the first axis, and that element.
+
+        Cost: for n elements ceil(log2(n)) times the rounds of `maximum`, n - 1 comparisons, 2 (n - 1) products besides.
+        """
+        if not x.ndim or not x.shape[0]:
+            raise ShapeError(f"the largest element is sought along the first axis, which shape {x.shape} lacks")
+        values = await self.reduce(x)
+        numbers = np.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1))
+        places = values * 0 + numbers
+        while values.shape[0] > 1:
+            half = values.shape[0] // 2
+            first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)  # neighbours, so that ties go to the first
+            later = await self.less(values[first], values[second])
+            moved = await self.reduce_all([later * (a[second] - a[first]) for a in (values, places)])
+            pairs = [
+                replace(a[first] + change, bound=a.bound) for a, change in zip((values, places), moved, strict=True)
+            ]
+            rest = slice(2 * half, None)
+            values, places = (_joined(pair, a[rest]) for pair, a in zip(pairs, (values, places), strict=True))
+        return places[0], values[0]
+
+
+def _joined(x: SharedArray, y: SharedArray) -> SharedArray:
+    return concatenate([x, y]) if y.shape[0] else x
+
+
+def _larger(x: SharedArray, y: SharedArray) -> int | None:
+    return None if x.bound is None or y.bound is None else max(x.bound, y.bound)

@@ -1,0 +1,1 @@
+"""What is left of a job: a report for the owner, a receipt for others."""

@@ -1,0 +1,1 @@
+"""Code that is generated from the .proto files beside it: `make proto`."""

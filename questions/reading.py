@@ -1,0 +1,86 @@
+"""Reads an analyst's question to devices, whatever its kind: the one list of kinds."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from analyses.distribution.inquiry import MASKED
+from analyses.job.job import JobError
+from analyses.matrix_factorization.devices.question import NAME as FACTORIZATION
+from analyses.matrix_factorization.devices.question import FactorQuestion
+from analyses.sums.secure_sum import SumParams
+from questions.cohorts import MaskedQuestion
+from questions.factors import AskedFactors
+from questions.question import MAX_QUESTION_BYTES, Question
+from questions.responses import SurveyQuestion
+from questions.rounds import AskedRounds, AskedSum
+from questions.shares import BatchQuestion
+
+SumQuestion = SumParams | FactorQuestion
+"""Questions that masked sums answer, a round or a series of them."""
+
+AnyQuestion = SumQuestion | MaskedQuestion | SurveyQuestion | BatchQuestion
+
+
+def ask(question: SumQuestion, session: str, identities: Mapping[str, bytes]) -> AskedRounds:
+    """Begin to ask a question of masked sums.
+
+    Args:
+        question: the analyst's question.
+        session: a text that never repeats.
+        identities: Ed25519 key of every member that the coordinator knows, by name.
+
+    Raises:
+        JobError: it cannot be answered; the text names the field.
+    """
+    if isinstance(question, FactorQuestion):
+        return AskedFactors(question, session, identities)
+    return AskedSum(question, session, identities)
+
+
+def class_of(tree: Any) -> type[AnyQuestion]:
+    """Return the class of what was read of a question."""
+    if not isinstance(tree, dict):
+        raise JobError("the question is no table of fields")
+    if "channel" in tree:
+        return BatchQuestion
+    match tree.get("analysis", "distribution"):
+        case "distribution":
+            return MaskedQuestion if tree.get("method") == MASKED else SurveyQuestion
+        case name:
+            return FactorQuestion if name == FACTORIZATION else SumParams
+
+
+def question_from_toml(text: str) -> AnyQuestion:
+    """Read a question's file.
+
+    Raises:
+        JobError: not TOML, or not such a question; the text names each wrong field.
+    """
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"the question is not valid TOML: {error}") from error
+    found = class_of(tree)
+    return found.from_tree(tree) if issubclass(found, SurveyQuestion | MaskedQuestion) else found.from_toml(text)
+
+
+def question_from_json(text: str) -> AnyQuestion:
+    """Read a question.
+
+    Raises:
+        JobError: not JSON, or not such a question; the text names each wrong field.
+    """
+    if len(text) > MAX_QUESTION_BYTES:
+        raise JobError(f"the question is longer than {MAX_QUESTION_BYTES} bytes")
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise JobError("the question is not JSON") from error
+    found = class_of(tree)
+    if not issubclass(found, Question):
+        return found.from_json(text)
+    if len(text) > found.max_bytes:
+        raise JobError(f"the question is longer than {found.max_bytes} bytes")
+    return found.from_tree(tree)

@@ -1,0 +1,228 @@
+"""A question about a number to devices that dial out: what it is made of, its digest, and its estimate.
+
+Whether a device answers follows from what its owner declares and from the question, never from what its record holds: a
+record that cannot be used answers as the empty input, which nobody can tell from another one. So what a response
+protects is everything about the record, also whether there is one.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AwareDatetime, Field, model_validator
+
+from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, takes_choices
+from analyses.distribution.shuffled import analyst_view
+from analyses.job.job import Delta, Epsilon, JobError, Name
+from dp.cost.accounting import CalibrationError
+from dp.cost.job_cost import JobCost
+from dp.cost.report import privacy_report
+from dp.cost.views import MEMBER_UNIT, VIEWS
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.wave import Wave
+from entropy import Entropy
+from questions.question import Asked, Question
+
+if TYPE_CHECKING:
+    from analyses.distribution.estimates.tally import Tally
+
+MAX_RESPONSES = 10_000_000
+"""Largest number of responses of one survey."""
+
+MAX_ROUNDS = 1024
+"""Largest number of rounds of a series."""
+
+RECORDS_UNIT = "member's records (that it answered is public)"
+"""What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a device's record says. Secret.
+
+    Attributes:
+        value: an input, or the empty one.
+        was_clipped: whether the number lies outside the range.
+        not_used_because: why the record answers as the empty input; empty where it does not.
+    """
+
+    value: int
+    was_clipped: bool = False
+    not_used_because: str = ""
+
+
+class SurveyQuestion(DistributionParams, Question):
+    """What an analyst asks of devices.
+
+    Attributes:
+        analysis: the name of the analysis.
+        record: each device's `[[records]]` says where it keeps this.
+        range: range of the number; values outside it count as its nearer end.
+        buckets, method, bins, fine, smoothing, queries, quantiles: see `DistributionParams`.
+        epsilon: epsilon of one response, at delta 0.
+        delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
+        until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
+        responses: the survey ends when so many have come.
+        rounds: a device answers in one of so many surveys of a series, which it draws beforehand.
+        round: the number of this one, 0 .. rounds - 1.
+        series: names the series, where there is more than one round.
+    """
+
+    kind = "survey"
+    max_bytes = 8 << 10
+
+    analysis: Literal["distribution"] = "distribution"
+    record: Name
+    range: Range
+    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar"] = "wave"
+    epsilon: Epsilon
+    delta: Delta = 1e-6
+    until: AwareDatetime
+    responses: Annotated[int, Field(ge=1, le=MAX_RESPONSES)] = MAX_RESPONSES
+    rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 1
+    round: Annotated[int, Field(ge=0)] = 0
+    series: Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]{0,64}$")] = ""
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> Self:
+        self.check_grid()
+        if self.round >= self.rounds:
+            raise ValueError(f"round: must be below {self.rounds}, the number of rounds")
+        if (self.rounds > 1) != bool(self.series):
+            raise ValueError("series: several rounds have a series, and one alone has none")
+        return self
+
+    def check(self) -> None:
+        """See `Question`: there must be such a mechanism."""
+        try:
+            self.inquiry.response  # noqa: B018  # checks that there is one
+        except CalibrationError as error:
+            raise JobError(f"epsilon, buckets: {error}") from error
+
+    @cached_property
+    def inquiry(self) -> Inquiry:
+        """What is asked, and how a device answers.
+
+        Raises:
+            CalibrationError: there is no such mechanism.
+        """
+        return Inquiry(self, Odds.of_epsilon(self.epsilon).favoured)
+
+    def cost(self) -> JobCost:
+        """Return what one response costs, for a device's ledger; it withstands all other devices together."""
+        return JobCost.of(self.inquiry.response.events, MEMBER_UNIT, MAX_RESPONSES)
+
+    def input_of(self, values: NDArray[np.float64]) -> Input:
+        """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
+        if values.shape != (1,):
+            return Input(self.inquiry.empty, not_used_because=f"it has {values.size} values; a survey asks for one")
+        if not np.isfinite(values[0]):
+            return Input(self.inquiry.empty, not_used_because="its value is not a finite number")
+        places, n_clipped = self.inquiry.inputs_of(values)
+        return Input(int(places[0]), n_clipped > 0)
+
+    def privacy_report(self, n_responses: int = 0, *, with_analyst: bool = True) -> dict[str, Any]:
+        """Return the cost of a response in both views, which are equal: its noise is the device's alone.
+
+        Args:
+            n_responses: number of devices that have answered; 0 where it is not known yet. Then there is no third view.
+            with_analyst: whether the third view is stated, which takes seconds.
+        """
+        inquiry = self.inquiry
+        report = privacy_report(
+            mechanism=f"one randomized response per device, method {self.method}",
+            sensitivity="one member's records are the input of one response",
+            n_parties=n_responses,
+            colluding=max(0, n_responses - 1),
+            delta=self.delta,
+            events={view: inquiry.response.events(view) for view in VIEWS},
+            noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
+            parameters={"favoured": inquiry.favoured, "other": inquiry.odds.other, "buckets": self.buckets},
+            unit=RECORDS_UNIT,
+        )
+        is_stated = n_responses > 0 and with_analyst
+        third = analyst_view(inquiry.mechanism, n_responses - 1, self.delta) if is_stated else None
+        return report | ({} if third is None else {"analyst": third})
+
+    @cached_property
+    def series_digest(self) -> bytes:
+        """SHA-256 of what all rounds of a series have in common."""
+        common = self.model_dump(mode="json", exclude={"round", "until", "responses"})
+        return hashlib.sha256(b"moiety survey series:" + _canonical(common)).digest()
+
+
+class AskedQuestion(Asked):
+    """A survey as a coordinator asks it."""
+
+    question: SurveyQuestion
+
+    def choices(self, respondents: Sequence[str]) -> PublicChoices:
+        """Return the public choices of respondents, in their order."""
+        return PublicChoices(self.digest, respondents)
+
+    def fixed_digest(self) -> bytes:
+        """SHA-256 of the record and the mechanism, for records with one response for ever.
+
+        Raises:
+            JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
+        """
+        if takes_choices(self.question.inquiry.response):
+            raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
+        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon"}
+        tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.inquiry.favoured}
+        return hashlib.sha256(b"moiety survey fixed response:" + _canonical(tree)).digest()
+
+    def respond(self, value: int, respondent: str, entropy: Entropy) -> int:
+        """Draw one response.
+
+        Args:
+            value: an input, or the empty one.
+            respondent: the name in its certificate.
+            entropy: the respondent's randomness.
+        """
+        mechanism, values = self.question.inquiry.response, np.array([value], dtype=np.int64)
+        if isinstance(mechanism, Wave):
+            return int(mechanism.respond(values, entropy)[0])
+        return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
+
+    def body_of(self, response: int) -> bytes:
+        """Return a response as it travels."""
+        return response.to_bytes(self.question.inquiry.response_bytes, "little")
+
+    def response_of(self, body: bytes) -> int:
+        """Return the response in a body.
+
+        Raises:
+            JobError: it has another length, or is no output of the mechanism.
+        """
+        inquiry = self.question.inquiry
+        if len(body) != inquiry.response_bytes:
+            raise JobError(f"a response to this question has {inquiry.response_bytes} bytes, not {len(body)}")
+        response = int.from_bytes(body, "little")
+        if response >= inquiry.n_outputs:
+            raise JobError(f"a response to this question is below {inquiry.n_outputs}")
+        return response
+
+
+def _canonical(tree: Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def result_of(asked: AskedQuestion, tally: "Tally") -> dict[str, Any]:
+    """Return what the responses of devices say; see `analyses.distribution.estimates.estimate.described`.
+
+    Args:
+        asked: the question.
+        tally: tally of the responses, at least one.
+    """
+    from analyses.distribution.estimates.estimate import estimated  # with its kernels; a device estimates nothing
+
+    question, n = asked.question, tally.n_responses
+    found = estimated(question.inquiry, tally)
+    return {**found, "record": question.record, "responses": n, "privacy": question.privacy_report(n)}

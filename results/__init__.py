@@ -1,0 +1,1 @@
+"""What was found, for people: of each analysis its result as an object, its lines of text and its picture."""

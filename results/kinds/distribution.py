@@ -1,0 +1,126 @@
+"""Distributions: the density of a number, its mean and its quantiles."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from analyses.job.forecast import NORMAL_95
+from dp.cost.report import describe
+from results.drawing.chart import Steps
+from results.generic.own_rows import Floats
+from results.generic.result import Columns, Result
+from results.generic.text import closing_lines, rounded_alike
+
+MAX_COARSE_PARAMETER = 25
+"""Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
+
+
+class DistributionResult(Result):
+    """How a number is distributed."""
+
+    analyses = ("distribution",)
+
+    @staticmethod
+    def lines_of(fields: Mapping[str, Any]) -> list[str]:
+        """Return what was found and what it costs."""
+        return [*found_lines(fields), *closing_lines(fields)]
+
+    @staticmethod
+    def device_lines_of(answer: Mapping[str, Any]) -> list[str]:
+        """Return the result of a survey, or of a masked sum over devices."""
+        about = f"{answer['responses']} responses, about {answer['rows']:.0f} of them about a value"
+        lines = [f"{answer['record']}: {about}", *found_lines(answer)]
+        if answer["contradictions"]:
+            lines.append(f"{answer['contradictions']} second responses differed from the first, and were refused.")
+        return [*lines, *describe(answer["privacy"], "members")]
+
+    @staticmethod
+    def panels_of(fields: Mapping[str, Any]) -> tuple[Steps]:
+        """Return the density with its 95 % intervals, where the method has some."""
+        known = fields["intervals"]
+        said = f"Mean {fields['mean']:.4g}"
+        said += "" if known is None else " ({:.4g} to {:.4g})".format(*known["mean"])
+        notes = (f"{said}; about {fields['rows']:,.0f} rows.", *filter(None, [fields.get("about_intervals")]))
+        return (density_of(fields, title="Density", note=notes),)
+
+    @property
+    def probabilities_(self) -> Floats:
+        """Probability of each bucket between the `edges`, shape (buckets,)."""
+        return np.array(self.fields["probabilities"], dtype=np.float64)
+
+    def table(self) -> Columns:
+        """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known."""
+        edges = self.fields["edges"]
+        shown: Columns = {"lower": edges[:-1], "upper": edges[1:], "probability": list(self.fields["probabilities"])}
+        intervals = (self.fields.get("intervals") or {}).get("probabilities")
+        if intervals is None:
+            return shown
+        return shown | {"at_least": [lower for lower, _ in intervals], "at_most": [upper for _, upper in intervals]}
+
+
+def found_lines(fields: Mapping[str, Any]) -> list[str]:
+    """Return mean, quantiles, queries, and what intervals are about, one line each."""
+    known = fields["intervals"]
+
+    def ends(name: str, at: int | None = None) -> str:
+        if known is None:
+            return ""
+        lower, upper = known[name] if at is None else known[name][at]
+        return f" ({lower:.5g} to {upper:.5g})"
+
+    lines = [f"{fields['method']}: about {fields['rows']:.0f} rows, mean {fields['mean']:.6g}{ends('mean')}"]
+    for at, (level, value) in enumerate(fields["quantiles"]):
+        lines.append(f"  {100 * level:g} % below {value:.6g}{ends('quantiles', at)}")
+    for at, (lower, upper, probability) in enumerate(fields["queries"]):
+        lines.append(f"  from {lower:g} to {upper:g}: {probability:.4f}{ends('queries', at)}")
+    if fields.get("closed_mean") is not None:
+        said = rounded_alike(fields["closed_mean"], NORMAL_95 * fields["closed_mean_error"])
+        lines.append(f"  mean without smoothing, in closed form: {' +- '.join(said)}")
+    lines += [f"  {said}" for said in [fields.get("about_intervals")] if said]
+    if fields["has_converged"] is False:
+        lines.append("  The estimate did not converge.")
+    if fields["gain_of_a_response"] is None and "survivors" in fields:
+        lines.append("  A party that lies about its counts can move all of this without bound.")
+        if (mu := fields["privacy"]["parameters"]["mu"]) <= MAX_COARSE_PARAMETER:
+            lines.append(
+                f"  The parameter of the noise is a whole number, {mu}: less epsilon may be spent than was asked for."
+            )
+    return lines
+
+
+def density_of(
+    fields: Mapping[str, Any],
+    *,
+    title: str,
+    axis: str = "value",
+    exact: Sequence[float] = (),
+    note: Sequence[str] = (),
+) -> Steps:
+    """Return the panel of one density.
+
+    Args:
+        fields: fields of the result.
+        title: what it is of, or by which method.
+        axis: what is distributed, with its unit.
+        exact: probabilities of the buckets without noise, where somebody knows them, as in a demo.
+        note: lines below.
+    """
+    edges, stated = fields["edges"], fields["intervals"]
+    widths = [upper - lower for lower, upper in pairwise(edges)]
+    found = fields["probabilities"]
+    intervals: tuple[tuple[float, float], ...] = ()
+    if stated is not None:
+        known = zip(stated["probabilities"], widths, strict=True)
+        intervals = tuple((lower / width, upper / width) for (lower, upper), width in known)
+    return Steps(
+        title=title,
+        axis=axis,
+        height="density",
+        edges=tuple(edges),
+        values=tuple(p / width for p, width in zip(found, widths, strict=True)),
+        intervals=intervals,
+        exact=tuple(p / width for p, width in zip(exact, widths, strict=False)),
+        note=tuple(note),
+    )

@@ -1,0 +1,1 @@
+"""Databases of stores: one SQL text (`database`) for files (`sqlite`) and servers (`postgres`)."""

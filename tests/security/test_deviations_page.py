@@ -1,0 +1,156 @@
+"""The table of docs/threat-model.md, deviation by deviation: each cell names a test; tests that it alone needs."""
+
+import re
+from functools import cache, partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from deviations import CASES, plan_of, run_once, with_another_row
+
+from analyses.job.job import Job
+from analyses.job.norm_bounds import projections_of
+from analyses.registry import analysis_of
+from analyses.run_locally import local_network, run_plan
+from analyst.question import PCA
+from dp.cost.views import RECORD
+from entropy import InsecureTestEntropy
+from mpc.arithmetic.field import ResidueField
+from mpc.local.network import Message
+from mpc.proofs.norm_bound import LEAST_MASK, MOST_MASK, NormBound
+from mpc.proofs.norm_proof import PROJECTIONS_STAGE
+from mpc.protocol.session import COORDINATOR
+from party.gate import COMMIT_STAGE, GatedSession
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "threat-model.md"
+
+
+@cache
+def names_in_the_suite():
+    text = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return set(re.findall(r"def (test_\w+)", text))
+
+
+def rows_of_the_page():
+    section = PAGE.read_text().partition("### Deviation by deviation")[2].partition("\n## ")[0]
+    return [line.split(" | ") for line in section.splitlines() if line.startswith("| ") and "---" not in line][1:]
+
+
+ROWS = rows_of_the_page()
+
+
+def test_there_is_a_table():
+    assert len(ROWS) >= 14
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0].removeprefix("| ") for row in ROWS])
+def test_each_cell_names_a_test(row):
+    _, _, *modes = row
+    assert len(modes) == 2
+    for cell in modes:
+        (named,) = re.findall(r"`(test_\w+)`", cell)
+        assert named in names_in_the_suite()
+
+
+CASE = CASES["principal components"]
+
+
+async def transcript_of(security, fault=None, gated=False):
+    tables = CASE.tables()
+    plan = plan_of(CASE, tables, security=security)
+    options = {"fault": fault} if fault else {}
+    network = local_network(plan, entropy_of=lambda m: InsecureTestEntropy(f"page {m}"), **options)
+    return await run_plan(plan, tables, network), plan
+
+
+async def test_the_page_names_what_semi_honest_jobs_open_of_proofs():
+    """Nothing: no stage of a proof is in their transcript, and all are in the other's."""
+    for security, has_proofs in (("semi-honest", False), ("malicious", True)):
+        ended, _ = await transcript_of(security)
+        stages = {message.stage for message in ended.network.transcript}
+        for stage in (PROJECTIONS_STAGE, "norms/coin seeds", "norms/proof opened"):
+            assert (stage in stages) == has_proofs
+
+
+def test_the_mode_is_part_of_what_parties_compare():
+    one, other = (plan_of(CASE, CASE.tables(), security=security) for security in ("semi-honest", "malicious"))
+    assert one.digest() != other.digest()
+    assert "security" not in one.canonical_json()
+
+
+async def test_projections_wait_for_the_commit_of_all_owners():
+    tables = CASE.tables()
+    plan = plan_of(CASE, tables, security="malicious")
+    committed, sent = [], []
+
+    def noted(message: Message):
+        if message.stage == PROJECTIONS_STAGE:
+            sent.append(len(set(committed)))
+        return (message,)
+
+    network = local_network(plan, entropy_of=lambda m: InsecureTestEntropy(f"gate {m}"), fault=noted)
+
+    def part(member):
+        async def run(session):
+            gated = GatedSession.of_plan(session, plan, commit=lambda: committed.append(member))
+            table = tables.get(plan.job.members[member - 1])
+            report = await analysis_of(plan.job).party(gated, plan, table)
+            await gated.open()
+            return report
+
+        return run
+
+    parts = {member: part(member) for member in network.names if member != COORDINATOR}
+    ended = await run_plan(plan, tables, network, parts=parts)
+    assert not ended.failures
+    assert any(message.stage == COMMIT_STAGE for message in network.transcript)
+    assert sent
+    assert min(sent) >= len(plan.owners)
+
+
+def add_one(array):
+    """Another share: 1 more modulo the first prime, or 1 less."""
+    flat = array.reshape(-1)
+    flat[0] += 1 if int(flat[0]) & ((1 << 21) - 1) < 1 << 20 else -1
+
+
+async def test_a_wrong_share_at_the_opening_shifts_the_answer_by_a_constant():
+    """The constant follows from the lie alone, whatever the tables hold."""
+
+    def shifted(message: Message):
+        if message.stage != "opening" or message.sender != 1:
+            return (message,)
+        array = message.array.copy()
+        add_one(array)
+        return (message.altered(array),)
+
+    constants = []
+    for tables in (CASE.tables(), with_another_row(CASE.tables(), CASE)):
+        plan = plan_of(CASE, tables, security="malicious")
+        honest = await run_once(plan, tables)
+        with mock.patch("deviations.local_network", partial(local_network, fault=shifted)):
+            lied = await run_once(plan, tables)
+        assert lied.error is None
+        constants.append((lied.opened - honest.opened) % ResidueField(plan.n_primes).order)
+    assert constants[0].any()
+    assert np.array_equal(*constants)
+
+
+def test_what_projections_cost_is_what_the_page_says():
+    text = (ROOT / "docs" / "protocols" / "malicious.md").read_text()
+    said = re.search(
+        r"rows of 34 columns cost ([\d.]+) of zCDP with the smallest masks, and ([\d.e-]+) with the largest", text
+    )
+    for mask, written in zip((LEAST_MASK, MOST_MASK), said.groups(), strict=True):
+        (event,) = projections_of(NormBound(34, 1 << 26, 10_000, mask), RECORD).events("coalition")
+        assert float(event.squares) / 2 == pytest.approx(float(written), rel=0.06)
+
+
+def test_a_question_in_python_and_a_job_file_ask_for_the_mode_alike():
+    asked = PCA({"bank": "people", "telco": "people"}, epsilon=1.0, delta=1e-6, components=1, security="malicious")
+    assert asked.job.is_malicious
+    written = Job.from_toml('analysis = "pca"\nsecurity = "malicious"\n[[inputs]]\nparty = "bank"\ntable = "people"\n')
+    assert written.is_malicious
+    assert "security" not in PCA({"bank": "people"}, epsilon=1.0, delta=1e-6, components=1).job.canonical_json()

@@ -1,0 +1,81 @@
+"""Programs of an analyst's own over real services: separate processes, mutual TLS on loopback, policies by digest."""
+
+import numpy as np
+import pytest
+from federation import Analyst, result_of
+from forked_services import ForkedDeployment
+
+from analyses.circuit.program import program_of
+from analyses.job.job import Job
+from demo.local_deployment import LocalTable
+
+PARTIES = ("bank", "hospital", "telco")
+N_ROWS = 300
+LINES = [
+    *(f"{party} = column({party}.points)" for party in PARTIES),
+    "most = maximum(bank, hospital)",
+    "many = less(telco, most)",
+    "weighed = mul(many, most)",
+    "open many = sum(many)",
+    "open weighed = sum(weighed)",
+]
+FORBIDDEN = [*LINES[:-1], "open most = sum(most)"]
+
+
+def values():
+    rng = np.random.default_rng(5)
+    return {party: rng.integers(0, 11, (N_ROWS, 1)).astype(float) for party in PARTIES}
+
+
+VALUES = values()
+
+
+def job_of(lines):
+    fields = {
+        "analysis": "circuit",
+        "inputs": [{"party": party, "table": "people"} for party in PARTIES],
+        "order": "trusted",
+        "privacy": {"epsilon": 100.0, "delta": 1e-6},
+        "parameters": {"program": lines, "max_rows": 1000},
+    }
+    return Job.model_validate(fields)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("federation")
+    tables = {}
+    for party in PARTIES:
+        path = folder / f"{party}.csv"
+        path.write_text("points\n" + "\n".join(str(int(value)) for value in VALUES[party][:, 0]) + "\n")
+        tables[party] = [LocalTable("people", path, {"points": (0.0, 10.0)}, (2, 1000))]
+    (folder / "run").mkdir()
+    admitted = {"telco": {"policy.limits": {"programs": [program_of(LINES).digest]}}}
+    with ForkedDeployment(folder / "run", tables, budget=(1e4, 1e-6), policy=admitted) as running:
+        yield running
+
+
+def test_a_program_runs_over_services_and_gives_the_pooled_answer(deployment):
+    view = Analyst(deployment).run(job_of(LINES))
+    result = result_of(view)
+    bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
+    most = np.maximum(bank, hospital)
+    exact = [(telco < most).sum(), (most * (telco < most)).sum()]
+    assert result["names"] == ["many", "weighed"]
+    for value, right, error in zip(result["values"], exact, result["standard_errors"], strict=True):
+        assert abs(value - right) <= 8 * error + 1e-9
+    assert result["program"] == program_of(LINES).digest
+    assert deployment.report("bank", view.job_id)["budget"] is not None
+
+
+def test_an_owner_whose_policy_names_other_programs_refuses(deployment):
+    view = Analyst(deployment).run(job_of(FORBIDDEN))
+    assert (view.state, view.culprit) == ("FAILED", "telco"), view.reason
+    assert f"program {program_of(FORBIDDEN).digest} is not among those that may run" in view.reason
+
+
+def test_a_program_with_a_wrong_line_is_refused_before_anybody_is_asked(deployment):
+    view = Analyst(deployment).run(job_of([*LINES[:3], "x = divide(bank, telco)", "open x = sum(x)"]))
+    assert view.state == "FAILED"
+    assert "line 4" in view.reason
+    assert "no operation divide" in view.reason

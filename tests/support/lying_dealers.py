@@ -1,0 +1,145 @@
+"""Owners that deal rows beyond their bounds, completed so that a proof of squares alone would pass.
+
+Each lie is a function of honest complete rows, shape (n, width), as Python integers: it returns what the owner deals,
+any integers modulo Q. The squares of a lie add up to the bound modulo each prime wherever that can be done: a check of
+each prime by itself accepts them.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import forked_services
+import numpy as np
+from deviations import everywhere, wrong_products
+
+from mpc.arithmetic.field import ResidueField
+from mpc.proofs.norm_bound import NormBound
+from mpc.proofs.proven_rows import ProvenRows
+
+ROW = 5
+"""The row that lies."""
+
+Lie = Callable[[np.ndarray, NormBound, ResidueField], None]
+
+
+def joined(residues: list[int], field: ResidueField) -> int:
+    """The integer modulo Q with these residues, balanced."""
+    found = sum(
+        r * (field.order // p) * pow(field.order // p, -1, p) for r, p in zip(residues, field.primes, strict=True)
+    )
+    found %= field.order
+    return found - field.order if found > field.half_order else found
+
+
+def root(value: int, p: int) -> int | None:
+    """A square root modulo a prime (Cipolla); None where there is none."""
+    if value % p == 0:
+        return 0
+    if pow(value, (p - 1) // 2, p) != 1:
+        return None
+    a = next(a for a in range(p) if pow(a * a - value, (p - 1) // 2, p) == p - 1)
+    w, (x, y), (u, v), power = (a * a - value) % p, (1, 0), (a, 1), (p + 1) // 2
+    while power:
+        if power & 1:
+            x, y = (x * u + y * v * w) % p, (x * v + y * u) % p
+        u, v, power = (u * u + v * v * w) % p, 2 * u * v % p, power >> 1
+    assert x * x % p == value % p
+    return x
+
+
+def complete_modulo_primes(row: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+    """Replace the squares of a row by integers modulo Q with which the sum is right modulo each prime."""
+    residues = []
+    for p in field.primes:
+        missing = (bound.squared_norm - sum(int(x) ** 2 for x in row[: bound.width])) % p
+        first = next(s for s in range(p) if root((missing - s * s) % p, p) is not None)
+        residues.append((first, root((missing - first * first) % p, p)))
+    row[bound.width :] = 0
+    row[bound.width] = joined([a for a, _ in residues], field)
+    row[bound.width + 1] = joined([b for _, b in residues], field)
+
+
+def norm(bound: NormBound) -> int:
+    return math.isqrt(bound.squared_norm)
+
+
+def _entry(value: Callable[[NormBound, ResidueField], int], *rows: int) -> Lie:
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        for row in rows or (ROW,):
+            whole[row, 0] = value(bound, field)
+            complete_modulo_primes(whole[row], bound, field)
+
+    return lie
+
+
+def _small_squares(*entries: Callable[[NormBound], int]) -> Lie:
+    """Entries without anything that would complete them."""
+
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        whole[ROW] = 0
+        for place, entry in enumerate(entries):
+            whole[ROW, place] = entry(bound)
+
+    return lie
+
+
+LIES: dict[str, Lie] = {
+    "2^30 in one row": _entry(lambda bound, field: 1 << 30),
+    "an idempotent of the field": _entry(lambda bound, field: joined([1] + [0] * (len(field.primes) - 1), field)),
+    "(Q + 1) / 2 in one row": _entry(lambda bound, field: -field.half_order),
+    "(Q + 1) / 2 in two rows": _entry(lambda bound, field: -field.half_order, ROW, ROW + 1),
+    "20 times the bound, with squares modulo primes": _entry(lambda bound, field: 20 * norm(bound)),
+    "one and a half times the bound": _small_squares(lambda bound: norm(bound) + norm(bound) // 2),
+    "1 more than the squared bound": _small_squares(
+        norm, lambda bound: math.isqrt(bound.squared_norm - norm(bound) ** 2) + 1
+    ),
+}
+
+
+def _indicators(*entries: Callable[[ResidueField], int]) -> Lie:
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        whole[ROW] = 0
+        for place, entry in enumerate(entries):
+            whole[ROW, place] = entry(field)
+        whole[ROW, -1] = 1 - sum(int(x) for x in whole[ROW, :-1])
+
+    return lie
+
+
+ONE_HOT_LIES: dict[str, Lie] = {
+    "an idempotent of the field": _indicators(lambda field: joined([1] + [0] * (len(field.primes) - 1), field)),
+    "-1": _indicators(lambda field: -1),
+    "two categories at once": _indicators(lambda field: 1, lambda field: 1),
+    "2^20": _indicators(lambda field: 1 << 20),
+}
+"""Rows of indicators that are no such, completed by the last one: the idempotent is equal to its square."""
+
+
+@contextmanager
+def lying(member: int, lie: Lie) -> Iterator[None]:
+    """Let an owner deal other rows than its own, and prove as if they were right."""
+    whole_rows = ProvenRows._whole_rows
+
+    def other_rows(self, rows, mine):
+        whole = whole_rows(self, rows, mine)
+        if self.me == member and rows.start <= ROW < rows.stop:
+            whole = whole.astype(object)
+            lie(whole, self._bounds[member], self.field)
+        return whole
+
+    with mock.patch.object(ProvenRows, "_whole_rows", other_rows):
+        yield
+
+
+def serve_a_liar(*service) -> None:
+    """Run a party's service that lies in jobs of which it is the first member; see `forked_services.serve_in_child`."""
+    with lying(1, LIES["2^30 in one row"]):
+        forked_services.serve_in_child(*service)
+
+
+def serve_a_wrong_multiplier(*service) -> None:
+    """Run a party's service whose products are wrong by 1 in jobs of which it is the first member."""
+    with wrong_products(1, everywhere(1)):
+        forked_services.serve_in_child(*service)

@@ -1,0 +1,68 @@
+"""A relay, a member that only dials out, and others who call it: real certificates, services and connections."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from certificates import authority_in
+from deadlines import until
+
+from service.authorization import Permissions
+from service.identity import Identity, Role
+from service.reach.relays import ByRelays, RelayPoint
+from service.server import Server
+from service.tls import Credentials
+from transport.calls.channel import open_channel
+from transport.relay.hub import RelayHub
+from transport.relay.member import StayConnected
+
+FEDERATION = "local"
+
+
+class Relayed:
+    """A federation in this process; a context manager.
+
+    Args:
+        folder: for certificates.
+        host: host on which everything listens.
+    """
+
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
+        self.issue_to = authority_in(folder, FEDERATION)
+        self.host = host
+        self.stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stack.aclose()
+
+    async def relay(
+        self, name: str = "north", *, hub: type[RelayHub] = RelayHub, port: int = 0
+    ) -> tuple[RelayHub, RelayPoint]:
+        """Start a relay; return it, and how it is dialled."""
+        credentials = self.issue_to(Role.RELAY, name)
+        started = hub(credentials)
+        self.stack.push_async_callback(started.stop)
+        port = await started.start(f"{self.host}:{port}")
+        return started, RelayPoint(credentials.identity, f"{self.host}:{port}")
+
+    async def party(self, name: str, *relays: RelayPoint, is_awaited: bool = True) -> tuple[Credentials, StayConnected]:
+        """Start a party that only dials out; return its credentials and its connections, once it has these."""
+        credentials = self.issue_to(Role.PARTY, name)
+        server = Server(credentials, Permissions(FEDERATION, {}), [])
+        port = await server.start(f"{self.host}:0")
+        self.stack.push_async_callback(server.stop, 0)
+        stay = StayConnected(f"{self.host}:{port}")
+        stay.use(relays, credentials)
+        self.stack.push_async_callback(stay.close)
+        if is_awaited:
+            await until(lambda: all(stay.connected.values()))
+        return credentials, stay
+
+    def channel(self, caller: Credentials, peer: Identity, *relays: RelayPoint) -> Any:
+        """Return a channel by relays."""
+        channel = open_channel(ByRelays(relays), peer, caller)
+        self.stack.push_async_callback(channel.close)
+        return channel

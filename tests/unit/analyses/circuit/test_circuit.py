@@ -1,0 +1,179 @@
+"""Programs as jobs, all members in one process, beside the pooled answer."""
+
+import numpy as np
+import pytest
+from virtual_time import run_in_virtual_time
+
+from analyses.circuit.program import N_OPERANDS, RANGES, program_of, ranges_of
+from analyses.circuit.reference import reference
+from analyses.job.job import Job, JobError
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.registry import ANALYSES
+from analyses.run_locally import run_locally
+from dp.cost.report import describe
+
+OWNERS = ("bank", "clinic", "shop")
+BOUNDS = {"x": (-6.0, 9.0), "y": (0.0, 1.0)}
+N_ROWS = 70
+EVERYTHING = [
+    *(f"{owner}_{name} = column({owner}.{name})" for owner in OWNERS for name in BOUNDS),
+    "sum2 = add(bank_x, clinic_x)",
+    "diff = sub(5, shop_x)",
+    "product = mul(sum2, diff)",
+    "cube = mul(product, bank_x)",
+    "scaled = mul(-3, cube)",
+    "below = less(product, shop_x)",
+    "at_most = less_equal(4, bank_x)",
+    "same = equal(bank_x, clinic_x)",
+    "chosen = select(bank_y, cube, clinic_y)",
+    "either = select(shop_y, 7, -2)",
+    "small = minimum(chosen, 20)",
+    "large = maximum(bank_x, shop_x)",
+    "low = low_bits(cube, 3)",
+    "high = floor_shift(cube, 2)",
+    *(
+        f"open {name} = sum({name})"
+        for name in (
+            "sum2", "diff", "product", "cube", "scaled", "below", "at_most", "same", "chosen", "either", "small",
+            "large", "low", "high",
+        )
+    ),
+]  # fmt: skip
+
+
+def tables():
+    rng = np.random.default_rng(7)
+    found = {}
+    for owner in OWNERS:
+        columns = tuple(ColumnSchema(name=n, lower=low, upper=high) for n, (low, high) in BOUNDS.items())
+        values = np.stack([rng.integers(-6, 10, N_ROWS), rng.integers(0, 2, N_ROWS)], axis=1).astype(float)
+        found[owner] = Table(BlockSchema(party=owner, columns=columns, rows=(1, 100)), values)
+    return found
+
+
+def job(lines, epsilon=1e4, **changes):
+    columns = [name for name in BOUNDS if any(f"bank.{name})" in line for line in lines)]
+    fields = {
+        "analysis": "circuit",
+        "inputs": [{"party": owner, "table": "rows", "columns": columns} for owner in OWNERS],
+        "order": "trusted",
+        "privacy": {"epsilon": epsilon, "delta": 1e-6},
+        "parameters": {"program": lines},
+    }
+    return Job.model_validate({**fields, **changes})
+
+
+@pytest.mark.parametrize("compute", [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")])
+def test_every_operation_gives_the_pooled_answer(compute, monkeypatch):
+    monkeypatch.setattr("analyses.circuit.protocol.ROWS_PER_BLOCK", 32)
+    run = run_in_virtual_time(run_locally(job(EVERYTHING, compute=compute), tables()))
+    assert not run.failures
+    exact = reference(list(tables().values()), run.plan)
+    values = dict(zip(run.result["names"], run.result["values"], strict=True))
+    errors = run.plan.standard_errors
+    for name, error in zip(run.result["names"], errors, strict=True):
+        assert abs(values[name] - exact[name]) <= 6 * error + 1e-9, name
+    assert min(errors) < 0.2  # close enough to see a wrong row
+
+
+def test_values_that_are_no_integers_within_bounds_become_the_nearest():
+    lines = [*(f"{owner} = column({owner}.x)" for owner in OWNERS), "a = add(bank, clinic)", "b = add(a, shop)"]
+    given = tables()
+    for table in given.values():
+        table.values[:3, 0] = [-1e300, 1e300, 2.4]
+    given = {
+        o: Table(BlockSchema(party=o, columns=t.schema.columns[:1], rows=(1, 100)), t.values[:, :1])
+        for o, t in given.items()
+    }
+    run = run_in_virtual_time(run_locally(job([*lines, "open total = sum(b)"]), given))
+    (value,) = run.result["values"]
+    clipped = sum(np.rint(np.clip(table.values[:, 0], -6, 9)).sum() for table in given.values())
+    assert abs(value - clipped) < 1
+
+
+def plan_of(lines, **changes):
+    asked = job(lines, **changes)
+    return ANALYSES["circuit"].plan(asked, [table.schema for table in tables().values()])
+
+
+def test_the_report_states_each_opening_with_its_range_and_error():
+    whole = plan_of(EVERYTHING).privacy_report()
+    assert any(program_of(EVERYTHING).digest in line for line in describe(whole)), "owners' policies name it"
+    report = whole["program"]
+    assert [one["name"] for one in report["openings"]][:2] == ["sum2", "diff"]
+    assert report["openings"][0]["row_range"] == [-12, 18]
+    assert report["openings"][0]["line"] == "open sum2 = sum(sum2)"
+    assert report["masked_openings_per_row"] == 7
+    assert report["advantage_besides"].startswith("at most 14 * 2^-40")
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (
+            [line.replace("cube, clinic_y", "cube, 3") for line in EVERYTHING if not line.startswith("clinic_y")],
+            "does not use column clinic.y",
+        ),
+        ([*EVERYTHING, "zero = mul(0, low)", "open zero = sum(zero)"], "it is always 0"),
+        ([*EVERYTHING, "huge = mul(cube, 100000000000000)", "h = less(huge, 1)", "open h = sum(h)"], None),
+        ([*EVERYTHING, "huge = mul(cube, 100000000000000000)"], "more than 61 bits"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(lines, why):
+    if why is None:
+        assert plan_of(lines).n_primes > plan_of(EVERYTHING).n_primes
+        return
+    with pytest.raises(JobError, match=why):
+        plan_of(lines)
+
+
+def test_nothing_is_offered_against_members_that_deviate():
+    with pytest.raises(JobError, match="security: circuit does not prove"):
+        plan_of(EVERYTHING, security="malicious")
+
+
+def test_bounds_that_are_no_integers_are_refused(monkeypatch):
+    monkeypatch.setitem(BOUNDS, "y", (0.0, 0.5))
+    with pytest.raises(JobError, match=r"the bounds 0..0.5 of bank.y are not integers"):
+        plan_of(EVERYTHING)
+
+
+def test_a_mask_for_which_no_field_has_room_is_refused_at_planning(monkeypatch):
+    monkeypatch.setattr("mpc.protocol.operations.bits.STATISTICAL_BITS", 120)
+    with pytest.raises(JobError, match="use more primes or tighter bounds"):
+        plan_of(EVERYTHING)
+
+
+def random_program(rng):
+    """Lines of up to 14 random steps whose ranges stay below 2^24, and the sums of all of them."""
+    lines = [*EVERYTHING[:6]]
+    names = [line.split(" = ")[0] for line in lines]
+    bounds = {f"{owner}.{name}": (int(low), int(high)) for owner in OWNERS for name, (low, high) in BOUNDS.items()}
+    while len(lines) < 20:
+        operation = str(rng.choice(sorted(RANGES)))
+        operands = [str(rng.choice([*names, "3", "-2"])) for _ in range(N_OPERANDS[operation])]
+        if operation in ("low_bits", "floor_shift"):
+            operands[1] = str(rng.integers(1, 8))
+        line = f"s{len(lines)} = {operation}({', '.join(operands)})"
+        try:
+            ranges = ranges_of(program_of([*lines, line, f"open o = sum(s{len(lines)})"]), bounds)
+        except JobError:
+            continue
+        if max(map(abs, ranges[f"s{len(lines)}"])) < 1 << 24 and ranges[f"s{len(lines)}"] != (0, 0):
+            names.append(f"s{len(lines)}")
+            lines.append(line)
+    return [*lines, *(f"open {name} = sum({name})" for name in names[6:])]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_give_the_pooled_answer(seed):
+    rng = np.random.default_rng(seed)
+    compute = [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")][seed % 3]
+    run = run_in_virtual_time(
+        run_locally(job(random_program(rng), epsilon=1e7, compute=compute, anyway=True), tables())
+    )
+    assert not run.failures
+    exact = reference(list(tables().values()), run.plan)
+    found = zip(run.result["names"], run.result["values"], run.plan.standard_errors, strict=True)
+    for name, value, error in found:
+        assert abs(value - exact[name]) <= 8 * error + 1e-9, name

@@ -1,0 +1,113 @@
+"""The numbers of the proof of norms: completeness, soundness of a projection, the order of the field."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from entropy import KeyStream
+from mpc.arithmetic.field import ResidueField
+from mpc.proofs.norm_bound import LEAST_MASK, N_PROJECTIONS, NormBound, primes_needed
+from mpc.proofs.projections import column_factors, projected
+
+TERNARY = (-1, 0, 0, 1)
+
+
+def stream(text):
+    return KeyStream(text.encode().ljust(32, b"\0"))
+
+
+def test_an_entry_beyond_three_times_the_bound_passes_one_projection_with_three_quarters_at_most():
+    """All 16 coefficients of row and column, all values of what else is there, in a field of 61."""
+    order, largest = 61, 3
+    distance = np.minimum(np.arange(order), order - np.arange(order))
+    most = 0.0
+    for y in range(3 * largest + 1, order // 2 + 1):
+        for r, v in itertools.product(range(order), range(order)):
+            passed = sum(distance[(v + a * (r + b * y)) % order] <= largest for a in TERNARY for b in TERNARY)
+            most = max(most, passed / 16)
+    assert most == 0.75
+    assert 0.75**N_PROJECTIONS < 2**-41
+
+
+def test_with_a_smaller_factor_it_would_pass_more_often():
+    order, largest = 61, 3
+    distance = np.minimum(np.arange(order), order - np.arange(order))
+    y = 2 * largest
+    most = max(
+        sum(distance[(v + a * (r + b * y)) % order] <= largest for a in TERNARY for b in TERNARY)
+        for r, v in itertools.product(range(order), range(order))
+    )
+    assert most > 12
+
+
+@pytest.mark.parametrize(
+    "bound", [NormBound(34, 1 << 27, 10_000), NormBound(1, 1, 10), NormBound(9, 1, 500, is_one_hot=True)]
+)
+def test_the_squares_of_a_row_within_three_times_the_bound_do_not_wrap(bound):
+    n_primes = primes_needed(bound.order_needed)
+    order, entry = ResidueField(n_primes).order, 3 * bound.largest_projection
+    assert bound.whole_width * entry**2 < order
+    assert n_primes == 1 or ResidueField(n_primes - 1).order <= bound.order_needed
+
+
+def test_no_field_holds_rows_that_are_too_long():
+    assert primes_needed(NormBound(34, 1 << 60, 1 << 60).order_needed) is None
+
+
+def test_honest_projections_stay_far_within_the_bound_also_where_all_rows_are_alike():
+    bound = NormBound(3, 1 << 20, 2000)
+    field = ResidueField(4)
+    row = np.array([1 << 10, 0, 0, 0, 0, 0, 0])
+    for rows in (np.tile(row, (2000, 1)), np.where(np.arange(2000)[:, None] % 2, row, -row[::-1])):
+        coin = stream("honest")
+        factors = [column_factors(coin, bound)]
+        found = field.decode(projected(field, coin, [field.encode(rows)], factors))[0]
+        deviation = math.sqrt(18 * 2000 * (1 << 20))
+        assert np.abs(found).max() < 3 * deviation
+        assert bound.largest_projection > 8 * math.sqrt(bound.mask_variance + deviation**2)
+
+
+@pytest.mark.parametrize("n_primes", [1, 3, 4])
+def test_projections_are_those_of_the_rows(n_primes):
+    field, rng = ResidueField(n_primes), np.random.default_rng(n_primes)
+    rows = [rng.integers(-50, 50, (1100, width)) for width in (2, 5)]
+    bounds = [NormBound(width, 1, 1100, is_one_hot=True) for width in (1, 4)]
+    coin = stream("projections")
+    factors = [column_factors(coin, bound) for bound in bounds]
+    found = field.decode(projected(field, coin, [field.encode(part) for part in rows], factors))
+    again = stream("projections")
+    for bound in bounds:
+        column_factors(again, bound)
+    rho = []
+    for start in range(0, 1100, 512):
+        n_panel = min(512, 1100 - start)
+        n_bits = 2 * N_PROJECTIONS * n_panel
+        bits = np.unpackbits(again.words(-(-n_bits // 64)).view(np.uint8), count=n_bits).reshape(2, N_PROJECTIONS, -1)
+        rho.append(bits[0].astype(int) - bits[1])
+    for part, sigma, values in zip(rows, factors, found, strict=True):
+        assert np.array_equal(((np.hstack(rho) @ part) * sigma).sum(axis=1), values)
+
+
+def test_coefficients_are_ternary_and_of_bounded_norm():
+    bound = NormBound(34, 1, 10)
+    found = column_factors(stream("factors"), bound)
+    values, counts = np.unique(found, return_counts=True)
+    assert values.tolist() == [-1, 0, 1]
+    assert abs(counts[1] / found.size - 0.5) < 0.05
+    assert np.linalg.norm(found, 2) ** 2 <= bound.squared_operator_bound
+
+
+@pytest.mark.parametrize("width", [1, 34, 400])
+def test_the_bound_of_the_norm_is_seldom_or_never_exceeded(width):
+    bound = NormBound(width, 1, 10)
+    rng = np.random.default_rng(width)
+    norms = [np.linalg.norm(rng.choice(TERNARY, (N_PROJECTIONS, bound.whole_width)), 2) ** 2 for _ in range(100)]
+    assert max(norms) < 0.9 * bound.squared_operator_bound
+
+
+def test_larger_masks_need_a_larger_field():
+    bound = NormBound(34, 1 << 27, 10_000)
+    assert replace(bound, mask=2 * LEAST_MASK).order_needed > 3 * bound.order_needed

@@ -1,0 +1,172 @@
+"""What is forecast of questions to devices, beside the answers of real rounds and of real responses."""
+
+import json
+
+import numpy as np
+import pytest
+from masked_sums import identity_of
+from surveys import asked, survey_question
+
+from analyses.distribution.estimates.estimate import estimated
+from analyses.distribution.estimates.tally import tally_of
+from analyses.job.job import JobError
+from analyses.sums.records import DeclaredRecord, Record, contribution
+from analyses.sums.secure_sum import SumParams, answer, round_config
+from entropy import InsecureTestEntropy
+from mpc.secagg.simulation import run_locally
+from questions.cohorts import MaskedQuestion, combined
+from questions.forecast import plan_of
+from questions.reading import question_from_toml
+
+NAMES = [f"party-{i}" for i in range(1, 8)]
+IDENTITIES = {name: identity_of(i).public_bytes for i, name in enumerate(NAMES, start=1)}
+TARGET = {"privacy": {"epsilon": 20.0, "delta": 1e-5}}
+SUMS = {
+    "sum": {"analysis": "secure-sum", "length": 40, "units": 8, "largest": 10},
+    "counts": {"analysis": "secure-histogram", "largest": 5, "edges": np.arange(41.0).tolist()},
+    "mean": {"analysis": "secure-mean", "length": 40, "units": 8, "largest": 10, "largest_weight": 2},
+}
+RUNS = 5
+STRONG = {"privacy": {"epsilon": 400.0, "delta": 1e-5}}
+"""A mean is divided by the noisy weight of all, which must be seen."""
+
+
+def question_of(key, **changes):
+    return SumParams.model_validate({"record": "steps", **SUMS[key], **TARGET, **changes})
+
+
+def answer_of(question, run, names=NAMES):
+    """Run a real round of members whose entries are 0 and whose weights are 1, half of the largest one."""
+    record = Record(np.zeros(question.length) if question.analysis != "secure-histogram" else np.array([-1.0]), 1)
+    found = contribution(question, DeclaredRecord.as_asked(question), record)
+    config = round_config(question, f"session {run}", {name: IDENTITIES[name] for name in names})
+    noise = question.noise(config.topology)
+
+    def entropy_of(member):
+        return InsecureTestEntropy(f"run {run}, member {member}")
+
+    opened = run_locally(
+        config,
+        lambda member: question.encoding.encode(found.vector, entropy_of(member), found.weight).values,
+        {i: identity_of(NAMES.index(name) + 1) for i, name in enumerate(names, start=1)},
+        entropy_of,
+        noise_of=lambda member, seeds: noise.draw(entropy_of(member), seeds),
+    )
+    return answer(question, opened, config)
+
+
+@pytest.mark.parametrize("key", SUMS)
+def test_sums_of_devices_spread_as_was_forecast_and_as_they_state(key):
+    question = question_of(key, **(STRONG if key == "mean" else {}))
+    (forecast,) = plan_of(question, len(NAMES)).forecast.quantities
+    answers = [answer_of(question, run) for run in range(RUNS)]
+    values = np.array([found[key] for found in answers])
+    assert 0.8 < values.std() / forecast.standard_error < 1.25, "200 values: a deviation of them is off by 5 %"
+    stated = np.mean([found["standard_errors"] for found in answers])
+    assert stated == pytest.approx(forecast.standard_error, rel=0.25 if key == "mean" else 1e-9)
+
+
+def test_more_members_do_not_err_more_and_the_number_is_that_of_those_who_are_named():
+    of = question_of("mean", **STRONG)
+    few, many = (plan_of(of, n).forecast.quantities[0].standard_error for n in (7, 70))
+    assert many < few / 5
+    named = plan_of(question_of("mean", members=NAMES, **STRONG))
+    assert (named.members, named.forecast) == (7, plan_of(of, 7).forecast)
+    with pytest.raises(JobError, match="--members"):
+        plan_of(question_of("mean"))
+
+
+def test_a_cost_is_stated_beforehand_as_the_answer_states_it_at_worst():
+    question = question_of("sum")
+    planned = plan_of(question, len(NAMES)).privacy["views"]["coalition"]["epsilon"]
+    assert answer_of(question, 0)["privacy"]["views"]["coalition"]["epsilon"] <= planned <= 20.0
+
+
+def test_a_question_whose_noise_exceeds_every_answer_says_so():
+    weak = {"privacy": {"epsilon": 0.001, "delta": 1e-5}}
+    assert "no answer could be seen" in plan_of(question_of("sum", **weak), 7).forecast.hopeless
+    assert "may come out anywhere" in plan_of(question_of("mean", **weak), 7).forecast.not_forecast[0]
+    assert not plan_of(question_of("sum"), 7).forecast.hopeless
+
+
+def test_an_exact_sum_has_no_errors():
+    found = plan_of(question_of("sum", privacy=None), 7)
+    assert found.forecast.quantities == ()
+    assert "protects nobody" in found.forecast.assumptions[0]
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("method", "read"), [("wave", "closed_mean"), ("direct", "probabilities")])
+def test_surveys_spread_as_was_forecast(method, read):
+    """Values are spread evenly, as a forecast takes it; with 16 bins none is rare, so shares vary a little more."""
+    n, runs = 2000, 24
+    question = survey_question(method=method, epsilon=2.0, **({"buckets": 16} if method == "direct" else {}))
+    (forecast,) = plan_of(question, n).forecast.quantities
+    found = []
+    for run in range(runs):
+        survey = asked(f"{run:032x}", method=method, epsilon=2.0, buckets=question.buckets)
+        values = np.arange(n) % question.buckets
+        tally, entropy = tally_of(question.inquiry.response), InsecureTestEntropy(f"{method} {run}")
+        if method == "wave":
+            tally.add(question.inquiry.response.respond(values, entropy), None)
+        else:
+            choices = survey.choices([f"device-{number}" for number in range(n)])
+            tally.add(question.inquiry.response.respond(values, choices, entropy), choices)
+        found.append(estimated(question.inquiry, tally)[read])
+    spread = float(np.sqrt(np.mean(np.var(np.array(found), axis=0, ddof=1))))
+    assert 0.7 < spread / forecast.standard_error < 1.4, "24 runs: a deviation of them is off by 15 %"
+
+
+def test_a_survey_that_does_not_say_when_it_ends_must_be_told_how_many_answer():
+    assert plan_of(survey_question(responses=500)).members == 500
+    with pytest.raises(JobError, match="--members"):
+        plan_of(survey_question())
+    assert plan_of(survey_question(method="tree"), 100).forecast.not_forecast
+
+
+def test_masked_surveys_spread_as_was_forecast_whatever_their_cohorts():
+    question = MaskedQuestion.from_tree(
+        {
+            "record": "wage",
+            "range": [0.0, 1.0],
+            "buckets": 8,
+            "method": "masked",
+            "epsilon": 100.0,
+            "delta": 1e-5,
+            "cohort": 4,
+            "quantiles": [],
+        }
+    )
+    planned = plan_of(question, len(NAMES))
+    cohorts = question.cohorts(NAMES)
+    assert sorted(map(len, cohorts)) == [3, 4]
+    variances = [
+        answer_of(question.sum_of(cohort), 0, cohort)["noise_variance"] for cohort in cohorts
+    ]  # fixed by the question, so one round of each tells
+    answers = [answer_of(question.sum_of(cohort), 1, cohort) for cohort in cohorts]
+    result = combined(question, answers, {})
+    assert result["responses"] == 7
+    assert sum(variances) == pytest.approx(sum(found["noise_variance"] for found in answers))
+    bucket = planned.forecast.quantities[-1]
+    half = np.sqrt(np.mean(np.square(np.diff(result["intervals"]["probabilities"])))) / (2 * 1.96)
+    assert 0.5 < half / bucket.standard_error < 2.0, "a result states intervals about what it has found"
+    paid = result["privacy"]["views"]["coalition"]["epsilon"]
+    assert paid <= planned.privacy["views"]["coalition"]["epsilon"] <= 100.0
+
+
+def test_offsets_of_a_factorization_are_forecast_or_it_is_said_why_not():
+    text = """
+analysis = "matrix-factorization"
+record = "films"
+items = 20
+ratings_per_user = 10
+lower = 1.0
+upper = 5.0
+rank = 0
+[privacy]
+epsilon = 8.0
+delta = 1e-6
+"""
+    many = plan_of(question_from_toml(text), 5000).forecast
+    assert many.quantities[0].standard_error > 0
+    assert plan_of(question_from_toml(text), 10).forecast.not_forecast

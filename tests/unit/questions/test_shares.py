@@ -1,0 +1,167 @@
+"""Questions of batches: what may be asked, what it costs in both views, and what the parties' noise amounts to."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from batches import asked_batch, batch_question
+
+from analyses.job.job import JobError
+from analyses.sums.secure_sum import SumParams
+from device.budget import cost_of
+from entropy import SystemEntropy
+from mpc.errors import ShapeError
+from mpc.secagg.secret.party_shares import ShareSum, split
+from questions.forecast import plan_of
+from questions.reading import question_from_toml
+from questions.shares import AskedBatch, BatchQuestion
+from questions.shares_answer import answer_of, open_sum
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "batch.toml"
+NOISY = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_the_example_is_such_a_question_and_a_sum_without_a_channel_is_none():
+    text = EXAMPLE.read_text(encoding="utf-8")
+    asked = question_from_toml(text)
+    assert isinstance(asked, BatchQuestion)
+    assert (asked.analysis, asked.parties, asked.colluding) == ("secure-mean", ("bank", "clinic", "shop"), 1)
+    masked = (EXAMPLE.parent / "sum.toml").read_text(encoding="utf-8")
+    assert isinstance(question_from_toml(masked), SumParams)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"parties": ("bank",)}, "parties"),
+        ({"parties": ("bank", "bank", "shop")}, "a name appears more than once"),
+        ({"colluding": 3}, "at least one party must not collude"),
+        ({"colluding": 0}, "colluding"),
+        ({"smallest_cohort": 1}, "smallest_cohort"),
+        ({"smallest_cohort": 5}, "must not be larger than largest_cohort"),
+        ({"members": ("ann",)}, "members: belongs to masked sums"),
+        ({"vanishing": 2}, "vanishing: belongs to masked sums"),
+        ({"stage_s": 3.0}, "stage_s: belongs to masked sums"),
+        ({"grace_s": 3.0}, "grace_s: belongs to masked sums"),
+        ({"attempts": 3}, "attempts: belongs to masked sums"),
+        ({"channel": "members"}, "channel"),
+        ({"another": 1}, "another"),
+        ({"privacy": {"epsilon": 1.0, "delta": 0.25}}, "must be smaller than 1 / 4"),
+        ({"largest": 2.0**52, "largest_cohort": 1 << 20}, "largest_cohort, largest, units"),
+        (
+            {"analysis": "secure-distribution", "largest": 1, "length": 1, "range": (0, 1), "buckets": 4},
+            "a distribution is not asked for",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_the_name_of_the_field(changes, reason):
+    with pytest.raises(JobError, match=reason):
+        batch_question(**changes)
+
+
+def test_the_colluding_of_a_batch_are_its_parties_not_members():
+    assert batch_question(colluding=2).sum.colluding == 0
+
+
+def test_a_question_as_it_was_asked_comes_back_and_nothing_else_does():
+    asked = asked_batch(privacy=NOISY)
+    text = asked.canonical_json()
+    assert AskedBatch.from_json(text).digest == asked.digest
+    for other in (text + " ", text.replace('"colluding":2', '"colluding":3'), "{}", "x" * (1 << 18)):
+        with pytest.raises(JobError):
+            AskedBatch.from_json(other)
+
+
+def test_the_digest_holds_session_asker_and_every_term():
+    one = asked_batch()
+    others = [
+        asked_batch(session="01" * 16),
+        asked_batch(asker="spiffe://walkers/coordinator/another"),
+        asked_batch(parties=("clinic", "bank", "shop")),
+        asked_batch(colluding=1),
+        asked_batch(smallest_cohort=3),
+        asked_batch(largest=1001),
+        asked_batch(privacy=NOISY),
+    ]
+    assert len({asked.digest for asked in (one, *others)}) == 8
+
+
+def test_what_a_party_signs_names_batch_place_and_key():
+    one = asked_batch()
+    found = {
+        one.key_statement("bank", bytes(32)),
+        one.key_statement("clinic", bytes(32)),
+        one.key_statement("bank", bytes([1]) * 32),
+        asked_batch(session="01" * 16).key_statement("bank", bytes(32)),
+    }
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(("n_parties", "colluding"), [(2, 1), (3, 1), (3, 2), (5, 2)])
+def test_the_noise_of_those_that_do_not_collude_meets_the_target(n_parties, colluding):
+    parties = tuple(f"p{i}" for i in range(n_parties))
+    question = batch_question(parties=parties, colluding=colluding, privacy=NOISY, largest=10)
+    noise = question.noise
+    assert noise.unknown_part(n_parties, "coalition") * n_parties == n_parties - colluding
+    assert 0.9 < noise.epsilon("coalition", 1e-6).epsilon <= 1.0
+    assert noise.epsilon("coordinator", 1e-6).epsilon <= noise.epsilon("coalition", 1e-6).epsilon
+    assert cost_of(noise).epsilon(1e-6).epsilon <= 1.0
+    report = question.privacy_report()
+    assert (report["n_parties"], report["colluding"]) == (n_parties, colluding)
+    assert "masked" not in report["mechanism"]
+
+
+def test_more_that_may_collude_need_more_noise():
+    deviations = [math.sqrt(batch_question(colluding=t, privacy=NOISY).noise.variance(3)) for t in (1, 2)]
+    assert deviations[1] > 1.2 * deviations[0]
+
+
+def test_an_exact_sum_says_that_it_protects_nobody():
+    question = batch_question()
+    assert question.noise is None
+    assert "epsilon" not in str(question.privacy_report())
+
+
+def shared_sum(question, vectors):
+    """What the parties of a batch would open, without noise."""
+    n, length = len(question.parties), question.n_elements
+    sums = [ShareSum(question.group, length, place, n) for place in range(n)]
+    for vector in vectors:
+        shares = split(question.group, question.group.encode(vector), n, SystemEntropy())
+        for of_party, share in zip(sums, shares, strict=True):
+            of_party.add([share])
+    return [question.group.pack(of_party.total) for of_party in sums]
+
+
+def test_the_sum_of_the_largest_cohort_fits_the_group():
+    question = batch_question(largest_cohort=4, largest=1000)
+    vectors = [np.array([1000, -1000, 0])] * 4
+    assert open_sum(question, shared_sum(question, vectors)).tolist() == [4000, -4000, 0]
+    assert question.group.bits == 16
+
+
+def test_an_answer_states_values_errors_and_who_is_in_it():
+    question = batch_question(units=10)
+    integers = open_sum(question, shared_sum(question, [np.array([15, 0, -5])] * 2))
+    answer = answer_of(question, integers, 2, ["ann"])
+    assert answer["sum"] == [3.0, 0.0, -1.0]
+    assert (answer["devices"], answer["left_out"], answer["channel"]) == (2, ["ann"], "parties")
+    assert answer["standard_errors"] == [0.0] * 3
+
+
+def test_a_share_of_another_length_is_no_share():
+    question = batch_question()
+    with pytest.raises(ShapeError):
+        open_sum(question, [bytes(5)] * 3)
+
+
+def test_the_cost_and_the_errors_are_known_beforehand():
+    question = batch_question(privacy=NOISY, largest_cohort=100)
+    plan = plan_of(question)
+    assert plan.members == 100
+    (quantity,) = plan.forecast.quantities
+    assert quantity.standard_error == pytest.approx(math.sqrt(question.noise.variance(3)))
+    assert plan.privacy == question.privacy_report()
+    with pytest.raises(JobError, match="--members"):
+        plan_of(batch_question(largest_cohort=1 << 20, largest=1))

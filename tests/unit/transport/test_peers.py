@@ -1,0 +1,32 @@
+"""Channels to other members: whom a service does not know any more is refused by name."""
+
+import datetime
+
+import pytest
+
+from service.identity import Identity, Role
+from service.pki import create_authority, issue
+from service.tls import load_credentials
+from transport.calls.peers import NoWayError, PeerChannels
+
+
+@pytest.fixture
+def credentials(tmp_path):
+    now = datetime.datetime.now(datetime.UTC)
+    authority = create_authority("acme", days=10, now=now)
+    bank = issue(authority, Role.PARTY, "bank", days=10, now=now)
+    files = {"authority": authority.certificate_pem, "certificate": bank.certificate_pem, "key": bank.key_pem}
+    for name, pem in files.items():
+        (tmp_path / name).write_bytes(pem)
+        (tmp_path / name).chmod(0o600)
+    return load_credentials(**{name: tmp_path / name for name in files})
+
+
+async def test_a_peer_that_a_reload_has_taken_away_is_named_where_a_job_waited_for_it(credentials):
+    channels = PeerChannels()
+    channels.open({Identity("acme", Role.PARTY, "clinic"): ["127.0.0.1:1"]}, credentials)
+    channels.open({}, credentials)
+    with pytest.raises(NoWayError, match="bank: clinic is not among the peers of bank any more") as caught:
+        await channels.reach({"clinic"}, 1.0)
+    assert caught.value.code == "not-reachable"
+    await channels.close()
