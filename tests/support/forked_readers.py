@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,6 +51,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> "ForkServer":
         return self
@@ -61,14 +63,15 @@ class ForkServer:
 
     def fork(self, stdin: int, stdout: int) -> int:
         """Fork a reader with the ends of two pipes; return its process id."""
-        if self._process is None:
-            self._socket, childs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with childs:
-                command = [sys.executable, "-c", SERVER, str(childs.fileno())]
-                self._process = subprocess.Popen(command, pass_fds=[childs.fileno()])
         request = json.dumps({"cwd": os.getcwd(), "environ": dict(os.environ)}).encode()
-        socket.send_fds(self._socket, [request], [stdin, stdout])
-        return int(self._socket.recv(32))
+        with self._one_at_a_time:  # services read in threads; who takes another's id ends another's reader
+            if self._process is None:
+                self._socket, childs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with childs:
+                    command = [sys.executable, "-c", SERVER, str(childs.fileno())]
+                    self._process = subprocess.Popen(command, pass_fds=[childs.fileno()])
+            socket.send_fds(self._socket, [request], [stdin, stdout])
+            return int(self._socket.recv(32))
 
 
 class ForkedReader:

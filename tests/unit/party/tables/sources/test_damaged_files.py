@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from damaged_files import many, whole
@@ -183,6 +184,13 @@ def test_rows_are_counted_only_of_files_that_can_be_read(tmp_path):
     (tmp_path / "cut.arrow").write_bytes(whole("arrow")[:-20])
     with pytest.raises(SourceError, match="damaged or cut"):
         ArrowFile(path=tmp_path / "cut.arrow").count_here()
+
+
+def test_readers_that_several_threads_start_at_once_all_come_to_their_end(tmp_path):
+    (tmp_path / "visits.parquet").write_bytes(whole("parquet"))
+    source = ParquetFile(path=tmp_path / "visits.parquet")
+    with ThreadPoolExecutor(6) as threads:
+        assert len(set(threads.map(lambda _: source.count_rows(), range(60)))) == 1
 
 
 def test_a_message_that_a_child_did_not_write_to_its_end_is_none(tmp_path):
