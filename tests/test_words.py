@@ -36,9 +36,6 @@ INVERTED = r"(?:[Oo]f|[Tt]hat of|[Tt]hose of|[Bb]y|[Ss]o (?:long|many|much|few|o
 INVERTED_TEXT = re.compile(INVERTED)
 INVERTED_ITEM = re.compile(rf"^ +[\w*, `]+(?: \([^)]*\))?: {INVERTED}", re.MULTILINE)
 
-STILL_INVERTED = ("analyses/matrix_factorization/", "analyses/pca/", "analyses/second_moments/")
-"""Places whose texts still begin so. What is mended leaves this list."""
-
 MACHINE_TRACES = re.compile(
     r"/(?:work|home|root|Users)/|pypi\.org|pythonhosted|--(?:extra-)?index-url|deb\.debian\.org"
 )
@@ -152,13 +149,7 @@ def test_a_second_word_for_a_party_is_found(line):
 def test_a_text_begins_with_what_it_is_about(room):
     paths = {path.relative_to(REPOSITORY).as_posix(): path for path in python_files(room)}
     found = {name: inverted_texts(path.read_text(encoding="utf-8")) for name, path in paths.items()}
-    assert {name: texts for name, texts in found.items() if texts and not name.startswith(STILL_INVERTED)} == {}
-
-
-@pytest.mark.parametrize("place", STILL_INVERTED)
-def test_a_place_leaves_the_list_once_its_texts_are_mended(place):
-    paths = python_files(place) if place.endswith("/") else [REPOSITORY / place]
-    assert any(inverted_texts(path.read_text(encoding="utf-8")) for path in paths if path.exists()), place
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 @pytest.mark.parametrize(

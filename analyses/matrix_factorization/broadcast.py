@@ -29,7 +29,7 @@ _NUMBER_BYTES = 8
 _MAX_UNITS = 1 << 20
 
 RECEIVED_ECHO_BYTES = (32, 1)
-"""Of what parties tell one another about what they have received: a digest, then whether all are alike."""
+"""Bytes that parties tell one another about what they have received: a digest, then whether all are alike."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ModelFormat:
     """How a model of a plan crosses the network: 8 bytes for the number, then 32-bit integers, little-endian.
 
     Attributes:
-        n_rows: of the model: items, or users in the vertical setting.
+        n_rows: the model's rows: items, or users in the vertical setting.
         rank: p.
         units: lattice points per 1.
         has_offsets: whether offsets travel; else all of them are 0.
@@ -68,8 +68,8 @@ class ModelFormat:
         """Return a model as bytes.
 
         Args:
-            number: of the round that starts from it, or of rounds that led to it.
-            model: of this shape, on this lattice.
+            number: number of the round that starts from it, or of rounds that led to it.
+            model: a model of this shape, on this lattice.
         """
         values = np.concatenate([model.offsets_q[: self._n_offsets], model.vectors_q.ravel()])
         assert np.abs(values).max() <= MAX_VALUE * self.units
@@ -138,8 +138,8 @@ async def receive_released(session: Session, how: ModelFormat, lengths: Sequence
     Args:
         session: my end of the job.
         how: the model travels.
-        lengths: of the sum that is sent, by the number of opened rounds less 1.
-        n_parties: of the job.
+        lengths: lengths of the sum that is sent, by the number of opened rounds less 1.
+        n_parties: the job's parties.
 
     Raises:
         PeerViolationError: it is not what a plan can lead to, or another party received something else.

@@ -91,7 +91,7 @@ def member_vector(plan: FactorPlan, t: int, model: FactorModel | None, ratings: 
         plan: public.
         t: 0 .. T.
         model: what was broadcast, checked; None for t = 0.
-        ratings: of the member's users; a device has one.
+        ratings: the ratings of the member's users; a device has one.
         prior: public constants.
     """
     if t == 0:
@@ -107,7 +107,7 @@ def solve_users(model: FactorModel, ratings: Ratings, prior: Prior, features: Fl
 
     Args:
         model: public.
-        ratings: by user.
+        ratings: rows by user.
         prior: public constants.
         features: public, shape (items, features); in the rounds none.
 
@@ -253,8 +253,8 @@ def others_priors(
 
     Args:
         plan: public.
-        result: of all rounds.
-        ratings: of the party's users.
+        result: the result of all rounds.
+        ratings: the ratings of the party's users.
         prior: public constants.
         is_included: whether the party's own part is in the opened sums: whether it survived round 0.
     """
@@ -285,11 +285,11 @@ def own_choice(
 
     Args:
         plan: public.
-        result: of all rounds.
-        ratings: of the party's users.
+        result: the result of all rounds.
+        ratings: the ratings of the party's users.
         prior: public constants.
-        bounds: of a rating less the centre.
-        is_included: as for `others_priors`.
+        bounds: the bounds of a rating less the centre.
+        is_included: see `others_priors`.
     """
     others = others_priors(plan, result, ratings, prior, is_included=is_included)
     joint = [(others, SHAPES)]

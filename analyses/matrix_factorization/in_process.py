@@ -36,7 +36,7 @@ class LocalMembers:
         plan: public.
         ratings: per member.
         prior: public constants.
-        entropy: of all members.
+        entropy: all members' entropy.
         absent: round to the members, counted from 0, that drop out of it.
         together: whether the noise is drawn at once, for simulations of many members.
         survivors: per opened round, how many survived.

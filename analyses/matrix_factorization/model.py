@@ -57,9 +57,9 @@ class FactorModel:
         """Refuse a broadcast that the plan cannot have led to; what each member does before it uses one.
 
         Args:
-            n_items: of the plan.
-            rank: of the plan.
-            units: of the plan.
+            n_items: the plan's number of items.
+            rank: the plan's rank.
+            units: the plan's units.
             sender: who sent it.
             stage: when.
 

@@ -97,8 +97,8 @@ class RowPrior:
         """Return priors of offsets with independent ones of factors beside them.
 
         Args:
-            means: of the factors, shape (rows, p).
-            ridge: of each factor about its mean.
+            means: means of the factors, shape (rows, p).
+            ridge: ridge of each factor about its mean.
         """
         n, p = means.shape
         features = np.zeros((n, 1 + p, 1 + p))
@@ -131,7 +131,7 @@ class Shape:
 
     Attributes:
         rank: p.
-        ridge: of the factors of users and of items.
+        ridge: ridge of the factors of users and of items.
     """
 
     rank: int
@@ -156,7 +156,7 @@ class Choice:
 
     Attributes:
         whose: joint: the others' noisy sums are used; alone: only own ratings.
-        shape: of the model.
+        shape: the model's shape.
         errors: mean squared error of the left-out ratings, by `whose`; empty where none was left out.
         n_left_out: number of ratings that were left out.
         has_factor_priors: whether priors are about factors, too, and set their scale.
@@ -190,8 +190,8 @@ def fit(ratings: Ratings, priors: RowPriors, shape: Shape, n_sweeps: int = _SWEE
     """Return users and items that alternate ridge regressions lead to; equal arguments give equal values.
 
     Args:
-        ratings: by user, own.
-        priors: of users and items; where they are about factors, the rank is at least theirs.
+        ratings: the party's own ratings, by user.
+        priors: priors of users and items; where they are about factors, the rank is at least theirs.
         shape: rank, and the ridge of the other factors.
         n_sweeps: regressions of users and of items, in turn.
     """
@@ -213,10 +213,10 @@ def chosen(
     """Return the model that predicts left-out own ratings best, fitted to all of them.
 
     Args:
-        ratings: by user, own.
+        ratings: the party's own ratings, by user.
         joint: priors from the others' sums, each with the shapes to try; none for a party that joins nobody.
         alone: priors from nothing.
-        bounds: of a rating less the centre; predictions are clipped to them.
+        bounds: the bounds of a rating less the centre; predictions are clipped to them.
     """
     kinds: list[tuple[Whose, RowPriors, tuple[Shape, ...]]] = [(JOINT, priors, shapes) for priors, shapes in joint]
     kinds.append((ALONE, alone, SHAPES))

@@ -38,8 +38,8 @@ class OwnRatings:
     """One party's ratings. Private.
 
     Attributes:
-        ratings: by user, deviations from the centre.
-        user_names: of the rows, in their order.
+        ratings: deviations from the centre, by user.
+        user_names: names of the rows, in their order.
         report: what was clipped and dropped, for the owner.
         failures: the table's own (`analyses.rows.own_values`).
     """
@@ -60,9 +60,9 @@ def own_ratings(
     """Return the ratings of a table.
 
     Args:
-        rows: of the table.
+        rows: the table's rows.
         n_items: in the public list.
-        bounds: of a rating.
+        bounds: a rating's bounds.
         centre: mu0.
         n_users: in the vertical setting, where users are called 0 .. n_users - 1; None where each party has its own.
     """

@@ -56,8 +56,8 @@ class Members:
         n_members: N.
         n_corrupt: t: members that may collude with the coordinator.
         fewest: survivors with whom a round still counts.
-        largest_excess: of the noise that stays, relative to the intended one; with 0 it is exact for every number of
-            survivors. A large roster saves shares by allowing some (`SumNoise`).
+        largest_excess: largest excess of the noise that stays, relative to the intended one; with 0 it is exact for
+            every number of survivors. A large roster saves shares by allowing some (`SumNoise`).
     """
 
     n_members: int
@@ -103,7 +103,7 @@ class FactorPlan:
 
     Attributes:
         params: `rank` and `n_rounds` filled in.
-        members: of the masked sums.
+        members: the members of the masked sums.
         releases: horizontal and local: round 0, 1 .. T. Vertical: item and user release of sweep 1, of sweep 2, ...
         delta: for which the cost is stated.
     """
@@ -153,10 +153,10 @@ def plan_factors(params: FactorParams, members: Members, *, epsilon: float, delt
 
     Args:
         params: public parameters.
-        members: of the sums.
+        members: the members of the sums.
         epsilon: largest cost of all rounds together in `view`.
-        delta: of the cost, below 1 / n_users.
-        view: of whom; "coalition" meets both.
+        delta: delta of the cost, below 1 / n_users.
+        view: who looks; "coalition" meets both.
 
     Raises:
         JobError: what cannot be met, by the name of its field.

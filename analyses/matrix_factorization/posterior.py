@@ -20,15 +20,15 @@ class Prior:
     """Public constants of the estimates, for ratings about as far apart as 1 to 5.
 
     Attributes:
-        offset_variance: of an item's offset about the regression.
-        residual_variance: of a rating about its mean and offset.
-        mean_ridge: of a user's own mean.
-        factor_ridge: of a user's factors, whose variance is 1.
-        feature_ridge: of a user's own weights of public item features.
-        regression_ridge: of the weights of public features in the regression of offsets.
-        factor_deviation: of an entry of an item vector.
+        offset_variance: variance of an item's offset about the regression.
+        residual_variance: variance of a rating about its mean and offset.
+        mean_ridge: ridge of a user's own mean.
+        factor_ridge: ridge of a user's factors, whose variance is 1.
+        feature_ridge: ridge of a user's own weights of public item features.
+        regression_ridge: ridge of the weights of public features in the regression of offsets.
+        factor_deviation: standard deviation of an entry of an item vector.
         cut: length of a user's factors that becomes |q| = 1, over sqrt(p).
-        moment: of a user's factors, to which each round scales the pooled second moment.
+        moment: second moment of a user's factors, to which each round scales the pooled one.
     """
 
     offset_variance: float = 0.2
@@ -54,9 +54,9 @@ class OffsetPosterior:
         offsets: posterior means, shape (items,).
         expected: the regression's values, shape (items,): means of the prior.
         counts: noisy counts, raised to a positive floor, shape (items,).
-        opened_counts: as opened, in units of 1, shape (items,).
-        opened_sums: as opened, in units of 1, shape (items,).
-        deviation: of the noise on each, in units of 1.
+        opened_counts: opened counts, in units of 1, shape (items,).
+        opened_sums: opened sums, in units of 1, shape (items,).
+        deviation: standard deviation of the noise on each, in units of 1.
     """
 
     offsets: Floats

@@ -140,7 +140,7 @@ class HorizontalPart:
 
     Args:
         session: its end of the job.
-        plan: of the job.
+        plan: the job's plan.
         own: its ratings. Private.
     """
 

@@ -19,9 +19,9 @@ class RatingReport:
     """What an owner may know of its ratings, and nobody else: the counts are private.
 
     Attributes:
-        n_ratings: that were kept.
-        n_outside: that lay outside the public bounds, and were clipped.
-        n_unknown: that were about items that the public list does not hold, and were dropped.
+        n_ratings: ratings that were kept.
+        n_outside: ratings outside the public bounds, which were clipped.
+        n_unknown: ratings of items outside the public list, which were dropped.
     """
 
     n_ratings: int
@@ -121,7 +121,7 @@ class Ratings:
 
         Args:
             most: at least 0.
-            stream: of the owner's coins; one 64-bit word per rating is read, in every case.
+            stream: the owner's coins; one 64-bit word per rating is read, in every case.
         """
         words = stream.words(self.n_ratings)
         if not self.n_ratings or int(self.row_sizes.max()) <= most:

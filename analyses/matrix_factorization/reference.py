@@ -29,8 +29,8 @@ def reference(tables: Sequence[Table], plan: FactorJobPlan | DescentJobPlan) -> 
     form sgd the coins, unless all units are sampled and none has more ratings than count.
 
     Args:
-        tables: of all parties, in the order of the members.
-        plan: as for the job.
+        tables: all parties' tables, in the order of the members.
+        plan: the job's plan.
     """
     held = [ratings_in(plan, table) for table in tables]
     if isinstance(plan, DescentJobPlan):

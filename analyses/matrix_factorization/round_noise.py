@@ -22,8 +22,8 @@ class RoundNoise:
     (`party.drawn`) see that each of them has noise of its own.
 
     Attributes:
-        noise: of the sum.
-        number: of the round, from 0.
+        noise: the sum's noise.
+        number: the round's number, from 0.
     """
 
     noise: SumNoise

@@ -144,7 +144,7 @@ def add_offsets(rule: VectorRule, ratings: Ratings) -> Integers:
 
     Args:
         rule: public constants.
-        ratings: by user, deviations from mu0.
+        ratings: deviations from mu0, by user.
     """
     total = np.zeros(n_offset_entries(ratings.n_columns), dtype=np.int64)
     rating_kernels.add_offset_vectors(
@@ -167,7 +167,7 @@ def add_factors(rule: VectorRule, ratings: Ratings, offsets: Floats, means: Floa
 
     Args:
         rule: public constants.
-        ratings: by user, deviations from mu0.
+        ratings: deviations from mu0, by user.
         offsets: shape (items,), b; broadcast.
         means: shape (users,), a; each user's own.
         factors: shape (users, p), q; each user's own, of norm at most 1 (`within_ball`).
@@ -203,7 +203,7 @@ def add_ratings(
 
     Args:
         rule: public constants.
-        ratings: by the side that is summed: by user for a user sum, by item for an item sum.
+        ratings: rows by the side that is summed: by user for a user sum, by item for an item sum.
         offsets: shape (columns,), of the other side.
         vectors: shape (columns, p), of the other side; 1 + |v|^2 at most `squared_length`.
         squared_length: F^2.
@@ -236,7 +236,7 @@ def solve(ratings: Ratings, offsets: Floats, vectors: Floats, ridges: Floats) ->
     """Return every row's ridge solution, shape (rows, q): of sum (d - b - f y)^2 + sum ridge y^2. Local, never sent.
 
     Args:
-        ratings: by row.
+        ratings: ratings by row.
         offsets: shape (columns,), b.
         vectors: shape (columns, q), f.
         ridges: shape (q,), positive.

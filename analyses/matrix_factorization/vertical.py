@@ -48,8 +48,8 @@ class VerticalPrior:
     """Public constants of the estimates.
 
     Attributes:
-        items: of items' offsets and of ratings about them.
-        user_variance: of a user's mean.
+        items: variances of items' offsets and of ratings about them.
+        user_variance: variance of a user's mean.
         user_spread: sum over the entries of the variances of a user's factors: below the bound F^2 - 1.
         item_spread: the same of an item's vector.
     """
@@ -73,9 +73,9 @@ class OpenedRows:
 
     Attributes:
         counts: ratings per row, noisy, shape (rows,).
-        sums: of residuals times f, noisy, shape (rows, 1 + p).
+        sums: noisy sums of residuals times f, shape (rows, 1 + p).
         moment: noisy mean of f f', shape (1 + p, 1 + p).
-        deviation: of the noise on counts and sums.
+        deviation: standard deviation of the noise on counts and sums.
     """
 
     counts: Floats
@@ -140,9 +140,9 @@ class Owner:
 
     Args:
         plan: public.
-        ratings: by user; columns are the owner's own items. Private.
+        ratings: the owner's ratings by user; columns are the owner's own items. Private.
         prior: public constants.
-        entropy: of the owner's noise.
+        entropy: the source of the owner's noise.
     """
 
     def __init__(self, plan: FactorPlan, ratings: Ratings, prior: VerticalPrior, entropy: Entropy) -> None:
@@ -165,7 +165,7 @@ class Owner:
 
         Args:
             sweep: 0 .. T - 1.
-            users: as broadcast after the sweep before.
+            users: the users broadcast after the sweep before.
         """
         total = self.item_sums(users)
         noise = replace(self._plan.releases[2 * sweep], length=len(total)).draw(self._entropy, [])
@@ -217,7 +217,7 @@ class Owner:
 
         Args:
             opened: the user release of the last sweep.
-            bounds: of a rating less the centre.
+            bounds: the bounds of a rating less the centre.
             is_included: whether the owner's own part is in it: whether the owner survived that round.
         """
         plan, prior, p = self._plan, self._prior, self._plan.rank

@@ -13,7 +13,7 @@ _SEPARATE = (
 )
 
 BAD_ROWS = 2.0
-"""By how many times the most rows exceed those of the bad case."""
+"""Ratio of the most rows to those of the bad case."""
 
 _BAD = (
     "In the bad case the tables have half of the most rows, the mean of each column lies halfway between the middle of "

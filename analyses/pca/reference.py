@@ -19,8 +19,8 @@ def reference(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float64]:
     For tests and for comparisons where somebody holds all tables, as in the demo.
 
     Args:
-        tables: of the owners, in the order of the joint table.
-        plan: as for the job.
+        tables: the owners' tables, in the order of the joint table.
+        plan: the job's plan.
     """
     rows = clipped_rows(tables, plan)
     if plan.params.center:

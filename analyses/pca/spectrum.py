@@ -26,7 +26,7 @@ LEAST_DEVIATIONS = 3.0
 _WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
 _DRAWS, _DRAWS_OF_WIDE = 120, 40
 _COORDINATES, _BLOCKS = 512, 3
-"""Of wide noise: coordinates that are drawn at least, and blocks of them."""
+"""Wide noise: smallest number of coordinates that are drawn, and of their blocks."""
 
 FAR = 2.0
 """Edges above which an eigenvalue tells well enough how noise moved it."""
@@ -40,12 +40,12 @@ class Spectrum:
     """Principal components, in units of scaled rows.
 
     Attributes:
-        eigenvalues: of the whole noisy matrix that was decomposed, largest first.
+        eigenvalues: eigenvalues of the whole noisy matrix that was decomposed, largest first.
         components: shape (k, n), unit vectors as rows.
         noise_edge: the largest eigenvalue that the noise alone has, in 19 of 20 cases no more.
         ratio: share of the whole variance along each component; of the sum of squares where nothing was centred.
         centre: mean and number of rows; None where nothing was centred.
-        divisors: by which columns were divided, shape (n,); 1 where none was.
+        divisors: divisors of the columns, shape (n,); 1 where none was divided.
         left_out: whether a column varies too little to be scaled, shape (n,); components have 0 there.
         variance: about the variance of the data along each component, shape (k,); None where nothing was centred.
         intervals: in which it lies in 19 of 20 cases, shape (k, 2); NaN for a component less than `FAR` edges above 0
@@ -73,7 +73,7 @@ def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
 
     Args:
         matrix: noisy X^T X in units of scaled rows, the constant column last where the job centres.
-        plan: of the job.
+        plan: the job's plan.
     """
     k, deviation = plan.params.components, plan.noise_deviation
     if not plan.params.center:
@@ -140,7 +140,7 @@ def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPla
         vectors: all eigenvectors of the centred matrix, as rows.
         whole: its eigenvalues, about as they were without noise.
         centre: what was released.
-        plan: of the job.
+        plan: the job's plan.
 
     Returns:
         two vectors of shape (k,), in units of squared scaled rows.

@@ -9,7 +9,7 @@ from analyses.second_moments.noisy_gram import GramPlan
 from analyses.second_moments.noisy_moments import MomentPlan, gram_noise_level, sketch_noise_level
 
 EVEN_VARIANCE = 1 / 12
-"""Of a scaled column whose values are spread evenly over its bounds, which lie 1 apart."""
+"""Variance of a scaled column whose values are spread evenly over its bounds, which lie 1 apart."""
 
 EVEN = "The tables have the most rows that are declared, and no row is shortened by row_norm."
 

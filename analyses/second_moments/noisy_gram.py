@@ -34,7 +34,7 @@ class SquaredNorms(Protocol):
 
     @property
     def constant(self) -> int:
-        """Of the constant column; 0 where there is none."""
+        """Integer in the constant column; 0 where there is none."""
 
     @property
     def squared_norms(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ def proven_bounds(job: Job, schemas: Sequence[BlockSchema], rows: SquaredNorms, 
 
     Args:
         job: what is asked for.
-        schemas: of all members.
+        schemas: all members' schemas.
         rows: bounds of the owners' blocks, and whether the last one has a constant column besides.
         max_rows: public bound of the number of rows.
     """
@@ -213,7 +213,7 @@ def rows_told(moments: NDArray[np.float64], plan: GramPlan) -> dict[str, float]:
 
     Args:
         moments: noisy second moments in units of scaled rows, the constant column last.
-        plan: of the job.
+        plan: the job's plan.
     """
     n_rows = float(moments[-1, -1]) / (plan.constant * plan.unit) ** 2
     return {"n_rows": n_rows, "n_rows_standard_error": rows_standard_error(plan)}

@@ -77,7 +77,7 @@ class SketchPlan(RowPlan):
 
     Attributes:
         sketch_rows: s, default filled in.
-        multiplier: of the noise variance, see `NoisySketch`.
+        multiplier: factor of the noise variance, see `NoisySketch`.
     """
 
     params: MomentParams

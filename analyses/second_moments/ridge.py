@@ -20,9 +20,9 @@ class RidgeSolution:
 
     Attributes:
         coefficients: shape (features,), in scaled units; None where there is none.
-        intercept: of the constant column, likewise.
+        intercept: coefficient of the constant column, likewise.
         ridge: the penalty used, in squared scaled units.
-        smallest_eigenvalue: of the features' centred second moments.
+        smallest_eigenvalue: smallest eigenvalue of the features' centred second moments.
         r_squared: share of the label's variation explained, by the same moments; None where they do not tell.
         note: what is to be said about it; empty if nothing.
     """

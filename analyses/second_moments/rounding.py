@@ -57,8 +57,8 @@ def with_units(
 
     Args:
         job: what is asked for.
-        schemas: of all members.
-        params: of the job.
+        schemas: all members' schemas.
+        params: the job's parameters.
         bounds_of: the bounds of integer rows for parameters with a gamma.
 
     Raises:

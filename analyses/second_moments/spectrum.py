@@ -86,7 +86,7 @@ def chained_noise(simulated: SimulatedNoise, sizes: Sequence[int], n: int) -> Fl
 
     Args:
         simulated: draws.
-        sizes: of the blocks, none larger than the one before it.
+        sizes: sizes of the blocks, none larger than the one before it.
         n: coordinates in all, at least the sum of the sizes.
 
     Returns:
@@ -125,7 +125,7 @@ def noise_edge(n: int, deviation: float, lift: float = 0.0) -> float:
 
     Args:
         n: columns.
-        deviation: of an entry off the diagonal.
+        deviation: standard deviation of an entry off the diagonal.
         lift: at least 0.
     """
     return deviation * _edge_of_unit_noise(n, lift)
@@ -165,8 +165,8 @@ def without_noise(eigenvalues: Floats, edge: float, deviation: float) -> Floats:
     each gets an equal part.
 
     Args:
-        eigenvalues: of the noisy matrix, largest first.
-        edge: of the noise.
+        eigenvalues: eigenvalues of the noisy matrix, largest first.
+        edge: the noise's edge.
         deviation: s.
     """
     n = len(eigenvalues)

@@ -60,9 +60,9 @@ class DescentJobPlan(SeriesPlan):
     """What all participants agree on before a descent.
 
     Attributes:
-        most_participations: of a unit in the steps of all rounds, default filled in.
-        most_final: of a unit in the final steps; 0 without any.
-        mu: as `DescentPlan`.
+        most_participations: largest number of steps of a unit in all rounds, default filled in.
+        most_final: largest number of final steps of a unit; 0 without any.
+        mu: see `DescentPlan`.
     """
 
     most_participations: int

@@ -53,9 +53,9 @@ def member_of(plan: DescentJobPlan, ratings: Ratings, entropy: Entropy) -> Horiz
     """Return a party with its ratings, users fitted and coins ready: stage 1. Private.
 
     Args:
-        plan: of the job.
-        ratings: by user, from 0 to R.
-        entropy: of trimming and coins.
+        plan: the job's plan.
+        ratings: values from 0 to R, by user.
+        entropy: the source of trimming and coins.
     """
     if plan.is_vertical:
         items = first_embeddings(plan.descent, ratings.n_columns, _OWN_ITEMS)
@@ -68,7 +68,7 @@ class DescentPart:
 
     Args:
         session: its end of the job.
-        plan: of the job.
+        plan: the job's plan.
         own: its ratings. Private.
     """
 

@@ -80,13 +80,13 @@ class DescentParams:
         steps: T, rounds.
         local_steps: T', steps between two rounds; 1 with noise "once".
         final_steps: vertical: steps at the end that move items alone.
-        sampling_rate: of each unit, in each step.
-        most_participations: of a unit, over all T T' steps; None for what 1 % of the units would exceed.
+        sampling_rate: probability that a unit takes part in a step.
+        most_participations: largest number of steps of a unit, of all T T'; None for what 1 % of units would exceed.
         sampled: what coins are thrown for; refused unless it is the protected unit.
         noise: once: on the masked sum of each step; party: each member noises its own steps, and averages are summed.
         pre_train: horizontal and local: users are fitted before the first step, and then stay; else each step moves
             the sampled users, too, which costs nothing, as they never leave.
-        learning_rate: of a step.
+        learning_rate: a step's learning rate.
         divisor: public constant that gradients are divided by; never a number of ratings or of users in a sample.
         units: integers per 1 of a gradient.
         factor_units: lattice points per 1 of an embedding.
@@ -138,7 +138,7 @@ class DescentPlan:
 
     Attributes:
         params: public.
-        members: of the sums.
+        members: the members of the sums.
         sampling: which unit takes part in which of the T T' steps.
         final_sampling: and in which of the final steps; None without any.
         mu: Skellam parameter that is unknown in the coordinator's view, at least, on each number of one of the T T'

@@ -28,9 +28,9 @@ class HorizontalMember:
 
     Args:
         plan: public.
-        ratings: by user, values from 0 to R. Private.
+        ratings: values from 0 to R, by user. Private.
         items: the first item embeddings, on the lattice: public.
-        entropy: of trimming and coins.
+        entropy: the source of trimming and coins.
         n_before: steps that the same member has thrown coins for before, from the same entropy: they are passed over.
             What it is then is what it was, as long as users are fitted before the first step.
     """
@@ -61,8 +61,8 @@ class HorizontalMember:
         """Return what a masked sum adds up in a round: a gradient, or with noise "party" item embeddings. Private.
 
         Args:
-            items: as broadcast.
-            noise: of the member's own, of the plan's `own_noise`.
+            items: the broadcast item vectors.
+            noise: the member's own noise, of the plan's `own_noise`.
         """
         return self.gradient(items) if self._plan.params.noise == "once" else self.noisy_steps(items, noise)
 
@@ -70,7 +70,7 @@ class HorizontalMember:
         """Return the sum of the sampled users' gradients of V for the next step, shape (items, p). Private.
 
         Args:
-            items: as broadcast.
+            items: the broadcast item vectors.
             absent: users that are left out although their coins show heads: in simulations of devices, those that drop
                 out of the round.
         """
@@ -106,8 +106,8 @@ def fine_tuned(plan: DescentPlan, ratings: Ratings, items: Integers, n_sweeps: i
 
     Args:
         plan: public.
-        ratings: by user, untrimmed.
-        items: released.
+        ratings: untrimmed ratings, by user.
+        items: the released item vectors.
         n_sweeps: how often V is refitted too, as the mean of the released one, which counts as many ratings as a public
             constant says, and of the best one for the own ratings; 0: users alone.
     """

@@ -34,8 +34,8 @@ class LocalSteps:
 
     Attributes:
         plan: public.
-        members: as many as the plan says; with `together` one may stand for all, and then leaves out the absent.
-        entropy: of all noise.
+        members: the plan's number of members; with `together` one may stand for all, and then leaves out the absent.
+        entropy: the source of all noise.
         absent: round to the members, counted from 0, that drop out of it.
         together: whether the noise is drawn at once.
         survivors: per opened round, how many survived.

@@ -30,8 +30,8 @@ class SumStepNoise:
     """The noise of the masked sum of one round, with noise "once".
 
     Attributes:
-        plan: of all rounds.
-        number: of the round, from 0.
+        plan: the plan of all rounds.
+        number: the round's number, from 0.
     """
 
     plan: DescentPlan
@@ -51,9 +51,9 @@ class OwnStepNoise:
     """The noise that each member adds to its own gradients, in one round or in all final steps.
 
     Attributes:
-        plan: of all rounds.
-        number: of the round, from 0; 0 for the final steps.
-        of: joint: of the T' steps of a round. final: of the final steps.
+        plan: the plan of all rounds.
+        number: the round's number, from 0; 0 for the final steps.
+        of: joint: the T' steps of a round. final: the final steps.
     """
 
     plan: DescentPlan
@@ -82,7 +82,7 @@ def in_pieces(drawn: Integers) -> NoiseSource:
     """Return noise that has been drawn, piece by piece, none of it twice.
 
     Raises:
-        ValueError: by the source, more is asked for than was drawn.
+        ValueError: the source is asked for more than was drawn.
     """
     n_taken = 0
 

@@ -22,12 +22,12 @@ class VerticalMember:
 
     Args:
         plan: public.
-        ratings: by user, columns its own items, values from 0 to R. Private.
+        ratings: values from 0 to R; rows are users, columns its own items. Private.
         items: the first embeddings of its items, on the lattice.
-        entropy: of trimming and of coins.
+        entropy: the source of trimming and coins.
 
     Attributes:
-        items: of the owner's items, released to the owner alone; paid for, so it may publish them.
+        items: vectors of the owner's items, released to the owner alone; paid for, so it may publish them.
     """
 
     def __init__(self, plan: DescentPlan, ratings: Ratings, items: Integers, entropy: Entropy) -> None:
@@ -65,8 +65,8 @@ class VerticalMember:
         owner's step, and so do the items ([SGDMF22, eq. 4] has the owner's part of all items for that weight).
 
         Args:
-            users: as broadcast.
-            noise: of the owner's own, of the plan's `own_noise`.
+            users: the broadcast user vectors.
+            noise: the owner's own noise, of the plan's `own_noise`.
         """
         plan = self._plan
         if plan.params.noise == "once":
@@ -88,8 +88,8 @@ class VerticalMember:
         convex loss of their own, which needs no weight (docs/decisions/026-descent-as-a-job.md has both measured).
 
         Args:
-            users: as broadcast.
-            noise: of the owner's own, of the plan's `final_noise`.
+            users: the broadcast user vectors.
+            noise: the owner's own noise, of the plan's `final_noise`.
         """
         for of_items in self.final_gradients(users):
             self.items = moved(self._plan, self.items, _noised(of_items, noise))

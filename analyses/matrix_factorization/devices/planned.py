@@ -50,9 +50,9 @@ def factor_round_config(rounds: DeviceRounds, round_id: RoundId, identities: Map
     """Fix everything public about one attempt of a round.
 
     Args:
-        rounds: of the question.
-        round_id: of the attempt.
-        identities: of all members of the round, name to Ed25519 key, in the order of their numbers.
+        rounds: the question's rounds.
+        round_id: the attempt's id.
+        identities: all members of the round, name to Ed25519 key, in the order of their numbers.
 
     Raises:
         JobError: there is no such round or attempt, or these do not fit each other.

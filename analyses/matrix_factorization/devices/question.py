@@ -56,7 +56,7 @@ class FactorQuestion(PublicModel):
         vanishing: number of members that may drop out of a round, for more than 128 members. With up to 128 it follows
             from `colluding`.
         stage_s: deadline of each of the five stages of a round.
-        attempts: of each round, with fresh keys, if too few members answer.
+        attempts: attempts at each round, with fresh keys, if too few members answer.
         privacy: what all rounds together cost one member.
     """
 
@@ -105,7 +105,7 @@ class FactorQuestion(PublicModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Of a rating."""
+        """Bounds of a rating."""
         return self.lower, self.upper
 
     @property
@@ -158,7 +158,7 @@ def question_of(text: str) -> FactorQuestion | None:
     """Return the question that canonical JSON states; None where it is of another analysis.
 
     Raises:
-        JobError: as `FactorQuestion.from_json`.
+        JobError: see `FactorQuestion.from_json`.
     """
     try:
         tree = json.loads(text)

@@ -44,7 +44,7 @@ class DeclaredRatings:
     Attributes:
         items: the public list of items, or how many there are, if they are called 0, 1, 2, ...
         lower, upper: bounds of a rating.
-        most: so many ratings count at most.
+        most: largest number of ratings that count.
     """
 
     items: int | tuple[str, ...]
@@ -59,7 +59,7 @@ class DeclaredRatings:
 
     @cached_property
     def digest(self) -> str:
-        """Of the public list."""
+        """Digest of the public list."""
         return digest_of_items(self.items)
 
     def name_of(self, place: int) -> str:
@@ -171,7 +171,7 @@ class Coins:
     """What a device throws its coins with in a series of rounds about samples. Private: they are its amplification.
 
     Attributes:
-        key: of all coins of the series, and of the choice of its ratings: 32 bytes.
+        key: key of all coins of the series and of the choice of its ratings, 32 bytes.
         n_before: vectors of the series for which coins were thrown before.
     """
 
@@ -192,12 +192,12 @@ def device_vector(
     In the form sgd these are the gradient of its user's ratings, or zeros where its coin shows tails.
 
     Args:
-        rounds: of the question.
-        number: of the round.
-        model: that the round starts from, checked; None for round 0.
+        rounds: the question's rounds.
+        number: the round's number.
+        model: the model that the round starts from, checked; None for round 0.
         declared: public.
         used: the ratings that count.
-        coins: of the form sgd.
+        coins: the coins of the form sgd.
     """
     ratings = used.ratings(declared, rounds.question.middle)
     if isinstance(rounds, StatisticsRounds):

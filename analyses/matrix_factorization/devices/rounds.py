@@ -47,7 +47,7 @@ class DeviceRounds(ABC):
     """All that is public about the rounds of a question, for a number of members.
 
     Attributes:
-        question: as asked.
+        question: the question that was asked.
         topology: who shares with whom, in every round.
     """
 
@@ -118,12 +118,12 @@ class DeviceRounds(ABC):
         """Return a model that the coordinator sent, checked.
 
         Args:
-            written: as it came.
-            number: of the round that starts from it, or of rounds that led to it.
+            written: the bytes that came.
+            number: number of the round that starts from it, or of rounds that led to it.
             stage: when.
 
         Raises:
-            PeerViolationError: as `model_before`.
+            PeerViolationError: see `model_before`.
         """
         return self.broadcast.read(written, number, stage)
 
@@ -138,7 +138,7 @@ class DeviceRounds(ABC):
         """Return what a device holds before it enters a round, for this round and all that follow.
 
         Args:
-            number: of the round.
+            number: the round's number.
             n_before: how many vectors the device has sent in this series.
 
         Returns:

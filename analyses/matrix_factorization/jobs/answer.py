@@ -14,8 +14,8 @@ def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]
     predicted as the centre, an offset and a product of vectors; in the form sgd all offsets are 0.
 
     Args:
-        plan: of the job.
-        model: of items, or of users in the vertical setting.
+        plan: the job's plan.
+        model: the model of items, or of users in the vertical setting.
         rounds: who was in each opened round, in order.
     """
     declared = plan.declared[0]

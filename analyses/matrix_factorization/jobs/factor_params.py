@@ -51,7 +51,7 @@ class FactorJobParams(PublicModel):
             the rank.
         centre: statistics: mu0, which is taken off every rating. Default: the middle of the bounds. The form sgd takes
             off the lower bound.
-        attempts: of each round, with fresh keys, if too few parties answer.
+        attempts: attempts at each round, with fresh keys, if too few parties answer.
         steps: sgd: T, rounds. Default 20.
         local_steps: sgd: T', steps between two rounds; more than 1 with noise "party" only. Default 1.
         final_steps: sgd: in the vertical setting, steps at the end that move items alone. Default there 5.

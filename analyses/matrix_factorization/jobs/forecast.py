@@ -64,9 +64,9 @@ def forecast_of_offsets(
 
     Args:
         factors: the plan of the rounds.
-        bounds: of a rating.
-        assumption: about users and ratings, in a sentence.
-        prior: of the offsets.
+        bounds: a rating's bounds.
+        assumption: a sentence about users and ratings.
+        prior: the prior of the offsets.
     """
     params, prior, sigma = factors.params, prior or Prior(), factors.deviation(0)
     count = params.n_users * sqrt(params.ratings_per_user) / params.n_items

@@ -50,7 +50,7 @@ class SeriesPlan(Plan):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Of a rating."""
+        """Bounds of a rating."""
         return self.declared[0].lower, self.declared[0].upper
 
     @property
@@ -60,7 +60,7 @@ class SeriesPlan(Plan):
 
     @property
     def deviation_bounds(self) -> tuple[float, float]:
-        """Of a rating less the centre."""
+        """Bounds of a rating less the centre."""
         return self.bounds[0] - self.centre, self.bounds[1] - self.centre
 
     @property

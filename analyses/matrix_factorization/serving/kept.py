@@ -63,9 +63,9 @@ def recommended(
     """Return the best items for a user among those that it has not rated.
 
     Args:
-        kept: as `kept_of_items`, `kept_of_users` or `kept_of_descent`.
+        kept: what was kept by `kept_of_items`, `kept_of_users` or `kept_of_descent`.
         own: the party's ratings, read as for the job.
-        user: as the party's table calls it.
+        user: the user's name in the party's table.
         top: at most so many, 1 or more.
         prior: public constants.
 

@@ -63,7 +63,7 @@ def recommend(
         ratings: shape (rated,), finite; what is outside the bounds is clipped.
         top: at most so many, 1 or more.
         centre: mu0.
-        bounds: of a rating.
+        bounds: a rating's bounds.
         prior: public constants.
         features: public item features, or None.
 
@@ -94,7 +94,7 @@ def recommend_by_embeddings(
         largest: R, of squared norms.
         top: at most so many, 1 or more.
         centre: mu0, the lower bound.
-        bounds: of a rating.
+        bounds: a rating's bounds.
 
     Raises:
         ValueError: `top` is below 1.
@@ -113,7 +113,7 @@ def best_of(
         rated: places of the items that are left out.
         top: at most so many, 1 or more.
         centre: mu0.
-        bounds: of a rating.
+        bounds: a rating's bounds.
 
     Raises:
         ValueError: `top` is below 1.
