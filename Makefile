@@ -18,7 +18,8 @@ SOURCES     := analyses analyst audit bench cli coordinator demo deploy device d
 PYTEST      := $(BIN)/pytest
 # A file's tests share services, so a process takes whole files; their order is that of tests/conftest.py.
 QUICK       := --dist loadscope --no-loadscope-reorder -m "not slow and not compose"
-# Compiled once: without a cache each process of tests, and each service that one starts, compiles all kernels, 16 s.
+# Compiled once: without a cache each process of tests, and each service that one starts, compiles all kernels, 16 s, and
+# each process of tests rewrites the asserts of all tests.
 KERNELS     := $(wildcard mpc/*/*kernels.py mpc/*/*/*kernels.py analyses/*/*kernels.py analyses/*/*/*kernels.py)
 COMPILED    := build/compiled.stamp
 
@@ -124,5 +125,6 @@ $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/demo.stamp
 $(COMPILED): $(VENV)/dev.stamp mpc/machine_code.py $(KERNELS)
 	@mkdir -p build
 	@$(BIN)/python -m compileall -q $(filter-out bench deploy docs examples tests,$(SOURCES))
+	@find tests -name 'test_*.py' -o -name conftest.py | xargs -n 100 -P 2 $(BIN)/python tests/support/rewritten_asserts.py
 	@echo $(subst /,.,$(basename $(KERNELS))) | xargs -n 1 -P 2 $(BIN)/python -c 'import importlib, sys; importlib.import_module(sys.argv[1])'
 	@touch $@
