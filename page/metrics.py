@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from ledger.ledger import Ledger
 from page.access import WrongTokens, bears, is_local
+from service.identity import Identity, Role
 from service.tls import Credentials, days_left
 from service.watch.meter import Meter, rounded_up
 from service.watch.page_config import PageConfig
@@ -95,8 +96,13 @@ class Leading(Collector):
             yield GaugeMetricFamily("moiety_coordinator_leads_since_seconds", what, value=self._since_s())
 
 
+def short_name(member: Identity) -> str:
+    """Return the name of a party, and the role before the name of others."""
+    return member.name if member.role is Role.PARTY else f"{member.role}/{member.name}"
+
+
 class RelayStanding(Collector):
-    """Who is connected to a coordinator's relay, and what it has forwarded.
+    """Who is connected to a relay, and what it has forwarded.
 
     Args:
         relay: relay of this process.
@@ -110,12 +116,12 @@ class RelayStanding(Collector):
         since = GaugeMetricFamily(
             "moiety_relay_connected_since_seconds", "Unix time since when a member is connected.", labels=["member"]
         )
-        for member, stay in list(self._relay.stays.items()):
-            since.add_metric([member.name], stay.since_s)
+        for member, since_s in self._relay.connected().items():
+            since.add_metric([short_name(member)], since_s)
         what = "Bytes forwarded between two members, rounded up to a power of two."
         moved = GaugeMetricFamily("moiety_relay_bytes", what, labels=["caller", "called"])
-        for (caller, called), n_bytes in self._relay.traffic().items():
-            moved.add_metric([caller.name, called.name], rounded_up(n_bytes))
+        for (caller, called), n_bytes in self._relay.ways.traffic().items():
+            moved.add_metric([short_name(caller), short_name(called)], rounded_up(n_bytes))
         yield since
         yield moved
 

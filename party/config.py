@@ -154,10 +154,8 @@ class PartyConfig(Settings):
         if self.reach == "dial-out":
             if not self.relays:
                 raise ValueError("reach: a party that only dials out needs a relay: name one under [[relays]]")
-            if self.engine.kind != "threads":
-                raise ValueError(
-                    'engine.kind: workers are dialled at their hosts; a party that only dials out has "threads"'
-                )
+            if self.engine.host is not None:
+                raise ValueError("engine.host: workers of a party that only dials out are reached by its relays")
             if not is_loopback(split_address(self.listen)[0]):
                 raise ValueError("listen: a party that only dials out listens on loopback, as at 127.0.0.1:7101")
         names = [table.name for table in self.tables]

@@ -41,7 +41,8 @@ class EngineConfig(Settings):
         workers: how many parts of the rows may be worked on at once; other members learn the number. In a job it is
             that of the party that has fewest.
         host: where workers of other parties reach ours, and where ours listen. With `dask` by default the host under
-            which the cluster knows the worker.
+            which the cluster knows the worker. Workers of a party that only dials out listen on loopback: each of them
+            stays connected to the party's relays, and others reach it by these.
         peer_hosts: party to the hosts on which its workers may be dialled, beside the host that `peers` names: host
             names, addresses, or networks such as 10.0.7.0/24. A worker on another host is not dialled.
         first_port: a worker listens on the first free port of as many as there are workers, from this one on; 0 lets

@@ -24,8 +24,8 @@ from party.engine.order import Answer, ShardOrder, TableOrder, WorkerFailedError
 from party.engine.row_stream import can_be_read_in_parts, version_of
 from party.tables.config import TableConfig, TableOwner
 from party.tables.table import UnusableTableError
-from service.reach.addresses import BY_RELAY
 from service.reach.hosts import host_of
+from service.reach.relay_config import directly
 
 log = structlog.get_logger()
 
@@ -90,6 +90,7 @@ class JobWorkers:
         table: the declaration and the version of what the party brings; None where it brings no columns.
         label: what errors call it.
         hosts: party to the hosts on which its workers may be dialled.
+        by_relays: parties whose workers are reached by relays.
         on_traffic: told what workers have sent and received.
     """
 
@@ -99,6 +100,7 @@ class JobWorkers:
     table: tuple[TableConfig, str] | None
     label: str
     hosts: Mapping[str, tuple[str, ...]]
+    by_relays: frozenset[str]
     on_traffic: Traffic
 
     @property
@@ -121,6 +123,7 @@ class JobWorkers:
             me=self.me,
             names=names,
             hosts={number: self.hosts.get(name, ()) for number, name in names.items() if number != self.me},
+            by_relays=tuple(number for number, name in names.items() if name in self.by_relays),
             job_json=self.plan.job.canonical_json(),
             schemas_json=tuple(schema.canonical_json() for schema in self.plan.schemas),
             deadline_s=self.plan.job.deadline_s,
@@ -202,9 +205,6 @@ def workers_of_job(
         found = table_of(owner, brought)
         assert found is not None, "the party has described it"
         table, label = (found, version_of(found)), f"table {brought.table!r} of party {owner.name!r}"
-    more = owner.engine.peer_hosts
-    hosts = {
-        name: (*([] if address == BY_RELAY else [host_of(address)]), *more.get(name, ()))
-        for name, address in owner.peers.items()
-    }
-    return JobWorkers(engine, plan, me, table, label, hosts, on_traffic)
+    more, direct = owner.engine.peer_hosts, directly(owner.peers)
+    hosts = {name: (*([host_of(direct[name])] if name in direct else []), *more.get(name, ())) for name in owner.peers}
+    return JobWorkers(engine, plan, me, table, label, hosts, frozenset(owner.peers) - set(direct), on_traffic)

@@ -1,12 +1,13 @@
 """Makes the engine that a party's configuration asks for."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from party.engine.config import ClusterTls, EngineConfig
 from party.engine.engine import Engine
 from party.engine.order import WorkerSettings
 from service.identity import Identity, Role
 from service.reach.proxy_config import ProxyConfig
+from service.reach.relay_config import RelayEntry
 from service.settings import SettingsError, TlsFiles
 from service.tls import CredentialsError, credentials_of, parse_certificate, read_pem
 
@@ -37,6 +38,14 @@ class EngineOwner(Protocol):
         """The proxy through which it dials others; None for none."""
 
     @property
+    def relays(self) -> tuple[RelayEntry, ...]:
+        """The relays that it uses."""
+
+    @property
+    def reach(self) -> Literal["direct", "dial-out"]:
+        """Whether others dial it, or it only dials out."""
+
+    @property
     def engine(self) -> EngineConfig:
         """The section."""
 
@@ -54,12 +63,15 @@ def make_engine(owner: EngineOwner) -> Engine | None:
         return None
     assert config.tls is not None, "the configuration has checked it"
     ports = tuple(range(config.first_port, config.first_port + config.workers)) if config.first_port else (0,)
+    dials_out = owner.reach == "dial-out"
     settings = WorkerSettings(
         federation=owner.federation,
         party=owner.name,
         tls=config.tls,
         proxy=owner.proxy,
-        host=config.host or (LOOPBACK if config.kind == "processes" else ""),
+        relays=owner.relays,
+        dials_out=dials_out,
+        host=config.host or (LOOPBACK if config.kind == "processes" or dials_out else ""),
         ports=ports,
         blas_threads=owner.blas_threads,
     )

@@ -10,6 +10,7 @@ from party.tables.config import TableConfig
 from party.tables.sources.file import TableFile
 from party.tables.sources.registry import SOURCES
 from service.reach.proxy_config import ProxyConfig
+from service.reach.relay_config import RelayEntry
 from service.settings import TlsFiles
 
 
@@ -24,6 +25,8 @@ class WorkerSettings(_Message):
         federation, party: names of the federation and of the worker's party.
         tls: its certificate, which must be that of `worker/PARTY`.
         proxy: through which it dials workers of other parties; directly where absent.
+        relays: relays by which it dials workers of parties that only dial out, in this order.
+        dials_out: whether it only dials out itself: it listens on loopback, and is reached by these relays.
         host, ports: it listens on the first port that is free.
         blas_threads: threads of its arithmetic.
     """
@@ -32,6 +35,8 @@ class WorkerSettings(_Message):
     party: str
     tls: TlsFiles
     proxy: ProxyConfig | None = None
+    relays: tuple[RelayEntry, ...] = ()
+    dials_out: bool = False
     host: str
     ports: tuple[int, ...]
     blas_threads: int = 1
@@ -61,6 +66,7 @@ class ShardOrder(_Message):
         me: number of this party.
         names: member number to name, of all parties of the job.
         hosts: member number to the hosts on which its workers may be dialled (`service.reach.hosts`), of all others.
+        by_relays: members whose workers may be dialled by our relays.
         job_json, schemas_json: JSON from which the worker computes the plan of the job.
         deadline_s: deadline of the job, in seconds.
         table: what to read; None where the party brings no columns.
@@ -73,6 +79,7 @@ class ShardOrder(_Message):
     me: int
     names: dict[int, str]
     hosts: dict[int, tuple[str, ...]]
+    by_relays: tuple[int, ...] = ()
     job_json: str
     schemas_json: tuple[str, ...]
     deadline_s: float

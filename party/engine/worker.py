@@ -1,7 +1,8 @@
 """A worker: its endpoint, and the attempts at shards that it works on. It knows no coordinator and no ledger.
 
 It answers workers of other parties only, and only those of an attempt that its own party has ordered; it calls nobody
-else, and those only at addresses on the hosts that its owner names. Where its worker listens, a party hears from the
+else, and those only at addresses on the hosts that its owner names, or by its owner's relays where a party only dials
+out. Where its worker listens, a party hears from the
 other party alone: without this rule another member could let our workers dial anything in our network, and read in how
 the attempt ended what listens there. A worker's certificate is that of `worker/PARTY`, which no party and no
 coordinator takes a call from (`PERMISSIONS` of `party.server`, deny by default), but to be asked for its health. So
@@ -43,7 +44,9 @@ from party.tables.sources.source import SourceError
 from service.authorization import Permissions
 from service.errors import ServiceError, UnreachableError
 from service.identity import Identity, Role
+from service.reach.addresses import BY_RELAY
 from service.reach.hosts import is_on_hosts
+from service.reach.relays import ByRelays, Way, drawn_endpoint_name, endpoint_in
 from service.server import ListenError, Server
 from service.tls import Credentials, CredentialsError, credentials_of
 from transport.calls.channel import open_channel
@@ -52,6 +55,7 @@ from transport.messages.frames import DELIVER
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import Mailboxes, MailboxService
 from transport.messages.session import GrpcSession
+from transport.relay.member import StayConnected
 
 STAGES = frozenset({GREETING_STAGE, CONFIRMATION_STAGE, ROWS_STAGE})
 """The only stages in which a worker sends anything: keys, and shares of rows. Nothing is opened in any of them."""
@@ -112,6 +116,8 @@ class Worker:
         permissions = Permissions(settings.federation, {DELIVER: frozenset({Role.WORKER})})
         self._server = Server(credentials, permissions, [MailboxService(self._mailboxes).add_to])
         self._expected: dict[str, _Expected] = {}
+        self._relays = tuple(relay.point(settings.federation) for relay in settings.relays)
+        self._stay: StayConnected | None = None
         self.address = ""
 
     @classmethod
@@ -132,14 +138,30 @@ class Worker:
         for port in settings.ports:
             with suppress(ListenError):
                 found = await worker._server.start(f"{settings.host}:{port}")
-                worker.address = f"{settings.host}:{found}"
+                worker.address = worker._at(f"{settings.host}:{found}")
                 return worker
         raise ListenError(f"cannot listen at {settings.host}: all of the workers' ports are in use")
+
+    def _at(self, listens_at: str) -> str:
+        """Return where others dial it; one that only dials out begins to be connected to its relays."""
+        if not self._settings.dials_out:
+            return listens_at
+        name = drawn_endpoint_name()
+        self._stay = StayConnected(listens_at, name)
+        self._stay.use(self._relays, self._credentials)
+        return f"{BY_RELAY}/{name}"
+
+    def _way(self, address: str) -> Way:
+        """Return the way to a worker of another party, given the address that this one has told."""
+        name = endpoint_in(address)
+        return address if name is None else ByRelays(self._relays, name)
 
     async def stop(self) -> None:
         """End all work, and stop listening."""
         for session_id in list(self._expected):
             await self.abandon(session_id)
+        if self._stay is not None:
+            await self._stay.close()
         await self._server.stop(0)
 
     def prepare(self, order: ShardOrder) -> str:
@@ -187,7 +209,9 @@ class Worker:
             return elsewhere
         order = expected.order
         channels = {
-            number: open_channel(address, identity_of_worker(self._settings.federation, name), self._credentials)
+            number: open_channel(
+                self._way(address), identity_of_worker(self._settings.federation, name), self._credentials
+            )
             for number, name in order.names.items()
             if (address := addresses.get(number)) is not None and number != order.me
         }
@@ -242,7 +266,9 @@ def _elsewhere(order: ShardOrder, addresses: Mapping[int, str]) -> Answer | None
     """Return whose address is not on a host of its own; None where there is none."""
     for member, name in order.names.items():
         address, hosts = addresses.get(member), order.hosts.get(member, ())
-        if member != order.me and address is not None and not is_on_hosts(address, hosts):
+        if member == order.me or address is None or is_on_hosts(address, hosts):
+            continue
+        if member not in order.by_relays or endpoint_in(address) is None:
             what = (
                 f"{name} named an address of its worker that {order.names[order.me]} does not dial: no host:port of its"
             )

@@ -6,15 +6,18 @@ from its first byte on (decision 084). What the relay forwards is sealed by keys
 
 Lines, of ASCII, within the outer TLS [RFC 8446], whose application protocol [RFC 7301] is `RELAY_PROTOCOL`:
 
-* `STAY`: the caller waits for ways to itself; the connection stays in outer TLS. `PING` is answered by `PONG`.
+* `STAY`: the caller waits for ways to itself; the connection stays in outer TLS. `PING` is answered by `PONG`. A worker
+  says `STAY NAME`, with a name that it has drawn: all workers of a party have one identity.
 * `TRY`: any member that a relay serves looks whether it is there; one `PING` is answered.
 * `CALL TICKET`: said to who stays: somebody asks for a way to it. `GONE TICKET` answers that its service is away.
 * `COME TICKET`: the called one, over a new connection.
-* `WAY URI`: the caller asks for a way to a member.
+* `WAY URI`: the caller asks for a way to a member; `WAY URI NAME` to a worker of that name.
 * `OK`, or `NO CODE TEXT`: the answers.
 """
 
 import datetime
+import re
+import secrets
 import socket
 import ssl
 import time
@@ -105,14 +108,58 @@ class RelayPoint:
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """Where a relay reaches a member.
+
+    Attributes:
+        identity: the member.
+        name: name of one of the workers that have this identity; empty for other roles.
+    """
+
+    identity: Identity
+    name: str = ""
+
+    @property
+    def told(self) -> str:
+        """What errors call it."""
+        return f"a worker of {self.identity.name}" if self.name else self.identity.name
+
+    @property
+    def line(self) -> str:
+        """What it is called in lines."""
+        return f"{self.identity.uri} {self.name}".rstrip()
+
+
+_ENDPOINT_NAME = "[0-9a-f]{32}"
+
+
+def drawn_endpoint_name() -> str:
+    """Return a new name for a worker."""
+    return secrets.token_hex(16)
+
+
+def is_endpoint_name(text: str) -> bool:
+    """Return whether a text is a name of a worker."""
+    return re.fullmatch(_ENDPOINT_NAME, text) is not None
+
+
+def endpoint_in(address: str) -> str | None:
+    """Return the name of a worker that is reached at `relay/NAME`; None where that is no such address."""
+    by, _, name = address.partition("/")
+    return name if by == BY_RELAY and is_endpoint_name(name) else None
+
+
+@dataclass(frozen=True)
 class ByRelays:
     """The way to a member that only dials out: by the first of these relays that has a way to it.
 
     Attributes:
         relays: at least one, in the order in which they are tried.
+        endpoint: name of the worker that is to be reached; empty for members of other roles.
     """
 
     relays: tuple[RelayPoint, ...]
+    endpoint: str = ""
 
     def __str__(self) -> str:
         return "by " + ", or ".join(map(str, self.relays))
@@ -133,7 +180,7 @@ def open_by_relays(
     faults: list[RelayError] = []
     for relay in way.relays:
         try:
-            return open_way(relay, peer, credentials, timeout_s), relay
+            return open_way(relay, Endpoint(peer, way.endpoint), credentials, timeout_s), relay
         except RelayError as error:
             faults.append(error)
     raise together(faults)
@@ -146,7 +193,7 @@ def together(faults: Sequence[RelayError]) -> RelayError:
     return found
 
 
-def open_way(relay: RelayPoint, peer: Identity, credentials: Credentials, timeout_s: float) -> socket.socket:
+def open_way(relay: RelayPoint, peer: Endpoint, credentials: Credentials, timeout_s: float) -> socket.socket:
     """Return a connection by a relay on which the peer's own TLS begins.
 
     Args:
@@ -158,7 +205,7 @@ def open_way(relay: RelayPoint, peer: Identity, credentials: Credentials, timeou
     Raises:
         RelayError: there is no way.
     """
-    return end_outer_tls(ask_relay(relay, f"WAY {peer.uri}", credentials, timeout_s), relay)
+    return end_outer_tls(ask_relay(relay, f"WAY {peer.line}", credentials, timeout_s), relay)
 
 
 def ask_relay(relay: RelayPoint, line: str, credentials: Credentials, timeout_s: float) -> ssl.SSLSocket:

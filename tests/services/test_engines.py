@@ -26,6 +26,7 @@ from worked_jobs import (
 from workers import Setting
 
 from bench.jobs.dask_clusters import DaskCluster
+from demo.local_deployment import COORDINATOR_NAME
 from mpc.protocol.shards import WorkerLostError
 from party.engine.processes import WorkerProcess
 
@@ -64,12 +65,13 @@ def assert_paid_once(report):
 
 
 @contextmanager
-def federation(folder, engines, n_rows=N_ROWS):
+def federation(folder, engines, n_rows=N_ROWS, dial_out=()):
     """Yield a federation of parties whose sections `[engine]` are given, and an analyst."""
     (folder / "run").mkdir()
     policy = {owner: {"engine": section} for owner, section in engines.items() if section is not None}
     tables = local_tables(folder, n_rows)
-    with ForkedDeployment(folder / "run", tables, members=certified_workers(), policy=policy) as deployment:
+    how = {"members": certified_workers(), "policy": policy, "dial_out": dial_out}
+    with ForkedDeployment(folder / "run", tables, **how) as deployment:
         yield deployment, Analyst(deployment)
 
 
@@ -131,6 +133,19 @@ def test_a_worker_that_is_killed_is_replaced_and_the_job_is_paid_once(tmp_path):
         assert '"workers":2' in view.plan_json
         assert str(n_rows) not in view.plan_json
         assert "a worker was lost; another one takes its place" in log.read_text()
+
+
+def test_workers_of_parties_that_only_dial_out_share_the_rows_by_the_relay(tmp_path):
+    with federation(tmp_path, {o: processes_of(o) for o in OWNERS}, dial_out=tuple(OWNERS)) as (deployment, analyst):
+        view = run(analyst)
+        assert_right(result_of(view))
+        assert shards_of(deployment, "bank", view) == [1, 1]
+        for owner in OWNERS:
+            assert_paid_once(deployment.report(owner, view.job_id))
+        relay = deployment.log_path(COORDINATOR_NAME).read_text()
+        assert {owner: relay.count(f'worker/{owner}", "event": "a member is connected') for owner in OWNERS} == (
+            dict.fromkeys(OWNERS, N_WORKERS)
+        )
 
 
 async def test_a_process_that_is_killed_in_the_middle_of_its_shard_is_noticed_and_its_shard_done_by_another(tmp_path):

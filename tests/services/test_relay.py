@@ -18,6 +18,7 @@ from service.errors import ServiceError, error_from_call
 from service.identity import Identity, Role
 from service.reach.relays import (
     ByRelays,
+    Endpoint,
     NotAtRelayError,
     RelayError,
     RelayNotTrustedError,
@@ -35,10 +36,12 @@ from service.watch.meter import rounded_up
 from transport.calls.channel import check_certificate, told_name
 from transport.calls.way import wait_until_reachable
 from transport.relay import hub as hub_module
+from transport.relay import ways as ways_module
 from transport.relay.hub import RelayHub
 from transport.relay.splice import READ_BYTES, SPLICE_BYTES, WAITING_BYTES, Half, Splice
 
 VAIN_S = 0.5
+WORKER = "ab" * 16
 
 
 async def call(channel, peer, timeout_s=GENEROUS_S):
@@ -63,9 +66,9 @@ async def test_a_member_that_only_dials_out_is_reached_and_proves_itself_end_to_
         channel = federation.channel(clinic, bank.identity, relay)
         await reach(channel, bank.identity, relay)
         assert await check_certificate(channel)
-        (pair,) = hub.traffic()
+        (pair,) = hub.ways.traffic()
         assert pair == (clinic.identity, bank.identity)
-        assert hub.traffic()[pair] > 1000
+        assert hub.ways.traffic()[pair] > 1000
 
 
 async def test_a_member_that_is_not_connected_is_named_with_the_relay(tmp_path):
@@ -73,7 +76,7 @@ async def test_a_member_that_is_not_connected_is_named_with_the_relay(tmp_path):
         _, relay = await federation.relay()
         clinic, bank = federation.issue_to(Role.PARTY, "clinic"), Identity("local", Role.PARTY, "bank")
         with pytest.raises(NotAtRelayError, match=r"relay north at 127.0.0.1:.* has no connection of bank"):
-            await asyncio.to_thread(open_way, relay, bank, clinic, GENEROUS_S)
+            await asyncio.to_thread(open_way, relay, Endpoint(bank), clinic, GENEROUS_S)
         channel = federation.channel(clinic, bank, relay)
         with pytest.raises(ServiceError, match=r"bank .*by relay north"):
             await call(channel, bank)
@@ -89,10 +92,10 @@ async def test_a_service_that_is_away_behind_its_connection_is_told_from_a_relay
         stay._serves_at = "127.0.0.1:1"
         clinic = federation.issue_to(Role.PARTY, "clinic")
         with pytest.raises(ServiceAwayError, match=r"reaches bank, whose service does not run"):
-            await asyncio.to_thread(open_way, relay, bank.identity, clinic, GENEROUS_S)
+            await asyncio.to_thread(open_way, relay, Endpoint(bank.identity), clinic, GENEROUS_S)
         away = RelayPoint(relay.identity, "127.0.0.1:1")
         with pytest.raises(RelayError, match=r"relay north at 127.0.0.1:1 cannot be reached: nothing listens there"):
-            await asyncio.to_thread(open_way, away, bank.identity, clinic, GENEROUS_S)
+            await asyncio.to_thread(open_way, away, Endpoint(bank.identity), clinic, GENEROUS_S)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +107,12 @@ async def test_a_service_that_is_away_behind_its_connection_is_told_from_a_relay
         (Role.RELAY, "WAY spiffe://local/party/bank"),
         (Role.PARTY, "WAY spiffe://local/coordinator/hub"),
         (Role.PARTY, "WAY nobody"),
+        (Role.PARTY, f"WAY spiffe://local/worker/bank {WORKER}"),
+        (Role.PARTY, f"WAY spiffe://local/party/bank {WORKER}"),
+        (Role.PARTY, f"STAY {WORKER}"),
+        (Role.WORKER, "WAY spiffe://local/worker/bank"),
+        (Role.WORKER, "STAY"),
+        (Role.WORKER, "STAY 00"),
         (Role.COORDINATOR, "STAY"),
         (Role.ANALYST, "STAY"),
         (Role.ANALYST, "TRY"),
@@ -132,11 +141,11 @@ async def test_a_relay_serves_its_own_federation_with_certificates_that_are_not_
         channel = federation.channel(clinic, bank.identity, relay)
         await reach(channel, bank.identity, relay)
         assert await asyncio.to_thread(ask_round_trip, relay, clinic, GENEROUS_S) >= 0
-        assert hub.ways
-        shown = next(iter(hub.ways)).shown[0]
+        assert hub.ways.present
+        shown = next(iter(hub.ways.present)).shown[0]
         end = clinic.not_valid_after
-        hub.use(replace(hub._credentials, revoked=RevocationList(1, frozenset({shown.serial_number}), end)))
-        await until(lambda: not hub.ways)
+        hub.use(replace(hub.credentials, revoked=RevocationList(1, frozenset({shown.serial_number}), end)))
+        await until(lambda: not hub.ways.present)
         with pytest.raises(RelayRefusesError, match=r"revoked"):
             await asyncio.to_thread(ask_round_trip, relay, clinic, GENEROUS_S)
 
@@ -146,10 +155,10 @@ async def test_a_revoked_relay_is_not_used(tmp_path):
         hub, relay = await federation.relay()
         bank, _ = await federation.party("bank", relay)
         clinic = federation.issue_to(Role.PARTY, "clinic")
-        serial = x509.load_pem_x509_certificate(hub._credentials.certificate_pem).serial_number
+        serial = x509.load_pem_x509_certificate(hub.credentials.certificate_pem).serial_number
         warned = replace(clinic, revoked=RevocationList(1, frozenset({serial}), clinic.not_valid_after))
         with pytest.raises(RelayNotTrustedError, match=r"revoked"):
-            await asyncio.to_thread(open_way, relay, bank.identity, warned, GENEROUS_S)
+            await asyncio.to_thread(open_way, relay, Endpoint(bank.identity), warned, GENEROUS_S)
 
 
 class Tampering(Half):
@@ -210,7 +219,7 @@ async def test_what_a_lying_relay_does_to_bytes_is_noticed_and_the_relay_is_name
 async def test_a_relay_that_connects_to_the_wrong_member_is_noticed(tmp_path):
     class Wrong(RelayHub):
         async def _called(self, target):
-            return await super()._called(Identity("local", Role.PARTY, "shop"))
+            return await super()._called(Endpoint(Identity("local", Role.PARTY, "shop")))
 
     async with Relayed(tmp_path) as federation:
         _, relay = await federation.relay(hub=Wrong)
@@ -237,7 +246,7 @@ async def test_who_stole_a_relays_key_reads_nothing_and_answers_for_nobody(tmp_p
                 context.set_alpn_protocols(["h2"])
                 read = asyncio.create_task(self._read(ours, context))
                 self._tasks.add(read)
-                return theirs, b"", self._authority
+                return theirs, b"", self._admission._authority
 
             async def _read(self, ours, context):
                 ours.setblocking(False)
@@ -275,8 +284,8 @@ async def test_a_member_that_never_reads_takes_bounded_memory_and_stops_no_other
             return channel, held  # never read
 
         staying = loop.run_in_executor(None, stay)
-        await until(lambda: deaf.identity in hub.stays)
-        flood = await asyncio.to_thread(open_way, relay, deaf.identity, clinic, GENEROUS_S)
+        await until(lambda: Endpoint(deaf.identity) in hub.stays)
+        flood = await asyncio.to_thread(open_way, relay, Endpoint(deaf.identity), clinic, GENEROUS_S)
         held = await staying
         flood.setblocking(False)
 
@@ -284,8 +293,8 @@ async def test_a_member_that_never_reads_takes_bounded_memory_and_stops_no_other
             while True:
                 await loop.sock_sendall(flood, bytes(1 << 20))
 
-        await until(lambda: hub.ways)
-        (way,) = hub.ways
+        await until(lambda: hub.ways.present)
+        (way,) = hub.ways.present
 
         def waiting():
             halves = [half.transport for half in way.splice._halves if half.transport is not None]
@@ -305,9 +314,9 @@ async def test_a_member_that_never_reads_takes_bounded_memory_and_stops_no_other
 
 
 async def test_ways_of_a_pair_of_a_member_and_in_all_are_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr(hub_module, "WAYS_PAIR", 2)
-    monkeypatch.setattr(hub_module, "WAYS_EACH", 3)
-    monkeypatch.setattr(hub_module, "MOST_WAYS", 4)
+    monkeypatch.setattr(ways_module, "WAYS_PAIR", 2)
+    monkeypatch.setattr(ways_module, "WAYS_EACH", 3)
+    monkeypatch.setattr(ways_module, "MOST_WAYS", 4)
     async with Relayed(tmp_path) as federation:
         hub, relay = await federation.relay()
         bank, _ = await federation.party("bank", relay)
@@ -315,7 +324,7 @@ async def test_ways_of_a_pair_of_a_member_and_in_all_are_limited(tmp_path, monke
         ann, ben = federation.issue_to(Role.PARTY, "ann"), federation.issue_to(Role.PARTY, "ben")
 
         async def way(caller, target):
-            return await asyncio.to_thread(open_way, relay, target.identity, caller, GENEROUS_S)
+            return await asyncio.to_thread(open_way, relay, Endpoint(target.identity), caller, GENEROUS_S)
 
         held = [await way(ann, bank), await way(ann, bank)]
         with pytest.raises(RelayRefusesError, match=r"too many ways"):
@@ -327,12 +336,40 @@ async def test_ways_of_a_pair_of_a_member_and_in_all_are_limited(tmp_path, monke
         with pytest.raises(RelayRefusesError, match=r"too many ways"):
             await way(ben, bank)
         held.pop().close()
-        await until(lambda: len(hub.ways) == 3)
+        await until(lambda: len(hub.ways.present) == 3)
         held.append(await way(ben, bank))
         for sock in held:
             sock.close()
-        await until(lambda: not hub.ways)
-        assert not hub._n_asked and not hub._n_pair  # noqa: PT018
+        await until(lambda: not hub.ways.present)
+        assert not hub.ways._n_asked and not hub.ways._n_pair  # noqa: PT018
+
+
+async def test_workers_of_one_party_are_told_apart_by_their_names_and_limited(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub_module, "STAYS_EACH", 2)
+    names = ["a" * 32, "b" * 32, "c" * 32]
+    async with Relayed(tmp_path) as federation:
+        hub, relay = await federation.relay()
+        bank, clinic = (federation.issue_to(Role.WORKER, name) for name in ("bank", "clinic"))
+
+        async def stay(name):
+            return await asyncio.to_thread(ask_relay, relay, f"STAY {name}", bank, GENEROUS_S)
+
+        held = [await stay(name) for name in names[:2]]
+        with pytest.raises(RelayRefusesError, match=r"too many members are connected"):
+            await stay(names[2])
+        assert list(hub.connected()) == [bank.identity]
+        asking = asyncio.create_task(
+            asyncio.to_thread(open_way, relay, Endpoint(bank.identity, names[1]), clinic, GENEROUS_S)
+        )
+        called = (await asyncio.to_thread(held[1].recv, 100)).decode()
+        assert called.startswith("CALL ")
+        held.append(await asyncio.to_thread(ask_relay, relay, f"COME {called.split()[1]}", bank, GENEROUS_S))
+        held.append(await asyncio.to_thread(end_outer_tls, held[-1], relay))
+        held.append(await asking)
+        with pytest.raises(NotAtRelayError, match=r"has no connection of a worker of bank"):
+            await asyncio.to_thread(open_way, relay, Endpoint(bank.identity, names[2]), clinic, GENEROUS_S)
+        for sock in held:
+            sock.close()
 
 
 async def test_strangers_who_say_nothing_hold_a_connection_for_a_while_only(tmp_path, monkeypatch):
@@ -354,7 +391,7 @@ async def test_the_later_connection_of_a_member_replaces_the_earlier_one(tmp_pat
         first = await asyncio.to_thread(ask_relay, relay, "STAY", bank, GENEROUS_S)
         second = await asyncio.to_thread(ask_relay, relay, "STAY", bank, GENEROUS_S)
         assert await asyncio.to_thread(first.recv, 100) == b""
-        assert bank.identity in hub.stays
+        assert Endpoint(bank.identity) in hub.stays
         second.close()
         await until(lambda: not hub.stays)
         first.close()
@@ -368,10 +405,10 @@ async def test_a_relay_that_comes_back_is_found_again_and_another_is_used_meanwh
         clinic = federation.issue_to(Role.PARTY, "clinic")
         channel = federation.channel(clinic, bank.identity, at_north, at_south)
         await reach(channel, bank.identity, at_north, at_south)
-        assert north.ways and not south.ways  # noqa: PT018
+        assert north.ways.present and not south.ways.present  # noqa: PT018
         await north.stop()
         await reach(channel, bank.identity, at_north, at_south)
-        assert south.ways
+        assert south.ways.present
         await until(lambda: not stay.connected[at_north])
         await federation.relay("north", port=int(at_north.address.rpartition(":")[2]))
         await until(lambda: stay.connected[at_north])
@@ -397,7 +434,7 @@ async def test_metrics_of_a_relay_say_who_is_connected_and_round_what_was_forwar
         since, moved = RelayStanding(hub).collect()
         (connected,) = since.samples
         assert connected.labels == {"member": "bank"}
-        assert connected.value == hub.stays[bank.identity].since_s
+        assert connected.value == hub.stays[Endpoint(bank.identity)].since_s
         (forwarded,) = moved.samples
         assert forwarded.labels == {"caller": "clinic", "called": "bank"}
-        assert forwarded.value == rounded_up(sum(hub.traffic().values()))
+        assert forwarded.value == rounded_up(sum(hub.ways.traffic().values()))

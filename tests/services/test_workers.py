@@ -24,6 +24,7 @@ from service.tls import CredentialsError
 from transport.calls.channel import open_channel
 from transport.messages.inbox import Inbox
 from transport.messages.mailbox import DELIVER
+from transport.relay.hub import RelayHub
 
 SILENCE_S = 20.0
 """Nobody but those that never speak is waited for so long, on a machine that makes a plan in less."""
@@ -79,6 +80,46 @@ async def test_workers_dial_workers_of_other_parties_through_the_proxy_of_their_
             asked_for = {address for me in workers for address in addresses_for(workers, me).values()}
     assert np.array_equal(setting.opened(answers), setting.exact())
     assert set(proxy.asked) == asked_for
+
+
+@asynccontextmanager
+async def relaying(setting, *names):
+    """Yield relays, and how settings name them."""
+    hubs, entries = [], []
+    try:
+        for name in names:
+            hubs.append(RelayHub(setting.issue(Role.RELAY, name)))
+            port = await hubs[-1].start("127.0.0.1:0")
+            entries.append({"name": name, "address": f"127.0.0.1:{port}"})
+        yield hubs, {"relays": entries}
+    finally:
+        await asyncio.gather(*(hub.stop() for hub in hubs))
+
+
+@pytest.mark.parametrize("hidden", [(1, 2, 3), (2,)], ids=["all", "one"])
+async def test_workers_of_parties_that_only_dial_out_are_reached_by_relays(tmp_path, hidden):
+    setting = Setting(tmp_path)
+    async with relaying(setting, "north") as ((hub,), known):
+        settings = {name: known | {"dials_out": member in hidden} for member, name in setting.members.items()}
+        async with running(setting, **settings) as workers:
+            assert all("127.0.0.1" not in workers[member].address for member in hidden)
+            answers = await attempt(setting, workers, by_relays=hidden)
+            pairs = {(caller.name, called.name) for caller, called in hub.ways.traffic()}
+    names = setting.members
+    assert pairs == {(names[me], names[other]) for other in hidden for me in names if me != other}
+    assert np.array_equal(setting.opened(answers), setting.exact())
+
+
+async def test_workers_go_on_by_the_second_relay(tmp_path):
+    setting = Setting(tmp_path)
+    async with relaying(setting, "north", "south") as ((north, south), known):
+        settings = dict.fromkeys(setting.members.values(), known | {"dials_out": True})
+        async with running(setting, **settings) as workers:
+            await attempt(setting, workers, by_relays=(1, 2, 3))
+            await north.stop()
+            answers = await attempt(setting, workers, 1, by_relays=(1, 2, 3))
+            assert south.ways.traffic()
+    assert np.array_equal(setting.opened(answers), setting.exact())
 
 
 async def test_two_attempts_at_one_shard_share_nothing(tmp_path):
@@ -208,7 +249,8 @@ async def listening(folder):
 
 
 @pytest.mark.parametrize(
-    "form", ["unix:{folder}/x", "dns:///127.0.0.1:{port}", "localhost:{port}", "ipv4:127.0.0.1:{port}"]
+    "form",
+    ["unix:{folder}/x", "dns:///127.0.0.1:{port}", "localhost:{port}", "ipv4:127.0.0.1:{port}", f"relay/{'ab' * 16}"],
 )
 async def test_a_worker_dials_no_address_but_those_on_hosts_that_its_owner_names(tmp_path, form):
     setting = Setting(tmp_path)

@@ -59,7 +59,15 @@ class Setting:
         fields = {"federation": FEDERATION, "party": party, "host": "127.0.0.1", "ports": (0,)}
         return WorkerSettings.model_validate(fields | {"tls": tls_in(self.folder, Role.WORKER, party)} | changes)
 
-    def order(self, me: int, *, number: int = 0, deadline_s: float = 600.0, version: str | None = None) -> ShardOrder:
+    def order(
+        self,
+        me: int,
+        *,
+        number: int = 0,
+        deadline_s: float = 600.0,
+        version: str | None = None,
+        by_relays: tuple[int, ...] = (),
+    ) -> ShardOrder:
         """Return the order of an attempt to the worker of a member."""
         attempt = Attempt("job-1", hashlib.sha256(b"binding").digest(), self.shard, number)
         table = self.tables[self.members[me]]
@@ -70,7 +78,8 @@ class Setting:
             stop=self.shard.stop,
             me=me,
             names=self.members,
-            hosts=dict.fromkeys(self.members, ("127.0.0.1",)),
+            hosts=dict.fromkeys(set(self.members) - set(by_relays), ("127.0.0.1",)),
+            by_relays=by_relays,
             job_json=self.plan.job.canonical_json(),
             schemas_json=tuple(schema.canonical_json() for schema in self.plan.schemas),
             deadline_s=deadline_s,

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from service.identity import Identity
-from service.reach.relays import ASK_S, ByRelays, RelayError, RelayPoint, open_way, together
+from service.reach.relays import ASK_S, ByRelays, Endpoint, RelayError, RelayPoint, open_way, together
 from service.tls import Credentials
 from transport.relay.splice import DIALLERS, Splice, join
 
@@ -34,7 +34,7 @@ class Entry:
     """
 
     def __init__(self, way: ByRelays, peer: Identity, credentials: Credentials) -> None:
-        self.way, self.peer, self.credentials = way, peer, credentials
+        self.way, self.peer, self.credentials = way, Endpoint(peer, way.endpoint), credentials
         self.fault: RelayError | None = None
         self._doubted_until_s: dict[RelayPoint, float] = {}
         self._name = f"moiety-{secrets.token_hex(16)}"

@@ -1,11 +1,12 @@
 """The relay: members that stay connected, callers that ask for ways to them, and the splices between the two.
 
 It proves by mutual TLS who calls, and joins two connections once their outer TLS has ended; what they carry from then
-on is sealed by keys that it has not. A member stays connected under the identity of its certificate alone.
+on is sealed by keys that it has not. A member stays connected under the identity of its certificate alone; workers of
+one party, which share an identity, each at an endpoint of its own name.
 
-Limits (decision 084): of each identity `WAYS_EACH` ways that it asked for, `WAYS_PAIR` of them to one member; in all
-`MOST_WAYS`, each of which holds `SPLICE_BYTES` of memory at most; `MOST_HANDSHAKES` connections that have not said yet
-what they want, each for `HANDSHAKE_S`. Further connections wait in the system's queue.
+Limits (decision 084): those of `transport.relay.ways`; of each identity `STAYS_EACH` connections that stay, in all
+`MOST_STAYS`; `MOST_HANDSHAKES` connections that have not said yet what they want, each for `HANDSHAKE_S`. Further
+connections wait in the system's queue.
 """
 
 import asyncio
@@ -15,46 +16,38 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from cryptography import x509
 
-from service.certificate_rules import check_issued_by, check_member, check_valid_at, read_as
-from service.errors import ServiceError
-from service.identity import Identity, Role, identity_of
+from service.identity import Identity, Role
 from service.reach.addresses import split_address
 from service.reach.relays import (
     CALL_S,
     SILENT_S,
     CallUnansweredError,
+    Endpoint,
     NotAtRelayError,
     RelayError,
     RelayRefusesError,
     ServiceAwayError,
+    is_endpoint_name,
 )
 from service.server import ListenError
 from service.tls import Credentials
+from transport.relay.admission import MAY_CALL, MEMBERS, Admission
 from transport.relay.outer_tls import OuterTls, server_context
 from transport.relay.splice import Splice, keep_alive
+from transport.relay.ways import OpenWay, Ways
 
 HANDSHAKE_S = 10.0
 MOST_HANDSHAKES = 256
-WAYS_EACH = 64
-WAYS_PAIR = 16
-MOST_WAYS = 512
+STAYS_EACH = 64
+MOST_STAYS = 512
 LOOK_S = 30.0
 """Seconds between looks at the certificates of connections that stand."""
-
-MAY_CALL = {
-    Role.PARTY: frozenset({Role.PARTY, Role.COORDINATOR}),
-    Role.WORKER: frozenset({Role.WORKER}),
-}
-"""Role that may stay at a relay to the roles that may ask for a way to it."""
-
-_MEMBERS = frozenset({Role.RELAY}) | frozenset(MAY_CALL) | frozenset().union(*MAY_CALL.values())
 
 _log = structlog.get_logger(__name__)
 
@@ -88,28 +81,16 @@ class _Awaited:
     came: "asyncio.Future[tuple[socket.socket, bytes, x509.Certificate]]"
 
 
-@dataclass(eq=False)
-class OpenWay:
-    """A way in use.
-
-    Attributes:
-        caller, target: its ends.
-        splice: its two connections.
-        shown: certificates of both.
-    """
-
-    caller: Identity
-    target: Identity
-    splice: Splice
-    shown: tuple[x509.Certificate, x509.Certificate] = field(repr=False)
-
-
 class RelayHub:
     """One relay.
 
     Args:
         credentials: ours: those of a relay, or of a coordinator.
         now: the clock by which certificates are valid.
+
+    Attributes:
+        stays: who is connected.
+        ways: what is forwarded.
     """
 
     def __init__(
@@ -118,20 +99,19 @@ class RelayHub:
         *,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
-        self._credentials = credentials
         self._context = server_context(credentials)
-        self._authority = x509.load_pem_x509_certificate(credentials.authority_pem)
-        self._now = now
+        self._admission = Admission(credentials, now)
         self._listener: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(MOST_HANDSHAKES)
-        self.stays: dict[Identity, Stay] = {}
-        self.ways: set[OpenWay] = set()
-        self.n_bytes: Counter[tuple[Identity, Identity]] = Counter()
-        """Caller and called to the bytes of their ways that have ended; see `traffic`."""
+        self.stays: dict[Endpoint, Stay] = {}
+        self.ways = Ways()
         self._awaited: dict[str, _Awaited] = {}
-        self._n_asked: Counter[Identity] = Counter()
-        self._n_pair: Counter[tuple[Identity, Identity]] = Counter()
+
+    @property
+    def credentials(self) -> Credentials:
+        """What it shows now."""
+        return self._admission.credentials
 
     async def start(self, address: str) -> int:
         """Listen.
@@ -162,26 +142,25 @@ class RelayHub:
 
     def use(self, credentials: Credentials) -> None:
         """Show another certificate from now on, and end the connections of those whom its list revokes."""
-        self._credentials, self._context = credentials, server_context(credentials)
-        self._authority = x509.load_pem_x509_certificate(credentials.authority_pem)
+        self._context = server_context(credentials)
+        self._admission.use(credentials)
         self._end_refused()
 
     async def stop(self) -> None:
         """Listen no more, and end all connections."""
         if self._listener is not None:
             self._listener.close()
-        for way in list(self.ways):
-            way.splice.abort()
+        self.ways.end()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def traffic(self) -> dict[tuple[Identity, Identity], int]:
-        """Return caller and called to the bytes forwarded between them so far."""
-        found = Counter(self.n_bytes)
-        for way in self.ways:
-            found[way.caller, way.target] += way.splice.n_bytes
-        return dict(found)
+    def connected(self) -> dict[Identity, float]:
+        """Return who is connected to the Unix time since when; of several workers of a party, the first one's."""
+        found: dict[Identity, float] = {}
+        for endpoint, stay in self.stays.items():
+            found[endpoint.identity] = min(stay.since_s, found.get(endpoint.identity, stay.since_s))
+        return found
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -213,7 +192,7 @@ class RelayHub:
                 line = await channel.read_line()
             held.pop().release()
             try:
-                shown, caller = self._admit(der)
+                shown, caller = self._admission.admit(der)
                 is_handed_on = await self._answer(channel, caller, shown, line)
             except RelayError as refusal:
                 await channel.write_line(f"NO {refusal.code} {refusal}")
@@ -225,41 +204,16 @@ class RelayHub:
             if not is_handed_on:
                 sock.close()
 
-    def _admit(self, der: bytes) -> tuple[x509.Certificate, Identity]:
-        """Return who calls.
-
-        Raises:
-            RelayRefusesError: its certificate is not accepted.
-        """
-        try:
-            with read_as("it is damaged"):
-                shown = x509.load_der_x509_certificate(der)
-            check_issued_by(shown, self._authority)
-            check_member(shown, dials=True)
-            self._check_now(shown)
-            caller = identity_of(shown)
-        except (ServiceError, ValueError) as error:
-            raise RelayRefusesError(f"this certificate is not accepted: {error}") from error
-        if caller.federation != self._credentials.identity.federation:
-            raise RelayRefusesError(f"{caller} does not belong to this federation")
-        return shown, caller
-
-    def _check_now(self, shown: x509.Certificate) -> None:
-        now = self._now()
-        check_valid_at(shown, now)
-        if self._credentials.revoked is not None:
-            self._credentials.revoked.check(shown.serial_number, "this member", now)
-
     async def _answer(self, channel: OuterTls, caller: Identity, shown: x509.Certificate, line: str) -> bool:
         """Do what a line asks for; return whether the socket belongs to somebody else now."""
         word, _, rest = line.partition(" ")
         match word:
             case "STAY" if caller.role in MAY_CALL:
-                await self._stay(channel, caller, shown)
+                await self._stay(channel, _endpoint(caller, rest), shown)
                 return False
             case "COME" if caller.role in MAY_CALL:
                 return await self._come(channel, caller, shown, rest)
-            case "TRY" if caller.role in _MEMBERS:
+            case "TRY" if caller.role in MEMBERS:
                 await channel.write_line("OK")
                 async with asyncio.timeout(HANDSHAKE_S):
                     await channel.read_line()
@@ -269,16 +223,18 @@ class RelayHub:
                 return await self._way(channel, caller, shown, rest)
         raise RelayRefusesError(f"a {caller.role} cannot ask a relay for this")
 
-    async def _stay(self, channel: OuterTls, member: Identity, shown: x509.Certificate) -> None:
+    async def _stay(self, channel: OuterTls, member: Endpoint, shown: x509.Certificate) -> None:
         task = asyncio.current_task()
         assert task is not None, "a connection is served by a task"
         before = self.stays.get(member)
-        own = self.stays[member] = Stay(
-            channel, shown, time.time(), task
-        )  # the later one: its address may have changed
-        if before is not None:
+        if before is None:
+            n_stays = Counter(endpoint.identity for endpoint in self.stays)
+            if n_stays[member.identity] >= STAYS_EACH or len(self.stays) >= MOST_STAYS:
+                raise RelayRefusesError("too many members are connected")
+        else:  # the later one counts: its address may have changed
             before.task.cancel()
-        _log.info("a member is connected to the relay", member=member.uri)
+        own = self.stays[member] = Stay(channel, shown, time.time(), task)
+        _log.info("a member is connected to the relay", member=member.identity.uri)
         try:
             await channel.write_line("OK")
             while True:
@@ -292,12 +248,12 @@ class RelayHub:
         finally:
             if self.stays.get(member) is own:
                 del self.stays[member]
-                _log.info("a member is no longer connected to the relay", member=member.uri)
+                _log.info("a member is no longer connected to the relay", member=member.identity.uri)
 
-    def _gone(self, member: Identity, ticket: str) -> None:
+    def _gone(self, member: Endpoint, ticket: str) -> None:
         awaited = self._awaited.get(ticket)
-        if awaited is not None and awaited.target == member and not awaited.came.done():
-            awaited.came.set_exception(ServiceAwayError(member.name))
+        if awaited is not None and awaited.target == member.identity and not awaited.came.done():
+            awaited.came.set_exception(ServiceAwayError(member.told))
 
     async def _come(self, channel: OuterTls, member: Identity, shown: x509.Certificate, ticket: str) -> bool:
         awaited = self._awaited.get(ticket)
@@ -316,18 +272,15 @@ class RelayHub:
         async with asyncio.timeout(HANDSHAKE_S):
             return await channel.end()
 
-    async def _way(self, channel: OuterTls, caller: Identity, shown: x509.Certificate, uri: str) -> bool:
+    async def _way(self, channel: OuterTls, caller: Identity, shown: x509.Certificate, asked: str) -> bool:
+        uri, _, name = asked.partition(" ")
         try:
-            target = Identity.from_uri(uri)
+            target = _endpoint(Identity.from_uri(uri), name)
         except ValueError as error:
             raise RelayRefusesError(str(error)) from error
-        if caller.role not in MAY_CALL.get(target.role, ()):
-            raise RelayRefusesError(f"a {caller.role} may not call a {target.role}")
-        pair = (caller, target)
-        if self._n_asked[caller] >= WAYS_EACH or self._n_pair[pair] >= WAYS_PAIR or self._n_asked.total() >= MOST_WAYS:
-            raise RelayRefusesError("too many ways are open")
-        self._n_asked[caller] += 1
-        self._n_pair[pair] += 1
+        if caller.role not in MAY_CALL.get(target.identity.role, ()):
+            raise RelayRefusesError(f"a {caller.role} may not call a {target.identity.role}")
+        self.ways.count(caller, target)
         is_open = False
         try:
             sock, first, called = await self._called(target)
@@ -340,41 +293,30 @@ class RelayHub:
                 sock.close()
                 raise
             is_open = True  # from here on the splice closes both
-            self.ways.add(way)
-            way.splice.ended.add_done_callback(lambda _: self._forget(way))
+            self.ways.begin(way)
             await joined
             return True
         finally:
             if not is_open:
-                self._count_off(caller, target)
+                self.ways.count_off(caller, target)
 
-    async def _called(self, target: Identity) -> tuple[socket.socket, bytes, x509.Certificate]:
+    async def _called(self, target: Endpoint) -> tuple[socket.socket, bytes, x509.Certificate]:
         """Call a member, and return its new connection."""
         stay = self.stays.get(target)
         if stay is None:
-            raise NotAtRelayError(target.name)
+            raise NotAtRelayError(target.told)
         ticket = secrets.token_hex(16)
         came: asyncio.Future[tuple[socket.socket, bytes, x509.Certificate]]
         came = asyncio.get_running_loop().create_future()
-        self._awaited[ticket] = _Awaited(target, came)
+        self._awaited[ticket] = _Awaited(target.identity, came)
         try:
             async with asyncio.timeout(CALL_S):
                 await stay.channel.write_line(f"CALL {ticket}")
                 return await came
         except (OSError, TimeoutError) as error:
-            raise CallUnansweredError(target.name) from error
+            raise CallUnansweredError(target.told) from error
         finally:
             self._awaited.pop(ticket, None)
-
-    def _forget(self, way: OpenWay) -> None:
-        self.ways.discard(way)
-        self.n_bytes[way.caller, way.target] += way.splice.n_bytes
-        self._count_off(way.caller, way.target)
-
-    def _count_off(self, caller: Identity, target: Identity) -> None:
-        self._n_asked[caller] -= 1
-        self._n_pair[caller, target] -= 1
-        self._n_asked, self._n_pair = +self._n_asked, +self._n_pair  # without those that have none
 
     async def _look(self) -> None:
         while True:
@@ -383,16 +325,18 @@ class RelayHub:
 
     def _end_refused(self) -> None:
         """End what stands for members whose certificates are accepted no longer."""
-        for way in list(self.ways):
-            if not all(map(self._is_accepted, way.shown)):
-                way.splice.abort()
+        self.ways.end(self._admission.is_accepted)
         for stay in list(self.stays.values()):
-            if not self._is_accepted(stay.shown):
+            if not self._admission.is_accepted(stay.shown):
                 stay.task.cancel()
 
-    def _is_accepted(self, shown: x509.Certificate) -> bool:
-        with suppress(ServiceError, ValueError):
-            check_issued_by(shown, self._authority)
-            self._check_now(shown)
-            return True
-        return False
+
+def _endpoint(identity: Identity, name: str) -> Endpoint:
+    """Return an endpoint that a line names.
+
+    Raises:
+        RelayRefusesError: an identity of that role has none of that name.
+    """
+    if not (is_endpoint_name(name) if identity.role is Role.WORKER else not name):
+        raise RelayRefusesError("it is no endpoint: those of workers have names, and no others")
+    return Endpoint(identity, name)

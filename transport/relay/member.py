@@ -39,10 +39,12 @@ class StayConnected:
 
     Args:
         serves_at: host:port at which this member's service listens, on this machine.
+        endpoint: name by which a worker is asked for; empty for a party.
     """
 
-    def __init__(self, serves_at: str) -> None:
+    def __init__(self, serves_at: str, endpoint: str = "") -> None:
         self._serves_at = serves_at
+        self._endpoint = endpoint
         self._stays: list[asyncio.Task[None]] = []
         self._answers: set[asyncio.Task[None]] = set()
         self._splices: set[Splice] = set()
@@ -107,7 +109,7 @@ class StayConnected:
             check_relay(
                 writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b"", relay, self._credentials
             )
-            writer.write(b"STAY\n")
+            writer.write(f"STAY {self._endpoint}".rstrip().encode() + b"\n")
             async with asyncio.timeout(ASK_S):
                 check_answer(await _line(reader, relay), relay)
             self.connected[relay] = True

@@ -71,6 +71,7 @@ def test_two_services_at_one_address_are_refused(party_toml: Path, before: str, 
         load(party_toml)
 
 
+WORKERS = 'kind = "processes", tls = { authority = "a", certificate = "b", key = "c" }'
 RELAYS = '[[relays]]\nname = "hub"\nrole = "coordinator"\naddress = "127.0.0.1:7104"\n\n[peers]\n'
 
 
@@ -92,7 +93,7 @@ def test_a_member_behind_a_relay_needs_one(party_toml: Path, before: str, after:
     ("more", "words"),
     [
         ('listen = "0.0.0.0:7101"', "listens on loopback"),
-        ('engine = { kind = "processes", tls = { authority = "a", certificate = "b", key = "c" } }', "has .threads."),
+        (f'engine = {{ {WORKERS}, host = "10.0.0.1" }}', "workers of a party that only dials out are reached by"),
     ],
 )
 def test_a_party_that_only_dials_out_listens_for_itself_alone(party_toml: Path, more: str, words: str) -> None:

@@ -18,7 +18,7 @@ class Owner:
 
     def __init__(self, folder, **engine):
         self.tls = TlsFiles(**tls_in(folder, Role.PARTY, "bank"))
-        self.proxy = None
+        self.proxy, self.relays, self.reach = None, (), "direct"
         self.engine = EngineConfig(**engine)
 
 
