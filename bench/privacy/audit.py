@@ -84,7 +84,7 @@ def table(kept: dict[str, Any]) -> str:
     machine = kept["machine"]
     summary = (
         f"All together: {caught} of {n_repeats} audits of four fifths of the noise caught it, {alarms} of {n_repeats} "
-        f"audits of the claimed noise were false alarms. Measured {kept['date']} on {machine['cpu']}, "
+        f"audits of the claimed noise were false alarms. Last measured {kept['date']} on {machine['cpu']}, "
         f"{machine['cores']} cores, Python {machine['python']}, NumPy {machine['numpy']}."
     )
     return "\n".join([*lines, "", summary])
