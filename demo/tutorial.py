@@ -156,7 +156,8 @@ class LocalFederation:
         policy: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
     ) -> None:
         if len(tables) < 3:
-            raise ValueError(f"a federation needs at least three parties, and these are {len(tables)}")
+            few = f"a federation needs at least three parties, and these are {len(tables)}"
+            raise ValueError(f'{few}; one that only computes has no table: {{..., "helper": []}}')
         self.folder = Path(tempfile.mkdtemp(prefix="moiety-"))
         try:
             self._write_specification(tables, budget, policy or {})

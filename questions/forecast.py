@@ -145,7 +145,7 @@ def _of_sum(question: SumParams, n: int, deviation: float) -> Forecast:
 
 
 def _seen(quantity: Quantity, signal: Signal) -> Forecast:
-    return Forecast((quantity,), (_ALL_STAY,), hopeless=signal.in_words if signal.is_infeasible else "")
+    return Forecast((quantity,), (_ALL_STAY,), infeasible=signal.in_words if signal.is_infeasible else "")
 
 
 def _of_cohorts(question: MaskedQuestion, n: int) -> QuestionPlan:

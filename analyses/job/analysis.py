@@ -115,7 +115,7 @@ class Analysis:
     def forecast(self, plan: Plan) -> Forecast:
         """Return the errors that are expected of a plan's result, and whether the job is infeasible."""
         why = why_infeasible(self.own_plan, self.signal, plan.job, plan.schemas, plan)
-        return replace(self.own_forecast(plan), hopeless=why)
+        return replace(self.own_forecast(plan), infeasible=why)
 
     def check_filters(self, job: Job) -> None:
         """Refuse a filter where anybody could see how many rows pass it, or which.

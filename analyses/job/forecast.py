@@ -123,13 +123,13 @@ class Forecast:
         quantities: whose errors can be forecast.
         assumptions: under which, in whole sentences; noise is all that is counted unless one of them says more.
         not_forecast: what is left out and why, in whole sentences.
-        hopeless: why no answer could be seen in the noise, and what would help; empty for all other jobs.
+        infeasible: why no answer could be seen in the noise, and what would help; empty for all other jobs.
     """
 
     quantities: tuple[Quantity, ...] = ()
     assumptions: tuple[str, ...] = ()
     not_forecast: tuple[str, ...] = ()
-    hopeless: str = ""
+    infeasible: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON data; see `Quantity.as_dict`."""
@@ -137,7 +137,7 @@ class Forecast:
             "quantities": [one.as_dict() for one in self.quantities],
             "assumptions": list(self.assumptions),
             "not_forecast": list(self.not_forecast),
-            "hopeless": self.hopeless,
+            "infeasible": self.infeasible,
         }
 
     def lines(self) -> list[str]:
@@ -156,6 +156,6 @@ def lines_of_forecast(forecast: dict[str, Any]) -> list[str]:
         lines.append(f"and {len(quantities) - MAX_SHOWN} more; --format json has them all")
     lines += [f"assumed: {sentence}" for sentence in forecast["assumptions"]]
     lines += [f"not forecast: {sentence}" for sentence in forecast["not_forecast"]]
-    if forecast["hopeless"]:
-        lines.append(f"INFEASIBLE: {forecast['hopeless']}")
+    if forecast["infeasible"]:
+        lines.append(f"INFEASIBLE: {forecast['infeasible']}")
     return lines

@@ -85,7 +85,8 @@ class Kind(Enum):
     OTHER = Wording(
         "kinds",
         "values that are not of the kind that the column's section declares",
-        "Correct them or the section, or declare what becomes of them: `others`.",
+        "Do they mean a gap? Then list them: gaps = [...]. If not, correct them or the section, or declare what "
+        "becomes of them: `others`.",
     )
     NO_ID = Wording("ids", "rows without an id or a name", "Give every row what identifies it.")
     UNIDENTIFIED = Wording(

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from ledger.ledger import Ledger
     from party.config import PartyConfig
 
+BUDGET = "--epsilon E --delta D --period NAME --reason WHY"
+"""What `moiety budget set` wants beside the name of a table."""
+
 
 def check_ledger(config: "PartyConfig") -> list[Check]:
     """Check a party's ledger: it opens, the chain and the counter fit, each table has a budget.
@@ -135,7 +138,7 @@ def _budgets(config: "PartyConfig", ledger: "Ledger") -> list[Check]:
         standing = balance.as_dict()
         found = f"period {standing['period']!r}: {standing['remaining_part']:.0%} of epsilon {standing['epsilon']:g}"
         if standing["remaining_part"] <= 0:
-            fix = f"Let the owner decide on another period: moiety budget set {table.name}."
+            fix = f"Let the owner decide on another period: moiety budget set {table.name} {BUDGET}."
             checks.append(warning(name, f"{found} remains, so noisy jobs are refused", fix))
         else:
             checks.append(passed(name, f"{found} remains"))
@@ -151,5 +154,5 @@ def _no_budget(table: str) -> Check:
     return warning(
         f"budget of {table}",
         "no budget is set, so no job with noise may use the table",
-        f"Run moiety budget set {table}, or write [tables.first_budget] into the configuration.",
+        f"Run moiety budget set {table} {BUDGET}, or write [tables.first_budget] into the configuration.",
     )

@@ -54,7 +54,8 @@ class Layout:
         if ANALYST in self.addresses:
             raise ValueError(f"a party cannot be called {ANALYST!r}: the analyst is")
         if len(self.parties) < 3:
-            raise ValueError(f"a federation needs at least three parties, and these are {len(self.parties)}")
+            few = f"a federation needs at least three parties, and these are {len(self.parties)}"
+            raise ValueError(f"{few}; a third one may only compute, without a table")
 
     @property
     def parties(self) -> tuple[str, ...]:

@@ -118,7 +118,8 @@ def describe_table(owner: TableOwner, brought: JobInput) -> BlockSchema:
         try:
             columns = columns_called(table.encoded, brought.columns)
         except KeyError as error:
-            raise named.refusal(f"column {error.args[0]!r} has no public bounds, so it cannot be used") from None
+            what = f"column {error.args[0]!r} has no public bounds, so it cannot be used"
+            raise named.refusal(f"{what}; `moiety tables` lists those that can") from None
     elif not columns:  # a block without columns would be that of a party that only computes
         raise named.refusal("its columns are given on request only: the job must name those that it uses")
     if brought.where is not None and brought.where not in table.filters:

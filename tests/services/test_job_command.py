@@ -175,7 +175,7 @@ def test_a_job_that_fails_ends_with_1_and_says_who_and_why(moiety, job_file):
 def test_a_plan_tells_cost_and_errors_from_the_tables_that_parties_list(moiety, job_file):
     shown = json.loads(moiety("plan", job_file, "--format", "json").stdout)
     (variance,) = shown["forecast"]["quantities"]
-    assert (variance["name"], shown["forecast"]["hopeless"]) == ("variance along a component", "")
+    assert (variance["name"], shown["forecast"]["infeasible"]) == ("variance along a component", "")
     assert shown["privacy"]["views"]["coalition"]["epsilon"] == pytest.approx(50, rel=0.03)
     text = moiety("plan", job_file).stdout
     assert (

@@ -71,7 +71,7 @@ def test_every_job_of_the_registry_has_a_forecast_of_errors_or_says_why_not(name
     analysis = analysis_of(job)
     forecast = analysis.forecast(analysis.plan(job, schemas_of(variant, job)))
     assert forecast.quantities or forecast.not_forecast
-    assert not forecast.hopeless
+    assert not forecast.infeasible
     assert all(one.standard_error > 0 for one in forecast.quantities)
     assert all(sentence.endswith(".") for sentence in (*forecast.assumptions, *forecast.not_forecast))
     told = json.loads(json.dumps(forecast.as_dict(), allow_nan=False))
@@ -96,14 +96,14 @@ def test_an_infeasible_job_is_refused_with_an_epsilon_that_helps_and_planned_if_
 
     asked = job.model_copy(update={"anyway": True})
     planned = analysis.plan(asked, schemas)
-    assert analysis.forecast(planned).hopeless in text
+    assert analysis.forecast(planned).infeasible in text
 
 
 def test_an_exact_answer_has_no_errors_and_is_never_infeasible():
     variant = VARIANTS["secure-sum"]
     job = variant.job(privacy=None)
     forecast = ANALYSES["secure-sum"].forecast(ANALYSES["secure-sum"].plan(job, schemas_of(variant, job)))
-    assert (forecast.quantities, forecast.hopeless) == ((), "")
+    assert (forecast.quantities, forecast.infeasible) == ((), "")
 
 
 def test_of_a_table_of_which_a_filter_is_asked_no_row_may_count():

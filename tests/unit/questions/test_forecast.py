@@ -84,9 +84,9 @@ def test_a_cost_is_stated_beforehand_as_the_answer_states_it_at_worst():
 
 def test_a_question_whose_noise_exceeds_every_answer_says_so():
     weak = {"privacy": {"epsilon": 0.001, "delta": 1e-5}}
-    assert "no answer could be seen" in plan_of(question_of("sum", **weak), 7).forecast.hopeless
+    assert "no answer could be seen" in plan_of(question_of("sum", **weak), 7).forecast.infeasible
     assert "may come out anywhere" in plan_of(question_of("mean", **weak), 7).forecast.not_forecast[0]
-    assert not plan_of(question_of("sum"), 7).forecast.hopeless
+    assert not plan_of(question_of("sum"), 7).forecast.infeasible
 
 
 def test_an_exact_sum_has_no_errors():
