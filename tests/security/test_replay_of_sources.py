@@ -19,7 +19,7 @@ from audit.whole_jobs.shifts import shifts_between
 from party.tables import identify
 from party.tables.sources.registry import SOURCES
 
-FILES = ("csv", "csv.gz", "parquet", "arrow", "query")
+FILES = ("csv", "csv.gz", "parquet", "arrow", "query", "duckdb", "delta")
 FILTER = {"filters": {"some": {"v": {"below": 0.75}, "c": {"one_of": ["red"]}, "d": {"at_least": "2020-01-01"}}}}
 _WHERE = {"inputs": [{"party": name, "table": "people", "where": "some"} for name in OWNERS]}
 _IDS = {"columns": ["who"], "normalise": ["trim"], "missing": "leave out", "reveal": True}

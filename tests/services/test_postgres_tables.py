@@ -1,4 +1,4 @@
-"""Tables in a real PostgreSQL server, from its rows to the result of a job, and all that can go wrong on the way."""
+"""Tables in a PostgreSQL server, a DuckDB file and a lake: from rows to the result of a job, and what goes wrong."""
 
 import json
 import threading
@@ -16,9 +16,9 @@ from forked_services import ForkedDeployment
 from demo.local_deployment import LocalTable
 from party.tables.encoding import encode
 from party.tables.kinds import DateKind
-from party.tables.sources import postgres_table
-from party.tables.sources.postgres_table import PostgresTable
 from party.tables.sources.source import SourceError
+from party.tables.sources.sql import postgres_table
+from party.tables.sources.sql.postgres_table import PostgresTable
 
 PASSWORD = "s3cret-word"
 N_ROWS = 60
@@ -215,25 +215,33 @@ def test_what_others_write_meanwhile_is_not_half_read(source, admin, monkeypatch
 PARTIES = ("alpha", "beta", "gamma")
 
 
-def section(url, folder, table="people"):
-    fields = {"kind": "postgres", "url": url, "password_file": str(folder / "password"), "table": table}
+def section(**fields):
     lines = [f"{name} = {json.dumps(value)}" for name, value in {**fields, "order_by": ["id"]}.items()]
     return "\n[tables.source]\n" + "\n".join(lines) + "\n"
 
 
-def test_a_job_reads_one_partys_table_from_its_database(url, folder, source, admin, tmp_path):
+def test_a_job_reads_tables_from_a_database_a_duckdb_file_and_a_lake(url, folder, source, admin, tmp_path):
+    import duckdb
     import psycopg
 
     source(table="people")  # writes the file of the password
     values = {name: random_values((N_ROWS, 2), seed) for seed, name in enumerate(PARTIES, start=1)}
     tables = tables_of(values, tmp_path)
     ids = [f"row-{i:03}" for i in range(N_ROWS)]
-    for name in PARTIES[1:]:
-        pl.read_csv(tables[name][0].path).with_columns(id=pl.Series(ids)).write_csv(tables[name][0].path)
-    file = tables["alpha"][0]
-    in_database = LocalTable("people", None, file.bounds, file.rows, "id", sections=section(url, folder))
+    frames = {n: pl.read_csv(tables[n][0].path).with_columns(id=pl.Series(ids)).reverse() for n in PARTIES[1:]}
+    with duckdb.connect(str(tmp_path / "beta.duckdb")) as database:
+        database.execute("CREATE TABLE people (id VARCHAR, x0 DOUBLE, x1 DOUBLE)")
+        database.executemany("INSERT INTO people VALUES (?, ?, ?)", frames["beta"].rows())
+    frames["gamma"].write_delta(str(tmp_path / "gamma lake"))
+    sections = {
+        "alpha": section(kind="postgres", url=url, password_file=str(folder / "password"), table="people"),
+        "beta": section(kind="duckdb", path=str(tmp_path / "beta.duckdb"), table="people"),
+        "gamma": section(kind="delta", path=str(tmp_path / "gamma lake")),
+    }
+    for name, [file] in tables.items():
+        tables[name] = [LocalTable("people", None, file.bounds, file.rows, "id", sections=sections[name])]
     (tmp_path / "run").mkdir()
-    with ForkedDeployment(tmp_path / "run", {**tables, "alpha": [in_database]}, budget=(1e6, 1e-6)) as running:
+    with ForkedDeployment(tmp_path / "run", tables, budget=(1e6, 1e-6)) as running:
         analyst, config = Analyst(running), str(running.config_path("alpha"))
         view = analyst.run(pca_job(PARTIES, privacy={"epsilon": 5000.0, "delta": 1e-6}))
         assert view.state == "DONE", view.reason

@@ -21,6 +21,7 @@ from party.tables.sources import apart
 SERVER = """
 import json, os, signal, socket, sys, time
 from party.tables.sources import apart_main, file_query, columnar_file
+from party.tables.sources.sql import delta_table, duckdb_table
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 asked = socket.socket(fileno=int(sys.argv[1]))
 while True:

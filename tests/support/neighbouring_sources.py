@@ -1,7 +1,8 @@
 """Tables of three owners in files or databases, and neighbours of them, read as a party reads them: for replays."""
 
 import gzip
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class Sources:
     database: str = ""
     table: Mapping[str, Any] = field(default_factory=dict)
     job: Mapping[str, Any] = field(default_factory=dict)
+    _written_before: Iterator[int] = field(default_factory=itertools.count, compare=False, repr=False)
     _read: dict[tuple[str, str], Table] = field(default_factory=dict, compare=False, repr=False)
 
     def owner(self, name: str, rows: Rows) -> Owner:
@@ -93,6 +95,12 @@ class Sources:
     def _written(self, name: str, frame: pl.DataFrame) -> dict[str, Any]:
         if self.database:
             return self._in_database(name, frame)
+        if self.kind == "duckdb":
+            return self._in_duckdb(name, frame)
+        if self.kind == "delta":
+            path = self.folder / f"{name}-{next(self._written_before)}"
+            frame.with_row_index("place").cast({"place": pl.Int64}).write_delta(str(path))
+            return {"kind": "delta", "path": path.name, "order_by": ["place"]}
         ending = {"parquet": "parquet", "arrow": "arrow"}.get(self.kind, "csv")
         path = self.folder / f"{name}.{ending}"
         if ending == "csv":
@@ -108,6 +116,18 @@ class Sources:
         if self.kind == "query":
             return {"kind": "query", "files": {"rows": path.name}, "query": "SELECT * FROM rows WHERE 1 = 1"}
         return {"kind": ending, "path": path.name}
+
+    def _in_duckdb(self, name: str, frame: pl.DataFrame) -> dict[str, Any]:
+        import duckdb
+
+        types = {pl.String: "VARCHAR", pl.Float64: "DOUBLE"}
+        columns = ", ".join(f"{column} {types[kind]}" for column, kind in TYPES.items())
+        path = self.folder / f"{name}-{next(self._written_before)}.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"CREATE TABLE people ({columns})")
+            if frame.height:
+                connection.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(TYPES))})", frame.rows())
+        return {"kind": "duckdb", "path": path.name, "table": "people"}
 
     def _in_database(self, name: str, frame: pl.DataFrame) -> dict[str, Any]:
         import psycopg

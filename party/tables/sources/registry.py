@@ -10,8 +10,10 @@ from party.tables.sources.columnar_file import ArrowFile, ParquetFile
 from party.tables.sources.csv_file import CsvFile, TabbedFile
 from party.tables.sources.file import TableFile
 from party.tables.sources.file_query import FileQuery
-from party.tables.sources.postgres_table import PostgresTable
 from party.tables.sources.source import SourceError, TableSource
+from party.tables.sources.sql.delta_table import DeltaTable
+from party.tables.sources.sql.duckdb_table import DuckdbTable
+from party.tables.sources.sql.postgres_table import PostgresTable
 from service.settings import explain_fields
 
 SOURCES: dict[str, type[TableSource]] = {
@@ -20,6 +22,8 @@ SOURCES: dict[str, type[TableSource]] = {
     "arrow": ArrowFile,
     "query": FileQuery,
     "postgres": PostgresTable,
+    "duckdb": DuckdbTable,
+    "delta": DeltaTable,
 }
 """What `kind` says in a section `[tables.source]`, to the class whose fields are the rest of that section."""
 

@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import Field, SecretStr, model_validator
 
 from party.tables.sources.file import check_names
-from party.tables.sources.source import SourceError, TableSource, library_errors
+from party.tables.sources.source import SourceError, library_errors
+from party.tables.sources.sql.selection import Selection, quoted
 from service.settings import FilePath
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ _NAMES_A_DATABASE = ("host", "hostaddr", "port", "dbname", "options")
 GONE = "its database does not answer, or went away while it was read"
 
 
-class PostgresTable(TableSource):
+class PostgresTable(Selection):
     """The rows of a table or of a query in a PostgreSQL database.
 
     Attributes:
@@ -60,25 +61,16 @@ class PostgresTable(TableSource):
             one of the next two. A user who may do nothing but read is best.
         password_file: a file whose first line is the password.
         password_variable: the environment variable that holds the password.
-        table: table whose rows are all read: `name` or `schema.name`; or
-        query: a single SELECT.
-        order_by: columns of the rows' order, which parties of a joint table must have in common. Text is ordered by its
-            bytes, not by a language; numbers by their size. Absent: the order of the query.
         timeout_s: a statement that takes longer is broken off.
     """
 
     url: SecretStr
     password_file: FilePath | None = None
     password_variable: Annotated[str, Field(min_length=1)] | None = None
-    table: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)?$")] | None = None
-    query: Annotated[str, Field(min_length=1)] | None = None
-    order_by: tuple[str, ...] = ()
     timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
 
     @model_validator(mode="after")
-    def _names_one_thing(self) -> Self:
-        if (self.table is None) == (self.query is None):
-            raise ValueError("table, query: one of the two must be given")
+    def _names_one_password(self) -> Self:
         if self.password_file is not None and self.password_variable is not None:
             raise ValueError("password_file, password_variable: only one of them may be given")
         return self
@@ -133,7 +125,7 @@ class PostgresTable(TableSource):
         return dict(described)
 
     def _order(self, types: Mapping[str, int]) -> str:
-        terms = [_quoted(one) + (' COLLATE "C"' if types[one] in _TEXTS else "") for one in self.order_by]
+        terms = [quoted(one) + (' COLLATE "C"' if types[one] in _TEXTS else "") for one in self.order_by]
         return f"ORDER BY {', '.join(terms)}" if terms else ""
 
     def _copied(
@@ -146,14 +138,14 @@ class PostgresTable(TableSource):
         # Points in time come as numbers, of which each column's kind finds the day in its own zone.
         times = [name for name in texts if types[name] == _POINT_IN_TIME]
         casts = [pl.col(name).cast(pl.Datetime("us", "UTC")) for name in times]
-        terms = [_quoted(name) + ("::int" if types[name] == _BOOLEAN else "") + "::float8" for name in numbers]
+        terms = [quoted(name) + ("::int" if types[name] == _BOOLEAN else "") + "::float8" for name in numbers]
         for name in texts:
             is_day, is_truth = types[name] in _DAYS, types[name] == _BOOLEAN
             if name in times:
-                terms.append(f"floor(extract(epoch from {_quoted(name)}) * 1000000)::int8")
+                terms.append(f"floor(extract(epoch from {quoted(name)}) * 1000000)::int8")
                 schema[name] = pl.Int64
             else:
-                terms.append(f"{_quoted(name)}::{'date::text' if is_day else 'text'}")
+                terms.append(f"{quoted(name)}::{'date::text' if is_day else 'text'}")
                 schema[name] = pl.Date if is_day else pl.Boolean if is_truth else pl.String
         text = bytearray()
 
@@ -171,15 +163,6 @@ class PostgresTable(TableSource):
                 if len(text) >= CHUNK_BYTES:
                     yield parse()
         yield parse()
-
-    def _select(self, terms: str, end: str = "") -> str:
-        """Return the SELECT of some terms over the rows; a subquery can neither write nor end the statement."""
-        if self.query is not None:
-            rows = f"({self.query.strip().removesuffix(';')}\n)"  # a comment at its end ends with the line
-        else:
-            assert self.table is not None, "a source names one of the two"
-            rows = ".".join(_quoted(part) for part in self.table.split("."))
-        return f"SELECT {terms} FROM {rows} AS source {end}"  # noqa: S608, the query is the owner's own
 
     def _password(self) -> dict[str, str]:
         if self.password_variable is not None:
@@ -224,7 +207,3 @@ def _reason(error: Any) -> str:
     if error.sqlstate is None and "authentication failed" in str(error):  # libpq gives no SQLSTATE while it connects
         return _REASONS["28P01"]
     return _REASONS.get(error.sqlstate, GONE if error.sqlstate is None else f"its database refuses ({error.sqlstate})")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
