@@ -4,6 +4,7 @@ import signal
 import time
 from typing import ClassVar
 
+from deadlines import GENEROUS_S
 from federation import Analyst, jobs_paid, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
 from silent_cuts import CutsSilent
@@ -81,14 +82,13 @@ def test_ways_by_a_relay_lead_through_the_proxy_and_are_there_again_after_it_was
 class Cut(ForkedDeployment):
     """Parties reach coordinator and relay by a firewall that cuts silent connections."""
 
-    silence_s = 0.0
     cuts = ()
 
     def write_files(self):
         super().write_files()
         outside = loopback_addresses(["relay", "coordinator"])
         leads = {"relay": self.addresses[HUB], "coordinator": self.addresses[COORDINATOR_NAME]}
-        self.cuts = [CutsSilent(outside[name], leads[name], self.silence_s) for name in leads]
+        self.cuts = [CutsSilent(outside[name], leads[name]) for name in leads]
         for name in PARTIES:
             text = self.config_path(name).read_text()
             for cut in self.cuts:
@@ -101,34 +101,41 @@ class Cut(ForkedDeployment):
         for cut in self.cuts:
             cut.close()
 
+    def cut_what_is_silent(self, enough=all):
+        """Cut what is silent for a second, until all of the firewalls, or any, have cut a connection."""
+        before, end_s = [cut.n_cut for cut in self.cuts], time.monotonic() + GENEROUS_S
+        for cut in self.cuts:
+            cut.silence_s = 1.0
+        while not enough(cut.n_cut > n for cut, n in zip(self.cuts, before, strict=True)):
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+        for cut in self.cuts:
+            cut.silence_s = None
+
 
 def test_a_firewall_that_cuts_silent_connections_is_survived_while_idle(tmp_path):
-    Cut.silence_s = 3.0
     with deployed(Cut, tmp_path) as running:
         for _ in range(2):
             run_job(running)
-            for cut in running.cuts:
-                cut.until_it_has_cut()
+            running.cut_what_is_silent()
         run_job(running)
 
 
 def test_a_firewall_that_cuts_links_amid_a_job_ends_it_with_a_reason_or_not_and_the_next_job_runs(tmp_path):
     """One party stands still for longer than the firewall waits."""
-    Cut.silence_s = 2.0
     with deployed(Cut, tmp_path) as running:
-        analyst, n_cut = Analyst(running), []
+        analyst, was_cut = Analyst(running), []
 
         def stop(event):
-            if event.state == "RUNNING" and not n_cut:
+            if event.state == "RUNNING" and not was_cut:
                 running.send_signal("shop", signal.SIGSTOP)
-                before = sum(cut.n_cut for cut in running.cuts)
-                time.sleep(2 * Cut.silence_s)
-                n_cut.append(sum(cut.n_cut for cut in running.cuts) - before)
+                running.cut_what_is_silent(enough=any)
+                was_cut.append(event)
                 running.send_signal("shop", signal.SIGCONT)
 
         before = jobs_paid(running, PARTIES)
         view = analyst.wait(analyst.submit(pca_job(PARTIES)), on_event=stop)
-        assert n_cut[0] > 0
+        assert was_cut
         paid = {name: now - before[name] for name, now in jobs_paid(running, PARTIES).items()}
         assert max(paid.values()) <= 1
         if view.state == "DONE":
