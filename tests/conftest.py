@@ -109,12 +109,17 @@ def no_process_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def readers_are_forked(request: pytest.FixtureRequest, no_process_is_left: None) -> Iterator[None]:
-    """Readers of tables' files that tests start in their own process; services start theirs as anywhere."""
+def readers_are_forked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Readers of tables' files that tests start in their own process, and services that they fork; others start theirs
+    as anywhere."""
     if any(folder in request.path.parents for folder in READERS_FORKED):
-        from forked_readers import forked_readers
+        from forked_readers import fork_readers
 
-        with forked_readers():
+        from party.tables.sources import apart
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(apart, "subprocess", apart.subprocess)  # restored at the end
+            fork_readers()
             yield
     else:
         yield

@@ -1,6 +1,7 @@
 """Processes that read files of tables (`party.tables.sources.apart`), forked from one that has imported what they need.
 
-They run the same code with the same pipes and limits, 0.2 s of a processor sooner each.
+They run the same code with the same pipes and limits, 0.5 s of a processor sooner each. All tests of a process and the
+services that they fork (`forked_services.py`) share one that forks.
 """
 
 import contextlib
@@ -10,25 +11,23 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import uuid
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
 
-import pytest
+from own_processes import kept_until_the_run_ends
 
 from party.tables.sources import apart
 
 SERVER = """
-import json, os, signal, socket, sys, time
+import json, os, select, socket, sys, time
 from party.tables.sources import apart_main, file_query, columnar_file
 from party.tables.sources.sql import delta_table, duckdb_table
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-asked = socket.socket(fileno=int(sys.argv[1]))
-while True:
+listening = socket.socket(fileno=int(sys.argv[1]))
+while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:  # which closes with the run
+    asked, _ = listening.accept()
     request, ends, _, _ = socket.recv_fds(asked, 1 << 20, 2)
-    if not request:
-        break
-    if (child := os.fork()) == 0:
+    if request and (child := os.fork()) == 0:
         place = json.loads(request)
         os.chdir(place["cwd"])
         os.environ.clear()
@@ -39,48 +38,50 @@ while True:
             os.close(end)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         asked.close()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        listening.close()
         apart_main.main()
     for end in ends:
         os.close(end)
-    asked.send(str(child).encode())
+    if request:
+        asked.send(str(child).encode())
+    asked.close()
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 """
 
 
-class ForkServer:
-    """Starts with the first reader; ends with the context."""
+@cache
+def fork_server() -> str:
+    """Start the process that forks, once; return where it listens, which only who knows the name can find."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    address = f"\0moiety readers {uuid.uuid4().hex}"
+    listening.bind(address)
+    listening.listen(128)
+    command = [sys.executable, "-c", SERVER, str(listening.fileno())]
+    with listening, kept_until_the_run_ends():
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()])
+    process.returncode = 0  # nobody waits for it: it ends after us
+    _servers.append(process)
+    return address
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._one_at_a_time = threading.Lock()
 
-    def __enter__(self) -> "ForkServer":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._process is not None:
-            self._socket.close()
-            self._process.wait()
-
-    def fork(self, stdin: int, stdout: int) -> int:
-        """Fork a reader with the ends of two pipes; return its process id."""
-        request = json.dumps({"cwd": os.getcwd(), "environ": dict(os.environ)}).encode()
-        with self._one_at_a_time:  # services read in threads; who takes another's id ends another's reader
-            if self._process is None:
-                self._socket, childs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                with childs:
-                    command = [sys.executable, "-c", SERVER, str(childs.fileno())]
-                    self._process = subprocess.Popen(command, pass_fds=[childs.fileno()])
-            socket.send_fds(self._socket, [request], [stdin, stdout])
-            return int(self._socket.recv(32))
+_servers: list[subprocess.Popen[bytes]] = []
+"""Their pipes stay open as long as this process lives."""
 
 
 class ForkedReader:
     """What `subprocess.Popen` is to `party.tables.sources.apart`."""
 
-    def __init__(self, server: ForkServer) -> None:
+    def __init__(self, address: str) -> None:
         (read, self._in), (self._out, write) = os.pipe(), os.pipe()
-        pid = server.fork(read, write)
+        request = json.dumps({"cwd": os.getcwd(), "environ": dict(os.environ)}).encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:  # of its own: others ask at the same time
+            asked.connect(address)
+            socket.send_fds(asked, [request], [read, write])
+            pid = int(asked.recv(32))
         os.close(read)
         os.close(write)
         self.stdin, self.stdout = os.fdopen(self._in, "wb"), os.fdopen(self._out, "rb")
@@ -104,13 +105,7 @@ class ForkedReader:
             os.close(self._ended)
 
 
-@contextlib.contextmanager
-def forked_readers() -> Any:
-    """Let readers of files be forked from one process."""
-    with pytest.MonkeyPatch.context() as patch, ForkServer() as server:
-        patch.setattr(
-            apart,
-            "subprocess",
-            SimpleNamespace(Popen=lambda *_, **__: ForkedReader(server), PIPE=None, DEVNULL=None),
-        )
-        yield
+def fork_readers(address: str = "") -> None:
+    """Let readers of files be forked from now on, from a process that another one has started or from our own."""
+    new = SimpleNamespace(Popen=lambda *_, **__: ForkedReader(address or fork_server()), PIPE=None, DEVNULL=None)
+    apart.subprocess = new  # type: ignore[attr-defined]

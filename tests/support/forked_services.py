@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from child_processes import PROCESSES, run_child, start_the_fork_server
+from forked_readers import fork_readers, fork_server
 
 import cli.main
 import cli.serve
@@ -38,8 +39,8 @@ class ForkedService:
         serve: Callable[..., None] | None = None,
     ) -> None:
         start_the_fork_server()
-        work = (serve or serve_in_child, (log, module, tuple(arguments), dict(environment)))
-        self._process = PROCESSES.Process(target=run_child, args=work, daemon=True)
+        work = (fork_server(), serve or serve_in_child, log, module, tuple(arguments), dict(environment))
+        self._process = PROCESSES.Process(target=run_child, args=(run_service, work), daemon=True)
         self._process.start()
         self.pid = self._process.pid
 
@@ -65,6 +66,11 @@ class ForkedService:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def run_service(readers: str, serve: Callable[..., None], *arguments: object) -> None:
+    fork_readers(readers)
+    serve(*arguments)
 
 
 def serve_in_child(log: Path, module: str, arguments: tuple[str, ...], environment: dict[str, str]) -> None:
