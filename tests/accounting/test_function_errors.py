@@ -202,9 +202,9 @@ def test_one_sampled_bit_is_rounded_up_at_every_order(truthful, share):
 
 
 def test_conversions_are_rounded_up():
-    for squares in (1e-12, 1e-3, 0.3, 40.0):
+    for squares in (1e-12, 0.3, 40.0):
         rdp = ORDERS * squares / 2
-        for delta in (1e-3, 1e-9, 1e-300):
+        for delta in (1e-9, 1e-300):
             found = epsilon_of_rdp(rdp, 1, delta)
             true = min(
                 mpmath.mpf(float(rdp[i]))

@@ -1,8 +1,22 @@
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from deadlines import GENEROUS_S
 
 from coordinator import final_messages, proposal
 from transport.calls import coordinator_client
+
+KERNELS = Path(__file__).parents[2] / "build" / "kernels"
+"""Libraries of kernels that `make` has compiled, as an image has them."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def services_load_no_compiler() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if KERNELS.is_dir():
+            patch.setenv("LD_LIBRARY_PATH", str(KERNELS))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -138,7 +138,8 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, None])
 def test_everything_ends_with_the_program_however_it_ends(number):
     command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=child_environ())

@@ -129,6 +129,7 @@ async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
         del calls
 
 
+@pytest.mark.slow
 async def test_a_flood_of_long_messages_takes_no_memory(tmp_path):
     async with serving_mailbox(tmp_path) as (pid, channels):
 

@@ -53,6 +53,7 @@ def reached(hosts, acme):
     }
 
 
+@pytest.mark.slow  # hosts of their own; services on one host are quick (`test_relayed_federation.py`)
 def test_no_party_accepts_a_connection_and_the_first_question_is_answered(federation):
     hosts, acme = federation
     end_s = time.monotonic() + GENEROUS_S

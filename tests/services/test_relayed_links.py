@@ -4,6 +4,7 @@ import signal
 import time
 from typing import ClassVar
 
+import pytest
 from deadlines import GENEROUS_S
 from federation import Analyst, jobs_paid, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
@@ -65,6 +66,7 @@ class Proxied(ForkedDeployment):
             path.write_text(path.read_text() + "\n" + toml({}, {"proxy": section}))
 
 
+@pytest.mark.slow
 @needs_squid
 def test_ways_by_a_relay_lead_through_the_proxy_and_are_there_again_after_it_was_gone(tmp_path):
     words = {name: a_password() for name in PARTIES}
@@ -113,6 +115,7 @@ class Cut(ForkedDeployment):
             cut.silence_s = None
 
 
+@pytest.mark.slow
 def test_a_firewall_that_cuts_silent_connections_is_survived_while_idle(tmp_path):
     with deployed(Cut, tmp_path) as running:
         for _ in range(2):

@@ -23,6 +23,7 @@ def reader(tmp_path, monkeypatch):
         reader.leaves()
 
 
+@pytest.mark.slow
 def test_the_first_answer_about_own_tables_takes_few_commands(reader, tmp_path):
     assert [block.language for block in (PROGRAM, BANK, CLINIC, SHOP)] == ["python", "toml", "toml", "toml"]
     typed = [line for block in (NEW, COPY, START, ASK) for line in block.lines]

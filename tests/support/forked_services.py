@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import scipy.linalg
+import scipy.special
 from child_processes import PROCESSES, run_child, start_the_fork_server
 from forked_readers import fork_readers, fork_server
 
@@ -23,8 +25,9 @@ import party.server
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalDeployment
 
-IMPORTED = (cli.main, cli.serve, coordinator.server, party.server, *ANALYSES.values())
-"""None of it may need polars, which starts threads when it is imported: who forks must have none."""
+IMPORTED = (cli.main, cli.serve, coordinator.server, party.server, *ANALYSES.values(), scipy.linalg, scipy.special)
+"""What services import, at the latest for their first job. None of it may need polars, which starts threads when it is
+imported: who forks must have none."""
 
 
 class ForkedService:
