@@ -14,6 +14,7 @@ import grpc
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, ProtocolError
 from mpc.public_text import made_public
 from service.codes.coded_text import INTERNAL_CODE, coded, parted, told
+from service.reach.entry_faults import fault_at_entry
 from service.reach.proxy import are_used, fault_told_by
 
 PUBLIC_TEXT_CHARACTERS = 1000
@@ -233,6 +234,8 @@ def unused_proxies(through: str = "") -> str:
 
 def connection_cause(details: str) -> str:
     """Return in plain words why a connection failed, with a code, given the gRPC library's description."""
+    if text := fault_at_entry(details):
+        return text
     if (fault := fault_told_by(details)) is not None:
         return coded(fault.meaning, code=fault.code)
     lower, now = details.lower(), f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"

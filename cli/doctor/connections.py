@@ -70,10 +70,14 @@ def _relays(member: Member, timeout_s: float) -> list[Check]:
         return []
     try:
         credentials = load_credentials(
-            authority=member.authority, certificate=member.certificate, key=member.key, revoked=member.revoked
+            authority=member.authority,
+            certificate=member.certificate,
+            key=member.key,
+            revoked=member.revoked,
+            proxy=open_proxy(member.proxy),
         )
     except CredentialsError:
-        return []  # the checks of certificates say why
+        return []  # the checks of certificates and of proxies say why
     checks = []
     for relay in member.relays:
         name = f"relay {relay.identity.name}"

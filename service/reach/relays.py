@@ -218,7 +218,7 @@ def ask_relay(relay: RelayPoint, line: str, credentials: Credentials, timeout_s:
     try:
         plain = connect(relay.address, credentials.proxy, timeout_s)
     except OSError as error:
-        raise RelayError(f"{relay} cannot be reached: {reason_of(error)}") from error
+        raise not_reached(relay, error) from error
     try:
         plain.settimeout(_left_s(end_s))
         channel = outer_context(credentials).wrap_socket(plain, server_hostname=relay.identity.dns_name)
@@ -351,12 +351,20 @@ def _left_s(end_s: float) -> float:
     return max(0.001, end_s - time.monotonic())
 
 
+def not_reached(relay: RelayPoint, error: OSError) -> RelayError:
+    """Return the error of a relay to which there is no connection, with our proxy's code and fix if that failed."""
+    found = RelayError(f"{relay} cannot be reached: {reason_of(error)}")
+    if isinstance(error, ProxyError):
+        found.code, found.fix = error.code, error.fix
+    return found
+
+
 def reason_of(error: Exception) -> str:
     """Return in plain words why a connection failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid here ({error.verify_message})"
     if isinstance(error, ProxyError):
-        return str(error)
+        return error.fault.meaning
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ConnectionRefusedError):

@@ -7,24 +7,30 @@ from dataclasses import replace
 
 import grpc
 import pytest
+from certificates import tls_in
+from connect_proxy import ConnectProxy
 from cryptography import x509
 from deadlines import GENEROUS_S, until
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from relayed import Relayed
 
+from cli.doctor.connections import check_connections
+from cli.doctor.member import read_member
+from demo.loopback import toml
+from demo.ports import free_ports
 from page.metrics import RelayStanding
-from service.errors import ServiceError, error_from_call
+from service.errors import ServiceError, UnreachableError, error_from_call
 from service.identity import Identity, Role
+from service.reach.entry_faults import fault_at_entry
+from service.reach.proxy import Proxy
 from service.reach.relays import (
     ByRelays,
     Endpoint,
     NotAtRelayError,
-    RelayError,
     RelayNotTrustedError,
     RelayPoint,
     RelayRefusesError,
-    ServiceAwayError,
     ask_relay,
     ask_round_trip,
     end_outer_tls,
@@ -37,6 +43,7 @@ from transport.calls.channel import check_certificate, told_name
 from transport.calls.way import wait_until_reachable
 from transport.relay import hub as hub_module
 from transport.relay import ways as ways_module
+from transport.relay.entry import Entry
 from transport.relay.hub import RelayHub
 from transport.relay.splice import READ_BYTES, SPLICE_BYTES, WAITING_BYTES, Half, Splice
 
@@ -80,22 +87,102 @@ async def test_a_member_that_is_not_connected_is_named_with_the_relay(tmp_path):
         channel = federation.channel(clinic, bank, relay)
         with pytest.raises(ServiceError, match=r"bank .*by relay north"):
             await call(channel, bank)
-        with pytest.raises(ServiceError, match=r"reach bank: relay north at .* has no connection of bank") as caught:
+        with pytest.raises(ServiceError, match=r"reach bank .*: relay north at .* has no connection of bank") as caught:
             await reach(channel, bank, relay, deadline_s=VAIN_S)
         assert caught.value.code == "not-at-relay"
 
 
-async def test_a_service_that_is_away_behind_its_connection_is_told_from_a_relay_that_is(tmp_path, monkeypatch):
+async def proxied(federation, relay):
+    """A caller whose proxy cannot be reached."""
+    return replace(federation.issue_to(Role.PARTY, "clinic"), proxy=Proxy(f"127.0.0.1:{free_ports(1)[0]}")), relay
+
+
+async def relay_away(federation, relay):
+    return federation.issue_to(Role.PARTY, "clinic"), RelayPoint(relay.identity, "127.0.0.1:1")
+
+
+async def other_relay(federation, relay):
+    return federation.issue_to(Role.PARTY, "clinic"), RelayPoint(Identity("local", Role.RELAY, "south"), relay.address)
+
+
+async def refused(federation, relay):
+    """A caller that may ask for no way to a party."""
+    return federation.issue_to(Role.WORKER, "clinic"), relay
+
+
+async def not_connected(federation, relay):
+    return federation.issue_to(Role.PARTY, "clinic"), relay
+
+
+async def hangs(federation, relay):
+    """The member is connected, and never answers."""
+    bank = federation.issue_to(Role.PARTY, "bank")
+    federation.stack.callback((await asyncio.to_thread(ask_relay, relay, "STAY", bank, GENEROUS_S)).close)
+    return federation.issue_to(Role.PARTY, "clinic"), relay
+
+
+async def service_away(federation, relay):
+    _, stay = await federation.party("bank", relay)
+    stay._serves_at = "127.0.0.1:1"
+    return federation.issue_to(Role.PARTY, "clinic"), relay
+
+
+HOPS = [
+    (proxied, "cannot be reached: our proxy cannot be reached", "proxy-not-reached"),
+    (relay_away, "cannot be reached: nothing listens there", "relay-not-reachable"),
+    (other_relay, "does not prove to be that relay: its certificate is not valid here", "relay-not-trusted"),
+    (refused, "refuses: a worker may not call a party", "relay-refuses"),
+    (not_connected, "has no connection of bank", "not-at-relay"),
+    (hangs, "calls bank, which does not answer", "relay-call-unanswered"),
+    (service_away, "reaches bank, whose service does not run", "service-away-behind-relay"),
+]
+
+
+@pytest.mark.parametrize(("at_hop", "words", "code"), HOPS, ids=[code for _, _, code in HOPS])
+async def test_a_call_that_fails_says_at_which_hop(tmp_path, monkeypatch, at_hop, words, code):
+    monkeypatch.setattr(hub_module, "CALL_S", VAIN_S)
     async with Relayed(tmp_path) as federation:
         _, relay = await federation.relay()
-        bank, stay = await federation.party("bank", relay)
-        stay._serves_at = "127.0.0.1:1"
-        clinic = federation.issue_to(Role.PARTY, "clinic")
-        with pytest.raises(ServiceAwayError, match=r"reaches bank, whose service does not run"):
-            await asyncio.to_thread(open_way, relay, Endpoint(bank.identity), clinic, GENEROUS_S)
-        away = RelayPoint(relay.identity, "127.0.0.1:1")
-        with pytest.raises(RelayError, match=r"relay north at 127.0.0.1:1 cannot be reached: nothing listens there"):
-            await asyncio.to_thread(open_way, away, Endpoint(bank.identity), clinic, GENEROUS_S)
+        bank = Identity("local", Role.PARTY, "bank")
+        clinic, relay = await at_hop(federation, relay)
+        channel = federation.channel(clinic, bank, relay)
+        with pytest.raises(UnreachableError) as caught:
+            await call(channel, bank)
+        assert caught.value.code == code
+        assert str(caught.value).startswith(f"cannot call at bank (by {relay}): {relay} {words}")
+        assert "handshake" not in str(caught.value)
+
+
+async def test_doctor_asks_a_relay_through_the_proxy_of_the_configuration(tmp_path):
+    async with Relayed(tmp_path) as federation:
+        _, relay = await federation.relay()
+        _, other = await federation.relay("south")
+        federation.issue_to(Role.PARTY, "bank")
+        with ConnectProxy() as proxy:
+            head = {"name": "bank", "federation": "local", "data_dir": "data", "proxy": f"http://{proxy.address}"}
+            address = {"name": "hub", "address": other.address}  # where somebody else is
+            tls = tls_in(tmp_path, Role.PARTY, "bank")
+            text = toml(
+                head, {"tls": {field: str(path) for field, path in tls.items()}, "coordinator": address, "peers": {}}
+            )
+            path = tmp_path / "party.toml"
+            path.write_text(text + "\n[[relays]]\n" + toml({"name": "north", "address": relay.address}))
+            found = await asyncio.to_thread(check_connections, read_member(path, Role.PARTY), GENEROUS_S)
+        assert {check.name: check.outcome for check in found}["relay north"] == "ok"
+        assert relay.address in proxy.asked
+
+
+async def test_an_entry_that_is_closed_is_forgotten(tmp_path):
+    async with Relayed(tmp_path) as federation:
+        _, relay = await federation.relay()
+        bank, clinic = Identity("local", Role.PARTY, "bank"), federation.issue_to(Role.PARTY, "clinic")
+        entry = Entry(ByRelays((relay,)), bank, clinic)
+        reader, writer = await asyncio.open_unix_connection(f"\0{entry.target.partition(':')[2]}")
+        assert await reader.read() == b""
+        assert "has no connection of bank [not-at-relay]" in fault_at_entry(entry.target)
+        entry.close()
+        await until(lambda: not fault_at_entry(entry.target))
+        writer.close()
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,6 @@ def open_channel(address: Way, peer: Identity, credentials: Credentials, *, term
         target = address
     channel = grpc.aio.secure_channel(target, credentials.for_channel(), options=tuple(options.items()))
     if entry is not None:
-        _ENTRIES[channel] = entry
         weakref.finalize(channel, entry.close)
     _DIALLED[channel] = (address, peer, credentials)
     return channel
@@ -96,15 +95,6 @@ def told_name(name: str, channel: Any) -> str:
     address = _DIALLED[channel][0] if channel in _DIALLED else ""
     return name if isinstance(address, str) else f"{name} ({address})"
 
-
-def relay_fault(channel: Any) -> RelayError | None:
-    """Return why the last connection of a channel by relays had no way; None where it had one, or goes directly."""
-    entry = _ENTRIES.get(channel)
-    return None if entry is None else entry.fault
-
-
-_ENTRIES: "WeakKeyDictionary[Any, Entry]" = WeakKeyDictionary()
-"""Channel to the local entry that it dials, where it goes by relays."""
 
 _DIALLED: "WeakKeyDictionary[Any, tuple[Way, Identity, Credentials]]" = WeakKeyDictionary()
 """Channel to where it leads and with what: gRPC does not show what certificate it has accepted there."""

@@ -11,7 +11,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from service.errors import ServiceError, UnauthenticatedError, UnreachableError, error_from_call
 from service.trust.protocol import PROTOCOL, PROTOCOL_SERVICE, ProtocolDiffersError
 from transport.calls.answers import AnswerChannel, readable
-from transport.calls.channel import CHECK_S, RETRY_S, check_certificate, own_certificate_is_new, relay_fault
+from transport.calls.channel import CHECK_S, RETRY_S, check_certificate, own_certificate_is_new
 from transport.calls.leader import LeaderChannel, find_leader, is_in_doubt
 
 _OF_CERTIFICATES = ("certificate-not-yet-valid", "certificate-expired", "certificate-not-trusted")
@@ -57,9 +57,6 @@ async def wait_until_reachable(
             cause = error_from_call(error, peer=who, doing="")
             if error.code() not in _PASSING:
                 raise cause from error
-            if (fault := relay_fault(channel)) is not None:
-                cause = UnreachableError(f"cannot reach {peer}: {fault}")
-                cause.code = fault.code
             if cause.code in _OF_CERTIFICATES:
                 await _explain_certificate(channel, cause.code, limit_s)
         else:

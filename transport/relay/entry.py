@@ -12,7 +12,9 @@ import struct
 import time
 from contextlib import suppress
 
+from service.codes.coded_text import told
 from service.identity import Identity
+from service.reach.entry_faults import note_fault
 from service.reach.relays import ASK_S, ByRelays, Endpoint, RelayError, RelayPoint, open_way, together
 from service.tls import Credentials
 from transport.relay.splice import DIALLERS, Splice, join
@@ -28,14 +30,10 @@ class Entry:
         way: relays that may have a way to it.
         peer: member to reach.
         credentials: ours.
-
-    Attributes:
-        fault: why the last connection had no way; None where it had one.
     """
 
     def __init__(self, way: ByRelays, peer: Identity, credentials: Credentials) -> None:
         self.way, self.peer, self.credentials = way, Endpoint(peer, way.endpoint), credentials
-        self.fault: RelayError | None = None
         self._doubted_until_s: dict[RelayPoint, float] = {}
         self._name = f"moiety-{secrets.token_hex(16)}"
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -61,6 +59,7 @@ class Entry:
         for task in self._tasks:
             task.cancel()
         self._listener.close()
+        note_fault(self._name, "")
 
     def _keep(self, task: "asyncio.Task[None]") -> None:
         self._tasks.add(task)
@@ -87,10 +86,10 @@ class Entry:
                 local.close()
                 raise
             self._doubted_until_s.pop(relay, None)
-            self.fault = None
+            note_fault(self._name, "")
             await join(local, way, self._splices)
             return
-        self.fault = together(faults)
+        note_fault(self._name, told(together(faults)))
         local.close()
 
     def _in_order(self) -> list[RelayPoint]:

@@ -22,8 +22,8 @@ from service.reach.relays import (
     check_answer,
     check_relay,
     end_outer_tls,
+    not_reached,
     outer_context,
-    reason_of,
 )
 from service.tls import Credentials
 from transport.relay.splice import DIALLERS, Splice, join, keep_alive
@@ -94,7 +94,7 @@ class StayConnected:
         try:
             plain = await loop.run_in_executor(DIALLERS, connect, relay.address, self._credentials.proxy, ASK_S)
         except OSError as error:
-            raise RelayError(f"{relay} cannot be reached: {reason_of(error)}") from error
+            raise not_reached(relay, error) from error
         keep_alive(plain)
         try:
             async with asyncio.timeout(ASK_S):
