@@ -119,7 +119,13 @@ def serve_relay(
 
         forbid_core_files()
         read = partial(RelayConfig.load, config, {"relay.listen": listen})
-        uvloop.run(serve(_read(read, config, "relay"), read))
+        settings = _read(read, config, "relay")
+        if settings.page is None:
+            uvloop.run(serve(settings, read))
+            return
+        from page.relay_page import beside_relay
+
+        uvloop.run(serve(settings, read, partial(beside_relay, config=settings.page)))
 
 
 def _read(read: Callable[[], T], path: Path, role: str) -> T:

@@ -15,6 +15,7 @@ from analyses.job.job import Job
 from coordinator.leading.lease import Lease
 from coordinator.server import CoordinatorProcess
 from coordinator.state import State
+from page.relay_page import relay_view
 from page.site import Site
 from page.visits import Visit
 from results.drawing.chart import PictureError
@@ -42,18 +43,19 @@ class CoordinatorPage:
     def __init__(self, process: CoordinatorProcess, config: PageConfig) -> None:
         self._process = process
         own = process.server.credentials.identity
-        links = [("/", "Jobs"), ("/members", "Members")]
+        links = [("/", "Jobs"), ("/members", "Members"), *([("/relay", "Relay")] if process.relay is not None else [])]
         standing = None if process.lease is None else partial(leads_since, process.lease, process.config.shown_instance)
-        self._site = Site(config, own, process.server, process.meter, links, standing)
+        self._site = Site(config, own, process.meter, links, standing)
 
     def application(self) -> ASGIApp:
         """Return the ASGI application."""
-        site = self._site
+        site, relay = self._site, self._process.relay
         return site.application(
             [
+                *([Route("/relay", site.page(relay_view(site, relay)))] if relay is not None else []),
                 Route("/", site.page(self._jobs)),
                 Route("/jobs/{job_id}", site.page(self._job)),
-                Route("/members", site.page(site.members(self._configured))),
+                Route("/members", site.page(site.members(self._process.server, self._configured))),
             ]
         )
 

@@ -38,7 +38,7 @@ class PartyPage:
         self._running = running
         links = [("/", "Requests"), ("/budget", "Budget"), ("/members", "Members")]
         own = running.server.credentials.identity
-        self._site = Site(config, own, running.server, running.meter, links)
+        self._site = Site(config, own, running.meter, links)
 
     def application(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -48,7 +48,7 @@ class PartyPage:
                 Route("/", site.page(self._requests)),
                 Route("/requests/{job_id}", site.page(self._decide), methods=["POST"]),
                 Route("/budget", site.page(self._budget)),
-                Route("/members", site.page(site.members(lambda: self._running.config.dials))),
+                Route("/members", site.page(site.members(self._running.server, lambda: self._running.config.dials))),
             ]
         )
 

@@ -51,7 +51,6 @@ class Site:
     Args:
         config: section `[page]`.
         own: who serves.
-        server: server of the service, which knows who has called.
         meter: metrics of the service.
         links: path and text of each page.
         standing: role of the service among others of its name, in one sentence; None where there are no others.
@@ -64,14 +63,12 @@ class Site:
         self,
         config: PageConfig,
         own: Identity,
-        server: Server,
         meter: Meter,
         links: Iterable[tuple[str, str]],
         standing: Callable[[], str] | None = None,
     ) -> None:
         self._config = config
         self._own = own
-        self._server = server
         self._links = tuple(links)
         self._standing = standing
         self._token = read_token(config.token_file)
@@ -145,13 +142,13 @@ class Site:
         )
         return HTMLResponse(text, status_code=status)
 
-    def members(self, configured: Callable[[], Iterable[Identity]]) -> View:
-        """Return the view of the members that are configured or have called."""
+    def members(self, server: Server, configured: Callable[[], Iterable[Identity]]) -> View:
+        """Return the view of the members that are configured or have called a server."""
 
         async def view(request: Request, visit: Visit) -> Response:
-            seen = {one.identity: one for one in self._server.seen.all()}
+            seen = {one.identity: one for one in server.seen.all()}
             known = sorted({*configured(), *seen}, key=lambda one: (one.role, one.name))
-            credentials = self._server.credentials
+            credentials = server.credentials
             revoked = credentials.revoked
             return self.show(
                 request,

@@ -26,7 +26,7 @@ class StandbyPage:
         self._standby = standby
         self._instance = instance
         own = standby.server.credentials.identity
-        self._site = Site(config, own, standby.server, meter, [("/", "Stands by")], self._standing)
+        self._site = Site(config, own, meter, [("/", "Stands by")], self._standing)
 
     def application(self) -> ASGIApp:
         """Return the ASGI application."""

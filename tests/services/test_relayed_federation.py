@@ -1,15 +1,17 @@
 """Jobs of parties that accept no connection from outside, by relays, over real services."""
 
 import json
+import re
 import signal
 import socket
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from federation import Analyst, jobs_paid, memory_table, pca_job, random_values, result_of, tables_of
-from forked_services import ForkedDeployment
+from pages import DeploymentWithPages, metrics_of
 from typer.testing import CliRunner
 
 from analyses.job.job import Job
@@ -40,19 +42,20 @@ def deployed(folder, **how):
     rules = {"max_epsilon_per_job": 1e4, "matching": ["revealed", "secret"]}
     policy = {party: {"policy.automatic": rules} for party in PARTIES}
     patience = {"MOIETY_PARTY__LEAST_DEADLINE_S": "1"}
-    return ForkedDeployment(folder / "run", tables, environment=patience, policy=policy, **how)
+    return DeploymentWithPages(folder / "run", tables, environment=patience, policy=policy, **how)
 
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory):
-    with deployed(tmp_path_factory.mktemp("relayed"), dial_out=PARTIES) as running:
+    with deployed(tmp_path_factory.mktemp("relayed"), dial_out=PARTIES, pages={COORDINATOR_NAME: {}}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def with_relays(tmp_path_factory):
     """One party has an address, the others are reached by two relays of their own."""
-    with deployed(tmp_path_factory.mktemp("mixed"), dial_out=PARTIES[1:], relays=("north", "south")) as running:
+    how = {"dial_out": PARTIES[1:], "relays": ("north", "south"), "pages": {"north": {}}}
+    with deployed(tmp_path_factory.mktemp("mixed"), **how) as running:
         yield running
 
 
@@ -79,6 +82,44 @@ def test_no_configuration_but_a_partys_own_knows_where_a_party_listens(deploymen
     for name in (*PARTIES, COORDINATOR_NAME):
         text = deployment.config_path(name).read_text()
         assert not [other for other in PARTIES if other != name and deployment.addresses[other] in text]
+
+
+def shown(deployment, name, path):
+    """Return the rows of the tables of a page."""
+    status, _, text = deployment.get(name, path)
+    assert status == 200
+    return [tuple(re.findall(r"<td[^>]*>([^<]*)</td>", row)) for row in re.findall(r"<tr><td.*</tr>", text)]
+
+
+def check_relay_shown(deployment, name, path, members):
+    """Check who a page and metrics say is connected, and that bytes of each pair are powers of two."""
+    rows = shown(deployment, name, path)
+    connected, pairs = [row for row in rows if len(row) == 2], [row for row in rows if len(row) == 3]
+    assert [member for member, _ in connected] == sorted(members)
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", since) for _, since in connected)
+    assert {called for _, called, _ in pairs} == set(members)
+    assert all(re.fullmatch(r"(1|2|4|8|16|32|64|128|256|512) [KMG]iB", n_bytes) for _, _, n_bytes in pairs)
+    metrics = metrics_of(deployment.get(name, "/metrics")[2])
+    for caller, called, _ in pairs:
+        n_bytes = metrics[f'moiety_relay_bytes{{called="{called}",caller="{caller}"}}']
+        assert float(n_bytes).is_integer()
+        assert int(n_bytes).bit_count() == 1
+    since = [f'moiety_relay_connected_since_seconds{{member="{member}"}}' for member in members]
+    assert all(time.time() - 3600 < metrics[one] <= time.time() for one in since)
+    assert "moiety_certificate_days" in metrics
+
+
+def test_the_page_of_a_coordinator_that_relays_says_who_is_connected_and_rounds_what_it_forwards(deployment):
+    check_relay_shown(deployment, COORDINATOR_NAME, "/relay", PARTIES)
+    callers = {caller for caller, *called in shown(deployment, COORDINATOR_NAME, "/relay") if len(called) == 2}
+    assert callers == {f"coordinator/{COORDINATOR_NAME}", *PARTIES}
+    assert '<a href="/relay">Relay</a>' in deployment.get(COORDINATOR_NAME, "/")[2]
+
+
+def test_a_relay_of_its_own_has_a_page_and_metrics(with_relays):
+    result_of(Analyst(with_relays).run(pca_job(PARTIES)))
+    check_relay_shown(with_relays, "north", "/", PARTIES[1:])
+    assert "<h1>Relay</h1>" in with_relays.get("north", "/")[2]
 
 
 def test_doctor_names_the_relay_of_each_pair_and_the_time_of_a_round_trip(deployment):

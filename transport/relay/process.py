@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -16,6 +17,7 @@ from service.settings import Settings, SettingsError, TlsFiles, load_settings
 from service.tls import Credentials, credentials_of
 from service.trust.changes import check_changes, guarded
 from service.trust.expiry import warn_every_day
+from service.watch.page_config import PageConfig
 from transport.relay.hub import RelayHub
 
 ENVIRONMENT_PREFIX = "MOIETY_RELAY"
@@ -37,6 +39,7 @@ class RelayConfig(Settings):
         log_format: `json` or `console`.
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
         relay: where it listens.
+        page: a page to look at, and metrics; none where absent.
         tls: this relay's certificate, its key, the authority.
     """
 
@@ -45,6 +48,7 @@ class RelayConfig(Settings):
     log_format: LogFormat = "console"
     log_level: LogLevel = "info"
     relay: RelaySection
+    page: PageConfig | None = None
     tls: TlsFiles
 
     @classmethod
@@ -70,12 +74,17 @@ def own_credentials(config: RelayConfig) -> Credentials:
     return credentials
 
 
-async def serve_relay(config: RelayConfig, read_again: Callable[[], RelayConfig]) -> None:
+async def serve_relay(
+    config: RelayConfig,
+    read_again: Callable[[], RelayConfig],
+    beside: Callable[[RelayHub], AbstractAsyncContextManager[None]] = lambda relay: nullcontext(),
+) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         config: configuration in `relay.toml`.
         read_again: reads the file anew, at SIGHUP.
+        beside: what else runs as long as the relay serves.
 
     Raises:
         SettingsError: the certificate states another identity than the configuration.
@@ -104,7 +113,8 @@ async def serve_relay(config: RelayConfig, read_again: Callable[[], RelayConfig]
     expiry = asyncio.create_task(warn_every_day(lambda: credentials, config.name))
     _log.info("relay is ready", name=config.name, address=f"{config.relay.listen.rpartition(':')[0]}:{port}")
     try:
-        await told_to_stop.wait()
+        async with beside(hub):
+            await told_to_stop.wait()
     finally:
         expiry.cancel()
         await hub.stop()
