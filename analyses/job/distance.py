@@ -8,6 +8,9 @@ tests hold to runs of the real code. Seconds are of the network alone, without a
 
 The second one is the window of a call: a chunk of an array (`transport.messages.frames`) fills it, and waits until it
 is read.
+
+Members that are reached by a relay wait as at the sum of the round trips to it, at most twice where it is as far away
+as they are from each other.
 """
 
 from dataclasses import asdict, dataclass
@@ -64,7 +67,12 @@ class Distance:
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON data, with `seconds` at each of the stated networks."""
         networks = [
-            {"round_trip_ms": ms, "bandwidth_mbit": mbit, "seconds": self.seconds(ms, mbit)}
+            {
+                "round_trip_ms": ms,
+                "bandwidth_mbit": mbit,
+                "seconds": self.seconds(ms, mbit),
+                "seconds_by_relay": self.seconds(2 * ms, mbit),
+            }
             for ms in ROUND_TRIPS_MS
             for mbit in BANDWIDTHS_MBIT
         ]
@@ -88,6 +96,7 @@ class Distance:
             "predicted seconds of the network, without computing:",
             f"  round trip  {head}",
             *rows,
+            "by a relay that is as far from all: those of twice the round trip at most",
         ]
 
 

@@ -68,7 +68,7 @@ class DelayingRelays:
     def put_between(self, deployment: LocalDeployment) -> None:
         """Let each service dial the others through relays; it listens where it did, and the analyst dials directly."""
         services = (*deployment.tables, COORDINATOR_NAME)
-        pairs = [(a, b) for a in services for b in services if a != b]
+        pairs = [(a, b) for a in services for b in (*services, *deployment.relays) if a != b]
         ports = loopback_addresses([f"{a} {b}" for a, b in pairs])
         for dialer, dialed in pairs:
             address = ports[f"{dialer} {dialed}"]

@@ -1,13 +1,17 @@
 """Seconds of PCA jobs of services that are far apart: relays between them deliver everything later.
 
     python -m bench.jobs.far_apart [--shapes 100x5,10000x100] [--round-trips-ms 0,50,100] [--repeats 3]
-        [--format text|json]
+        [--relayed] [--format text|json]
 
 Three parties and a coordinator are separate processes with mutual TLS; a relay stands between each two of them
 (`bench.jobs.delaying_relay`). The analyst is beside the coordinator. The first job opens the connections and reads the
 tables; it is shown apart. Seconds run from the answer to the submission until the result is there, links are those of
 the longest chain of messages, one-way, all with the coordinator included. The relays limit no bandwidth. Beside them
 stands what `moiety job plan` predicts (`analyses.job.distance`), which leaves out computing.
+
+With `--relayed` each shape and distance is measured once more, with all parties behind one relay of the federation, a
+process that is as far from everybody. Links are an upper bound there: what arrives at the relay counts for all that
+leaves it afterwards.
 """
 
 import argparse
@@ -33,6 +37,7 @@ from demo.local_deployment import LocalDeployment
 N_PARTIES = 3
 EPSILON = 4.0
 NO_LIMIT_MBIT = 1e9
+RELAY = "relay"
 
 
 @dataclass
@@ -47,7 +52,9 @@ class FarDeployment(LocalDeployment):
         self.delays.put_between(self)
 
 
-async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: int) -> dict[str, Any]:
+async def measure(
+    n_rows: int, n_columns: int, round_trip_ms: float, repeats: int, *, is_relayed: bool = False
+) -> dict[str, Any]:
     """Return seconds and links of the first job, and medians of those after it."""
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
         (run := Path(folder, "run")).mkdir()
@@ -57,9 +64,10 @@ async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: in
         assert distance is not None
         tables = {table.schema.party: [file] for file, table in made}
         seconds, links = [], []
+        hidden: dict[str, Any] = {"dial_out": tuple(tables), "relays": (RELAY,)} if is_relayed else {}
         with (
             DelayingRelays(round_trip_ms / 2000) as relays,
-            FarDeployment(run, tables, environment=ONE_THREAD, delays=relays) as deployment,
+            FarDeployment(run, tables, environment=ONE_THREAD, delays=relays, **hidden) as deployment,
         ):
             async with connect(ClientConfig.load(deployment.client_config)) as client:
                 federation = Federation(deployment, client)
@@ -71,11 +79,12 @@ async def measure(n_rows: int, n_columns: int, round_trip_ms: float, repeats: in
         "rows": n_rows,
         "columns": n_columns,
         "round_trip_ms": round_trip_ms,
+        "is_relayed": is_relayed,
         "first_s": round(seconds[0], 2),
         "first_links": links[0],
         "seconds": round(median(seconds[1:]), 2),
         "links": round(median(links[1:])),
-        "predicted_s": round(distance.seconds(round_trip_ms, NO_LIMIT_MBIT), 2),
+        "predicted_s": round(distance.seconds((1 + is_relayed) * round_trip_ms, NO_LIMIT_MBIT), 2),
         "predicted_links": distance.flights + distance.coordinator_flights,
     }
 
@@ -87,7 +96,7 @@ def as_table(reports: Sequence[dict[str, Any]]) -> str:
     ]
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for r in reports:
-        shape = f"{r['rows']} x {r['columns']}"
+        shape = f"{r['rows']} x {r['columns']}" + (", by a relay" if r["is_relayed"] else "")
         lines.append(
             f"| {shape} | {r['round_trip_ms']:g} ms | {r['first_s']:.2f} | {r['seconds']:.2f} | {r['predicted_s']:.2f} "
             f"| {r['links']} | {r['predicted_links']} |"
@@ -100,12 +109,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", default="100x5,10000x100")
     parser.add_argument("--round-trips-ms", default="0,50,100")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--relayed", action="store_true")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     options = parser.parse_args(arguments)
     shapes = [tuple(map(int, shape.split("x"))) for shape in options.shapes.split(",")]
     round_trips = [float(ms) for ms in options.round_trips_ms.split(",")]
     reports = [
-        asyncio.run(measure(rows, columns, ms, options.repeats)) for rows, columns in shapes for ms in round_trips
+        asyncio.run(measure(rows, columns, ms, options.repeats, is_relayed=is_relayed))
+        for rows, columns in shapes
+        for ms in round_trips
+        for is_relayed in ([False, True] if options.relayed else [False])
     ]
     if options.format == "json":
         sys.stdout.write(json.dumps({"jobs": reports, "machine": describe_machine()}, indent=1) + "\n")

@@ -193,6 +193,7 @@ def test_a_plan_tells_flights_bytes_and_seconds(moiety, job_file):
     assert networks == [(ms, mbit) for ms in (1, 20, 100) for mbit in (1000, 100)]
     at_worst = distance["network_seconds"][-1]["seconds"]
     assert at_worst >= 15 * 0.05
+    assert distance["network_seconds"][-1]["seconds_by_relay"] >= 15 * 0.1
     assert f"{at_worst:.2f} s" in text
 
 

@@ -15,6 +15,7 @@ from connect_proxy import ConnectProxy
 from deadlines import GENEROUS_S
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
+from relayed import Relayed
 from squid import Squid, needs_squid
 
 from demo.ports import free_row_of_ports
@@ -22,6 +23,7 @@ from service.authorization import Permissions
 from service.errors import error_from_call
 from service.identity import Role
 from service.reach.proxy import Proxy
+from service.reach.relays import ByRelays, RelayPoint
 from service.server import Server
 from transport.calls.channel import CHANNEL_OPTIONS, check_certificate, open_channel
 from transport.calls.way import wait_until_reachable
@@ -164,19 +166,32 @@ async def stays(address, bank, credentials):
 @needs_squid
 @pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed: apt-get install haproxy")
 async def test_what_cuts_idle_connections_cuts_none_of_ours(tmp_path):
-    """A load balancer before a member and a proxy, at the same time; each cuts a connection that says nothing."""
+    """Load balancers before a member and before a relay, and a proxy, at the same time; each cuts what is silent."""
     silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(GENEROUS_S), "127.0.0.1", 0)
     quiet = "{}:{}".format(*silent.sockets[0].getsockname())
     squid = Squid(f"127.0.0.1:{free_row_of_ports(1)}", more=f"read_timeout {CUT_S:g} seconds")
-    (tmp_path / "quiet").mkdir()
-    async with member(tmp_path) as (address, bank, clinic):
-        with haproxy(tmp_path, address) as balancer, haproxy(tmp_path / "quiet", quiet) as other, squid:
-            for one in (balancer, other):
+    for name in ("quiet", "relayed"):
+        (tmp_path / name).mkdir()
+    async with member(tmp_path) as (address, bank, clinic), Relayed(tmp_path / "relayed") as federation:
+        hub, relay = await federation.relay()
+        with (
+            haproxy(tmp_path, address) as balancer,
+            haproxy(tmp_path / "quiet", quiet) as other,
+            haproxy(tmp_path / "relayed", relay.address) as before_relay,
+            squid,
+        ):
+            for one in (balancer, other, before_relay):
                 await listening(one)
+            point = RelayPoint(relay.identity, before_relay)
+            shop, _ = await federation.party("shop", point)
+            since = hub.connected()
             async with asyncio.TaskGroup() as tasks:
                 cuts = [tasks.create_task(is_cut(other)), tasks.create_task(is_cut(squid.address, quiet))]
                 tasks.create_task(stays(balancer, bank, clinic))
                 tasks.create_task(stays(address, bank, through(clinic, squid.address)))
+                hall = federation.issue_to(Role.PARTY, "hall")
+                tasks.create_task(stays(ByRelays((point,)), shop.identity, hall))
+            assert hub.connected() == since
         assert all(CUT_S - 2 < cut.result() < 2.5 * CUT_S for cut in cuts), [cut.result() for cut in cuts]
     silent.close()
 

@@ -28,10 +28,14 @@ def reader(tmp_path, monkeypatch):
         reader.leaves()
 
 
-def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader):
-    first = free_row_of_ports(len(PARTIES) + 1)
+BY_RELAY = pytest.param(["--dial-out", ",".join(PARTIES)], marks=pytest.mark.slow, id="dialling out")
+
+
+@pytest.mark.parametrize("more", [pytest.param([], id="direct"), BY_RELAY])
+def test_the_section_starts_a_federation_on_one_machine_and_gets_answers(reader, more):
+    first = free_row_of_ports(len(PARTIES) + 2)
     (make,) = MAKE
-    reader.types(make, "--first-port", str(first))
+    reader.types(make, "--first-port", str(first), *more)
     for line in START:
         reader.starts(line)
     reader.waits(first)

@@ -5,22 +5,19 @@ import socket
 import ssl
 from dataclasses import replace
 
-import grpc
 import pytest
 from certificates import tls_in
 from connect_proxy import ConnectProxy
 from cryptography import x509
 from deadlines import GENEROUS_S, until
-from grpc_health.v1.health_pb2 import HealthCheckRequest
-from grpc_health.v1.health_pb2_grpc import HealthStub
-from relayed import Relayed
+from relayed import Relayed, call, reach
 
 from cli.doctor.connections import check_connections
 from cli.doctor.member import read_member
 from demo.loopback import toml
 from demo.ports import free_ports
 from page.metrics import RelayStanding
-from service.errors import ServiceError, UnreachableError, error_from_call
+from service.errors import ServiceError, UnreachableError
 from service.identity import Identity, Role
 from service.reach.entry_faults import fault_at_entry
 from service.reach.proxy import Proxy
@@ -39,8 +36,7 @@ from service.reach.relays import (
 )
 from service.trust.revocation import RevocationList
 from service.watch.meter import rounded_up
-from transport.calls.channel import check_certificate, told_name
-from transport.calls.way import wait_until_reachable
+from transport.calls.channel import check_certificate
 from transport.relay import hub as hub_module
 from transport.relay import ways as ways_module
 from transport.relay.entry import Entry
@@ -49,19 +45,6 @@ from transport.relay.splice import READ_BYTES, SPLICE_BYTES, WAITING_BYTES, Half
 
 VAIN_S = 0.5
 WORKER = "ab" * 16
-
-
-async def call(channel, peer, timeout_s=GENEROUS_S):
-    """Call once, and fail as a service fails in the middle of a job."""
-    try:
-        await HealthStub(channel).Check(HealthCheckRequest(), timeout=timeout_s)
-    except grpc.aio.AioRpcError as error:
-        raise error_from_call(error, peer=told_name(peer.name, channel), doing="call") from error
-
-
-async def reach(channel, peer, *relays, deadline_s=GENEROUS_S):
-    way = ByRelays(relays)
-    await wait_until_reachable(channel, peer=peer.name, address=way, deadline_s=deadline_s)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])

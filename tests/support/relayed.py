@@ -4,19 +4,37 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
 
+import grpc
 from certificates import authority_in
-from deadlines import until
+from deadlines import GENEROUS_S, until
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from service.authorization import Permissions
+from service.errors import error_from_call
 from service.identity import Identity, Role
 from service.reach.relays import ByRelays, RelayPoint
 from service.server import Server
 from service.tls import Credentials
-from transport.calls.channel import open_channel
+from transport.calls.channel import open_channel, told_name
+from transport.calls.way import wait_until_reachable
 from transport.relay.hub import RelayHub
 from transport.relay.member import StayConnected
 
 FEDERATION = "local"
+
+
+async def call(channel: Any, peer: Identity, timeout_s: float = GENEROUS_S) -> None:
+    """Call once, and fail as a service fails in the middle of a job."""
+    try:
+        await HealthStub(channel).Check(HealthCheckRequest(), timeout=timeout_s)
+    except grpc.aio.AioRpcError as error:
+        raise error_from_call(error, peer=told_name(peer.name, channel), doing="call") from error
+
+
+async def reach(channel: Any, peer: Identity, *relays: RelayPoint, deadline_s: float = GENEROUS_S) -> None:
+    """Wait until a member is reached by relays."""
+    await wait_until_reachable(channel, peer=peer.name, address=ByRelays(relays), deadline_s=deadline_s)
 
 
 class Relayed:
