@@ -91,6 +91,6 @@ class OutOfRangeError(ProtocolError):
 
 
 class InconsistentSharesError(ProtocolError):
-    """Surplus shares contradict each other, and they are too few to find out which shares are corrupted."""
+    """What members have sent contradicts itself, shares as a rule, and nobody can find out who is at fault."""
 
     code = "shares-contradict"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import KeyStream
-from mpc.errors import PeerViolationError
+from mpc.errors import InconsistentSharesError, PeerViolationError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import Session
 
@@ -52,7 +52,9 @@ class PublicCoin:
         """Return the stream of the next coin; call it when everything that it is to judge has been received.
 
         Raises:
-            PeerViolationError: a party revealed another seed than it committed to, or saw other commitments than I.
+            PeerViolationError: a party revealed another seed than it committed to.
+            InconsistentSharesError: a party saw other commitments than I did. It, or whoever made them, is at fault:
+                nobody can tell, so no member is named.
             PeerError: a party is silent or drops out.
 
         Cost: 2 rounds, 96 bytes from each party to each other one and to each listener.
@@ -73,9 +75,11 @@ class PublicCoin:
         for party, message in revealed.items():
             theirs, seen = message[:SEED_BYTES], message[SEED_BYTES:]
             if not hmac.compare_digest(self._commitment(number, party, theirs), commitments[party]):
-                raise self._violation(party, "revealed another seed than it had committed to")
+                what = f"{session.names[party]} revealed another seed than it had committed to"
+                raise PeerViolationError(party, self._seed_stage, what)
             if not hmac.compare_digest(seen, digest):
-                raise self._violation(party, f"does not have the commitments that {session.names[me]} has")
+                what = f"{session.names[party]} does not have the commitments to a coin that {session.names[me]} has"
+                raise InconsistentSharesError(f"{what}: one of them, or whoever told both, is at fault")
         seeds = {me: seed} | {party: message[:SEED_BYTES] for party, message in revealed.items()}
         text = self._label(b"coin", number) + b"".join(seeds[party] for party in self._parties)
         return KeyStream(hashlib.sha256(text).digest())
@@ -96,6 +100,3 @@ class PublicCoin:
     def _commitment(self, number: int, party: int, seed: bytes) -> bytes:
         """A party's number is in it: nobody passes another's commitment off as its own."""
         return hashlib.sha256(self._label(b"commitment of %d to coin" % party, number) + seed).digest()
-
-    def _violation(self, party: int, what: str) -> PeerViolationError:
-        return PeerViolationError(party, self._seed_stage, f"{self._session.names[party]} {what}")

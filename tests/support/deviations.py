@@ -180,9 +180,10 @@ class Ended:
     error: Exception | None
 
 
-async def run_once(plan: Plan, tables: dict[str, Table]) -> Ended:
-    """Run a job with the randomness of every other run."""
-    opened = []
+@contextmanager
+def noting_what_opens() -> Iterator[list[np.ndarray]]:
+    """Yield what is opened to the coordinator, array by array, as integers."""
+    opened: list[np.ndarray] = []
 
     def noted(reveal: Callable) -> Callable:
         async def revealing(self, *arguments, **options):
@@ -193,11 +194,17 @@ async def run_once(plan: Plan, tables: dict[str, Table]) -> Ended:
 
         return revealing
 
-    network = local_network(plan, entropy_of=lambda member: InsecureTestEntropy(f"deviation {member}"))
     with (
         mock.patch.object(Openings, "open", noted(Openings.open)),
         mock.patch.object(Noise, "open_noisy", noted(Noise.open_noisy)),
     ):
+        yield opened
+
+
+async def run_once(plan: Plan, tables: dict[str, Table]) -> Ended:
+    """Run a job with the randomness of every other run."""
+    network = local_network(plan, entropy_of=lambda member: InsecureTestEntropy(f"deviation {member}"))
+    with noting_what_opens() as opened:
         run = await run_plan(plan, tables, network)
     return Ended(opened[0] if opened else None, run.failures[0] if run.failures else None)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from entropy import InsecureTestEntropy
-from mpc.errors import PeerSilentError, PeerViolationError
+from mpc.errors import InconsistentSharesError, PeerSilentError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.proofs.coin import PublicCoin
 
@@ -77,7 +77,10 @@ async def test_a_seed_that_was_not_committed_to_is_a_violation_that_names_the_pa
 
 @pytest.mark.parametrize("deceived", [1, 3])
 async def test_two_commitments_of_one_party_are_found_before_the_coin_is_used(deceived):
-    """Party 2 has two seeds and tells one receiver the other one: each of its messages fits the one before."""
+    """Party 2 has two seeds and tells one receiver the other one: each of its messages fits the one before.
+
+    Nobody is named: to each of the two receivers the other one might be lying.
+    """
     other = bytes(32)
 
     def fault(message):
@@ -91,7 +94,7 @@ async def test_two_commitments_of_one_party_are_found_before_the_coin_is_used(de
     network_of_the_run = [LocalNetwork(local_names(3))]
     results, _ = await tossed(fault=fault)
     for party in (1, 3):
-        assert isinstance(results[party], PeerViolationError)
+        assert isinstance(results[party], InconsistentSharesError)
         assert "does not have the commitments" in str(results[party])
 
 
