@@ -91,13 +91,14 @@ class Evidence:
         """The party gave up by its own fault (no or unknown culprit) or because of another party, caught or missed.
 
         If a party accuses a member that is not a party of this job, it accuses the coordinator, which cannot judge
-        itself: the accusation is published as it is, without a culprit.
+        itself: the accusation is published as it is, without a culprit. So is what a party has found that may be the
+        doing of several others.
         """
         party = self._parties[name]
         party.stage = stage or party.stage
         if culprit in self._parties and culprit != name:
             party.blamed = _Blame(culprit, stage, reason, is_finding)
-        elif culprit and culprit != name and is_finding:
+        elif is_finding and culprit != name:
             party.blamed = _Blame("", stage, reason, is_finding)
         else:
             party.own_failure = reason

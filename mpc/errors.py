@@ -9,6 +9,8 @@ class ProtocolError(Exception):
     """Base of every error that a protocol raises."""
 
     code: str = "protocol-failed"
+    is_finding: bool = False
+    """Whether another member was caught at something, rather than missed; which one may remain open."""
 
 
 class LocalFaultError(ProtocolError):
@@ -55,6 +57,8 @@ class PeerError(ProtocolError):
         stage: the stage at which it happened.
     """
 
+    is_finding = True
+
     def __init__(self, member: int, stage: str, what: str) -> None:
         super().__init__(what)
         self.member = member
@@ -66,18 +70,21 @@ class PeerLostError(PeerError):
     """A member cannot be reached any more."""
 
     code = "peer-lost"
+    is_finding = False
 
 
 class PeerSilentError(PeerError):
     """A member sent nothing within the deadline."""
 
     code = "peer-silent"
+    is_finding = False
 
 
 class PeerSlowError(PeerSilentError):
     """A member began to send an array and then sent it more slowly than the minimum rate."""
 
     code = "peer-slow"
+    is_finding = True
 
 
 class PeerViolationError(PeerError):
@@ -94,3 +101,4 @@ class InconsistentSharesError(ProtocolError):
     """What members have sent contradicts itself, shares as a rule, and nobody can find out who is at fault."""
 
     code = "shares-contradict"
+    is_finding = True

@@ -27,8 +27,8 @@ class FailedEvent:
     Attributes:
         stage: where.
         reason: why.
-        culprit: name of the member at fault; empty if it is ourselves.
-        is_finding: whether the culprit was caught at something, rather than missed.
+        culprit: name of the member at fault; empty if it is ourselves, or one of several others.
+        is_finding: whether somebody else was caught at something, rather than missed.
     """
 
     stage: str

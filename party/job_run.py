@@ -16,7 +16,7 @@ from analyses.job.schema import LocalReport
 from analyses.registry import analysis_of
 from ledger.books import ChargeError
 from ledger.entry import LedgerError
-from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, PeerSlowError, ProtocolError
+from mpc.errors import LocalFaultError, PeerError, PeerLostError, PeerSilentError, ProtocolError
 from mpc.progress import Quarters
 from mpc.protocol.session import COORDINATOR
 from party.admission import Admission, Applicant
@@ -269,7 +269,8 @@ class JobRun:
         except PeerError as error:
             await self._abort(session, self._failure_by(error))
         except BaseException as error:  # libraries panic with errors that are no `Exception`
-            await self._abort(session, FailedEvent(self._stage, self._public_text(error)))
+            is_finding = isinstance(error, ProtocolError) and error.is_finding
+            await self._abort(session, FailedEvent(self._stage, self._public_text(error), is_finding=is_finding))
         else:
             self._log.info("job finished", stage=self._stage)
             self._tell(FinishedEvent())
@@ -332,8 +333,7 @@ class JobRun:
         notes = "; ".join(getattr(error, "__notes__", ()))  # of rows that differ, for our eyes only
         member = self._roster[error.member]
         self._log.warning("job failed", stage=error.stage, reason=error.what, member=member, notes=notes)
-        is_finding = isinstance(error, PeerSlowError) or not isinstance(error, PeerLostError | PeerSilentError)
-        return FailedEvent(error.stage, coded(error.what, code=error.code), member, is_finding)
+        return FailedEvent(error.stage, coded(error.what, code=error.code), member, error.is_finding)
 
     def _fail_by(self, error: PeerError) -> None:
         """End the job at once, whomever it waits for: the coordinator has broken the protocol."""

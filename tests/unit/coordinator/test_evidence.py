@@ -136,6 +136,16 @@ def test_an_accusation_of_the_coordinator_is_told_as_it_stands_and_names_no_part
     assert verdict.reason == f"party north reports: {text}"
 
 
+def test_whoever_finds_what_nobody_can_be_blamed_for_is_not_blamed_itself(evidence: Evidence) -> None:
+    text = "the shares of two parties contradict each other"
+    evidence.failed("south", "proof", "north has dropped out", culprit="north")
+    evidence.failed("north", "proof", text, culprit="", is_finding=True)
+    verdict = evidence.verdict()
+    assert verdict is not None
+    assert (verdict.culprit, verdict.stage) == ("", "proof")
+    assert text in verdict.reason
+
+
 def test_a_party_that_misses_the_one_that_accuses_the_coordinator_does_not_hide_the_accusation(
     evidence: Evidence,
 ) -> None:
