@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from proof_vectors import coin_vectors, folding_vectors, norm_vectors
 from row_id_vectors import row_id_vectors
 from wave_vectors import wave_vectors
 
@@ -538,6 +539,9 @@ GENERATORS: dict[str, Callable[[], Iterable[Vector]]] = {
     "hash_key": hash_key_vectors,
     "row_ids": row_id_vectors,
     "wave": wave_vectors,
+    "coin": coin_vectors,
+    "folding": folding_vectors,
+    "norm": norm_vectors,
 }
 
 
