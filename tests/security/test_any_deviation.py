@@ -92,7 +92,7 @@ def test_a_deviation_at_some_messages_of_a_malicious_job_leaves_the_answer_right
 @pytest.mark.parametrize(("name", "who"), JOBS)
 def test_a_deviation_at_other_messages_of_a_malicious_job_leaves_the_answer_right_or_ends_it(name, who):
     job = job_of(name, who)
-    for point, deviation in in_turn(job.points(), 100 + JOBS.index((name, who)), 5):
+    for point, deviation in in_turn(job.points(), 100 + JOBS.index((name, who)), 3):
         check(job, point, deviation)
 
 
@@ -152,5 +152,5 @@ def test_a_deviation_at_some_messages_of_a_trusting_job_opens_nothing_else_and_h
 @pytest.mark.parametrize(("name", "liar"), TRUSTED)
 def test_a_deviation_at_other_messages_of_a_trusting_job_opens_nothing_else_and_hangs_nobody(name, liar):
     job = trusted(name, liar)
-    for point, deviation in in_turn(job.points(), 100 + TRUSTED.index((name, liar)), 3):
+    for point, deviation in in_turn(job.points(), 100 + TRUSTED.index((name, liar)), 2):
         check(job, point, deviation)

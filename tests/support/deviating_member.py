@@ -9,10 +9,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
+import forked_services
 import numpy as np
 
 from mpc.local.network import Message
+from party.job_sessions import JobSessions
 
 DRAWS = "draws of noise"
 """Stands for a stage: the draws of a member, one after another."""
@@ -186,3 +189,20 @@ def in_turn(points: Sequence[Point], turn: int, at_most: int | None = None) -> I
     step = max(1, round(len(pairs) / at_most / 1.618))  # no multiple of the deviations: neighbours differ in both
     for i in range(at_most):
         yield pairs[(turn * 7919 + i * (step * 2 + 1)) % len(pairs)]
+
+
+def serve_a_deviating_member(deviations: Sequence[tuple[str, Point]], *service: Any) -> None:
+    """Run a party's service that deviates in each job in turn; see `forked_services.serve_in_child`.
+
+    Args:
+        deviations: of its first job, its second one and so on; later jobs have none.
+        service: what is served.
+    """
+    due, opened = iter(deviations), JobSessions.open
+
+    def open_deviating(self: JobSessions, *arguments: Any) -> Any:
+        session, deviation = opened(self, *arguments), next(due, None)
+        return session if deviation is None else DeviatingSession(session, *deviation)
+
+    with mock.patch.object(JobSessions, "open", open_deviating):
+        forked_services.serve_in_child(*service)
