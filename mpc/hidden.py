@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 _COMPARE = "write `await c.less(x, y)`, `c.equal`, `c.less_equal`; `x is y` says whether these are the same object"
 _BRANCH = "write `await c.select(bit, x, y)` for both cases, or decide by what was opened, `(await c.open(x)).values`"
 _OPEN = "open it first: `(await c.open(x)).values`"
-_DIVIDE = "`await c.floor_shift(x, k)` divides by 2**k; else open, `(await c.open(x)).values`, and divide that"
+_DIVIDE = "write `await c.divide(x, y, scale_bits)`, or `await c.floor_shift(x, k)` for whole numbers and 2**k"
 _BITS = "of 0 and 1 write `1 - x` for not, `x * y` for and, `x + y - x * y` for or, `x + y - 2 * x * y` for either"
 _POWER = "write `x * x`, whose degree is twice that of x, or `await c.polynomial(x, coefficients)`"
 _SHIFT = "write `x * 2**k`, and to the right `await c.floor_shift(x, k)`"

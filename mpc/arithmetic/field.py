@@ -82,6 +82,17 @@ class ResidueField:
         return made
 
     @classmethod
+    def of(cls, *galois_fields: Any) -> Self:
+        """Return the field of the primes of `galois` fields, `ResidueField.of(galois.GF(p))`.
+
+        Raises:
+            LocalFaultError: no prime field of odd order below 2^21, or one twice.
+        """
+        if any(of.degree != 1 for of in galois_fields):
+            raise LocalFaultError("only prime fields are computed with: GF(p), not GF(p^m)")
+        return cls.over([int(of.characteristic) for of in galois_fields])
+
+    @classmethod
     def for_bound(cls, bound: int) -> Self:
         """Return the smallest field in which all integers of at most `bound` in size are distinct: Q > 2 * bound.
 
@@ -107,13 +118,7 @@ class ResidueField:
 
     def encodable(self, values: ArrayLike) -> NDArray[Any]:
         """Return integers that `encode` takes as they are, signed or as objects; raises as `encode` does."""
-        integers = np.asarray(values)
-        if integers.dtype.kind not in "iuO":
-            raise LocalFaultError(f"only integers can be encoded, not {integers.dtype}")
-        if integers.dtype.kind == "u" and integers.dtype.itemsize == 8:
-            integers = integers.astype(object)
-        if integers.dtype == object and not all(isinstance(value, (int, np.integer)) for value in integers.flat):
-            raise LocalFaultError("only integers can be encoded")
+        integers = _integers(values)
         if integers.size and max(-int(integers.min()), int(integers.max())) > self.half_order:
             raise FieldTooSmallError(
                 f"a value to encode is larger than half the order of a field of {self.order.bit_length()} bits"
@@ -182,6 +187,11 @@ class ResidueField:
             shift = np.uint64(RESIDUE_BITS * (i % RESIDUES_PER_WORD))
             out[i // RESIDUES_PER_WORD] |= np.asarray(values).astype(np.uint64) << shift
         return out
+
+    def reduced(self, values: ArrayLike) -> NDArray[Any]:
+        """Return the integers that `decode` returns of any integers modulo the order; LocalFaultError as `encode`."""
+        integers = _integers(values)
+        return self.decode(self.pack([integers % p for p in self.primes]))
 
     # -- what comes from outside -----------------------------------------------------------------------------------
 
@@ -361,6 +371,18 @@ class ResidueField:
         if a.shape != b.shape:
             raise ShapeError(f"shapes {a.shape} and {b.shape} differ")
         return np.empty(a.shape, dtype=np.uint64)
+
+
+def _integers(values: ArrayLike) -> NDArray[Any]:
+    """Return integers, signed or as objects."""
+    integers = np.asarray(values)
+    if integers.dtype.kind not in "iuO":
+        raise LocalFaultError(f"only integers can be encoded, not {integers.dtype}")
+    if integers.dtype.kind == "u" and integers.dtype.itemsize == 8:
+        integers = integers.astype(object)
+    if integers.dtype == object and not all(isinstance(value, (int, np.integer)) for value in integers.flat):
+        raise LocalFaultError("only integers can be encoded")
+    return integers
 
 
 def _rows(words: Words) -> Words:

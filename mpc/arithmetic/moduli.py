@@ -3,12 +3,14 @@
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.arithmetic.words import Words
+from mpc.errors import FieldMismatchError
 
 PRIMES = (2097143, 2097133, 2097131, 2097097, 2097091, 2097083)
 """The six largest primes below 2^21."""
@@ -50,3 +52,15 @@ def words_of(primes: tuple[int, ...]) -> tuple[WordConstants, ...]:
 def is_prime(n: int) -> bool:
     """Return whether n is a prime, by trial division."""
     return n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))
+
+
+def check_galois(kind: Any, primes: tuple[int, ...]) -> None:
+    """Refuse a type of `galois` arrays whose prime is none of these; accept every other type.
+
+    Raises:
+        FieldMismatchError: it is such a type.
+    """
+    if getattr(kind, "characteristic", None) is None:
+        return
+    if kind.degree != 1 or int(kind.characteristic) not in primes:
+        raise FieldMismatchError(f"elements of {kind.name} are none of a field of {primes}")

@@ -13,7 +13,8 @@ rounds. Members that hold no shares (the coordinator, input-only parties) follow
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets, confirm_pairwise_secrets
 from mpc.protocol.operations.core import parameters_digest
-from mpc.protocol.operations.fixed_point import FixedPoint
+from mpc.protocol.operations.functions import Functions
+from mpc.protocol.operations.modular import Modular
 from mpc.protocol.operations.noise import Noise
 from mpc.protocol.operations.openings import OpenedArray
 from mpc.protocol.operations.rows import Rows
@@ -23,7 +24,7 @@ from mpc.protocol.session import COORDINATOR, Session
 __all__ = ["Computation", "OpenedArray"]
 
 
-class Computation(Selections, FixedPoint, Rows, Noise):
+class Computation(Selections, Functions, Modular, Rows, Noise):
     """One member's end of a computation on shares. Made by `start`.
 
     Methods that take rounds are awaited one after another, in the same order by all members: independent products go

@@ -132,6 +132,10 @@ class ShareExchange:
             raise TooFewPartiesError(
                 f"tolerating {self.t} colluding parties needs {2 * self.t + 1} compute parties, not {self.n_parties}"
             )
+        if self.n_parties >= min(self.field.primes):
+            raise TooFewPartiesError(
+                f"{self.n_parties} parties need distinct abscissas below the smallest prime {min(self.field.primes)}"
+            )
 
     @property
     def am_receiver(self) -> bool:

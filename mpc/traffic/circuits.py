@@ -1,7 +1,14 @@
-"""What comparisons, sorting, fixed point and shuffles send: `mpc.protocol.operations`, walked through."""
+"""What comparisons, sorting, fixed point, functions and shuffles send: `mpc.protocol.operations`, walked through."""
 
+from decimal import Decimal
+from fractions import Fraction
 from itertools import combinations
 
+from mpc.arithmetic.chebyshev import Polynomial, steps_of
+from mpc.arithmetic.field import ResidueField
+from mpc.protocol.operations.bits import pieces_of
+from mpc.protocol.operations.fixed_point import cut_of
+from mpc.protocol.operations.functions import POWERS, Scales, mantissa_polynomial, sigmoid_end, sigmoid_polynomial
 from mpc.protocol.operations.selections import sorting_network
 from mpc.traffic.shares import ShareTraffic
 
@@ -71,10 +78,64 @@ def sort(share: ShareTraffic, n_rows: int, n_columns: int, n_bits: int) -> None:
         share.reduce(lower.size * n_columns)
 
 
-def truncate(share: ShareTraffic, n_values: int, degree: int | None = None, n_pieces: int = 2) -> None:
-    """Walk through `Computation.truncate`; arrays have degree t by default, masks two pieces (`pieces_of`)."""
+def truncate(share: ShareTraffic, n_values: int, bound: int, n_bits: int, degree: int | None = None) -> None:
+    """Walk through `Computation.truncate` of values of at most this bound in size; they have degree t by default."""
+    *_, n_high_bits = cut_of(ResidueField(share.n_primes), share.t, bound, n_bits)
+    n_pieces = len(pieces_of(n_bits)) + len(pieces_of(n_high_bits))
     share.inputs(dict.fromkeys(range(1, share.t + 2), n_pieces * n_values))
     share.open_among_parties(n_values, degree)
+
+
+def smooth(share: ShareTraffic, n_values: int, polynomial: Polynomial, scale_bits: int) -> int:
+    """Walk through `Functions._evaluated` of an array of degree t; return the bound of its result."""
+    one, errors = 1 << polynomial.inner_bits, polynomial.errors
+    for h, several in steps_of(polynomial.degree):
+        largest = 2 * (one + errors[h]) * (one + max(errors[k] for k in several))
+        truncate(share, len(several) * n_values, largest, polynomial.inner_bits, 2 * share.t)
+    first, *others = polynomial.coefficients
+    bound = abs(first) * one + sum(abs(c) * (one + e) for c, e in zip(others, errors[1:], strict=True))
+    truncate(share, n_values, bound, polynomial.cut_bits(scale_bits))
+    return (bound >> polynomial.cut_bits(scale_bits)) + share.t + 2
+
+
+def taken_apart(share: ShareTraffic, n_values: int, n_bits: int) -> None:
+    """Walk through `Functions._taken_apart` of an array of degree t."""
+    bits(share, n_values, n_bits)
+    for step in range((n_bits - 1).bit_length()):
+        share.reduce(sum(place >> step & 1 for place in range(n_bits)) * n_values)
+    share.reduce(n_values)
+
+
+def power(share: ShareTraffic, n_values: int, n_bits: int, exponent: Fraction, scales: Scales, factor: int = 0) -> None:
+    """Walk through `Functions.power` of an array of degree t, and with a factor, of at most that size, `divide`."""
+    taken_apart(share, n_values, n_bits)
+    polynomial = mantissa_polynomial(POWERS[exponent], n_bits, scales.mantissa_bits, share.t)
+    bound = smooth(share, n_values, polynomial, scales.mantissa_bits) * max(scales.constants)
+    if factor:
+        share.reduce(n_values)
+    truncate(share, n_values, bound * (factor or 1), scales.mantissa_bits + scales.shift_bits, 2 * share.t)
+
+
+def log(share: ShareTraffic, n_values: int, n_bits: int, scale_bits: int) -> None:
+    """Walk through `Functions.log` of an array of degree t."""
+    taken_apart(share, n_values, n_bits)
+    smooth(share, n_values, mantissa_polynomial(Decimal.ln, n_bits, scale_bits, share.t), scale_bits)
+
+
+def sigmoid(share: ShareTraffic, n_values: int, bound: int, scale_bits: int) -> None:
+    """Walk through `Functions.sigmoid` of an array of degree t, of at most this bound in size."""
+    end = sigmoid_end(scale_bits)
+    if bound > end:
+        less(share, 2 * n_values, (bound + end).bit_length())
+        share.reduce(n_values)
+    smooth(share, n_values, sigmoid_polynomial(scale_bits, share.t), scale_bits)
+
+
+def inverse(share: ShareTraffic, n_values: int) -> None:
+    """Walk through `Modular.inverse` of an array of degree t."""
+    share.inputs(dict.fromkeys(range(1, share.t + 2), n_values))
+    product(share, share.t + 1, n_values)
+    share.open_to_all(n_values, 2 * share.t)
 
 
 def shuffle(share: ShareTraffic, n_values: int) -> None:

@@ -200,13 +200,26 @@ class ShareTraffic:
         if degree > self.t:
             self.zeros(n_elements, degree)
         self.traffic.pass_gate(self.parties)
+        self.traffic.step(self._to_coordinator(n_elements))
+
+    def open_to_all(self, n_elements: int, degree: int) -> None:
+        """Walk through `Computation.open`, to the coordinator and all compute parties."""
+        self.check_products()
+        if degree > self.t:
+            self.zeros(n_elements, degree)
+        if self.has_surplus:
+            self.traffic.step(pairwise(self.parties, WORD_BYTES))
+        opened = pairwise(self.parties, n_elements * self.element_bytes)
+        self.traffic.step([*opened, *self._to_coordinator(n_elements)])
+
+    def _to_coordinator(self, n_elements: int) -> list[Sent]:
         messages = [Sent(p, COORDINATOR, n_elements * self.element_bytes) for p in self.parties]
         if self.has_surplus:
             messages += [Sent(p, COORDINATOR, WORD_BYTES) for p in self.parties]
         if not self._coordinator_knows:
             messages += [Sent(p, COORDINATOR, DIGEST_BYTES) for p in self.parties]
             self._coordinator_knows = True
-        self.traffic.step(messages)
+        return messages
 
     def open_among_parties(self, n_elements: int, degree: int | None = None) -> None:
         """Walk through `Computation.open`, to all compute parties; arrays have degree t by default."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mpc.arithmetic.field import ResidueField
 from mpc.errors import LocalFaultError
 from mpc.protocol.operations.bits import MOST_BITS, Bits, bounded, high_bits
 from mpc.protocol.shared import Public, SharedArray
@@ -43,10 +44,8 @@ class FixedPoint(Bits):
         if not 1 <= n_bits <= MOST_BITS:
             raise LocalFaultError(f"1 to {MOST_BITS} bits can be cut off, not {n_bits}")
         self._check(x)
-        bound, centre = bounded(x), self.t << (n_bits - 1)
-        blocks = -(-(bound + centre) >> n_bits) + 1
-        offset = (blocks << n_bits) - centre
-        n_high_bits = high_bits(self.field, self.t, offset + bound, n_bits)
+        bound = bounded(x)
+        blocks, offset, n_high_bits = cut_of(self.field, self.t, bound, n_bits)
         _, (low, high) = await self._random_parts(0, x.size, [n_bits, n_high_bits])
         hidden = x + offset + (low + high * (1 << n_bits)).reshape(*x.shape)
         opened = await self.open(replace(hidden, bound=None), self._parties)
@@ -64,6 +63,14 @@ class FixedPoint(Bits):
     async def matmul_fixed(self, x: SharedArray, y: SharedArray, scale_bits: int) -> SharedArray:
         """Return the matrix product at the scale of the factors; each entry is truncated once. See `truncate`."""
         return await self.truncate(await self._local(lambda: x @ y), scale_bits)
+
+
+def cut_of(field: ResidueField, t: int, bound: int, n_bits: int) -> tuple[int, int, int]:
+    """Return k, o and the bits of each h_i, for integers of at most this bound in size; errors as `high_bits`."""
+    centre = t << (n_bits - 1)
+    blocks = -(-(bound + centre) >> n_bits) + 1
+    offset = (blocks << n_bits) - centre
+    return blocks, offset, high_bits(field, t, offset + bound, n_bits)
 
 
 def to_fixed(values: ArrayLike, scale_bits: int) -> NDArray[np.int64]:

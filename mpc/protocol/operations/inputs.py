@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mpc.arithmetic.moduli import check_galois
 from mpc.errors import LocalFaultError, ShapeError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.exchange import Words
@@ -20,24 +21,25 @@ class Inputs(ComputationCore):
     """The part of `Computation` that shares values."""
 
     async def input(
-        self, dealer: int, shape: tuple[int, ...], values: ArrayLike | None = None, *, bound: int
+        self, dealer: int, shape: tuple[int, ...], values: ArrayLike | None = None, *, bound: int | None
     ) -> SharedArray:
         """Share an array of one member; see `inputs`."""
         arrays = await self.inputs({dealer: shape}, values, bound=bound)
         return arrays[dealer]
 
     async def inputs(
-        self, shapes: Mapping[int, tuple[int, ...]], values: ArrayLike | None = None, *, bound: int
+        self, shapes: Mapping[int, tuple[int, ...]], values: ArrayLike | None = None, *, bound: int | None
     ) -> dict[int, SharedArray]:
         """Share one array of each of several members, all at once.
 
         Args:
             shapes: dealer (a compute party or an input-only one) to the public shape of its array.
             values: mine, integers, if I am a dealer; ignored else.
-            bound: public bound on the size of all values.
+            bound: public bound on the size of all values; None for elements of the field, of any size (`modular`).
 
         Raises:
             LocalFaultError: my values are missing, no integers, or beyond the bound.
+            FieldMismatchError: my values are a `galois` array of another field.
             ShapeError: my values have another shape.
             PeerError: a dealer is silent, drops out or sent an invalid share.
 
@@ -78,13 +80,17 @@ class Inputs(ComputationCore):
         with self._step():
             return await self._zeros(shape, degree)
 
-    def _checked_input(self, shape: tuple[int, ...], values: ArrayLike | None, bound: int) -> NDArray[Any]:
+    def _checked_input(self, shape: tuple[int, ...], values: ArrayLike | None, bound: int | None) -> NDArray[Any]:
         if values is None:
             raise LocalFaultError("values are missing: this member is one of the dealers of this input")
         integers = np.asarray(values)
         if integers.shape != tuple(shape):
             raise ShapeError(f"the values of this member have shape {integers.shape}, not {tuple(shape)}")
-        integers = self.field.encodable(integers.reshape(-1))
+        check_galois(type(values), self.field.primes)
+        integers = integers.reshape(-1)
+        if bound is None:
+            return self.field.reduced(integers)
+        integers = self.field.encodable(integers)
         if integers.size and max(-int(integers.min()), int(integers.max())) > bound:
             raise LocalFaultError("a value of this member is beyond the public bound")
         return integers

@@ -162,4 +162,4 @@ class Noise(Inputs, ComputationCore):
                 return None
             words = opening.words
             values: NDArray[Any] = await self._exchange.compute(words.size, self.field.decode, words)
-            return OpenedArray(values, opening.wrong, ())
+            return OpenedArray(values, opening.wrong, (), self.field)

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.moduli import check_galois
 from mpc.errors import FieldTooSmallError, PeerError, PeerViolationError
 from mpc.hidden import Hidden
 from mpc.protocol.exchange import send_unless_lost
@@ -25,13 +28,24 @@ class OpenedArray(Hidden):
         wrong: numbers of the parties whose corrupted shares were corrected so far: shares of these values, of earlier
             ones, or (if this member holds shares) of checks on the way.
         dropped_out: numbers of the parties that failed on the way, as far as this member knows.
+        field: where the elements live.
     """
 
     instead = "ask its `values`"
 
-    values: NDArray[Any] = field(repr=False)
+    values: NDArray[Any] = attribute(repr=False)
     wrong: tuple[int, ...]
     dropped_out: tuple[int, ...]
+    field: ResidueField
+
+    def to(self, galois_field: Any) -> Any:
+        """Return the values modulo p as an array of a `galois` field: `opened.to(galois.GF(p))`.
+
+        Raises:
+            FieldMismatchError: it is no prime of the field in which they were opened.
+        """
+        check_galois(galois_field, self.field.primes)
+        return galois_field(np.asarray(self.values % int(galois_field.characteristic), dtype=np.int64))
 
 
 class Openings(ComputationCore):
@@ -99,7 +113,8 @@ class Openings(ComputationCore):
             values = await self._exchange.compute(opening.words.size, self.field.decode, opening.words)
             self._wrong.update(opening.wrong)
             dropped_out = self._agreement.dropped_out.keys() | self._differing
-            return OpenedArray(values.reshape(x.shape), tuple(sorted(self._wrong)), tuple(sorted(dropped_out)))
+            found = values.reshape(x.shape)
+            return OpenedArray(found, tuple(sorted(self._wrong)), tuple(sorted(dropped_out)), self.field)
 
     def outline(self, shape: tuple[int, ...], degree: int, bound: int | None) -> SharedArray:
         """Return what a member without shares knows of an array, to open it."""

@@ -3,10 +3,12 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mpc.arithmetic.gram import upper_triangle_indices
+from mpc.arithmetic.moduli import check_galois
 from mpc.errors import ShapeError
 from mpc.protocol.double_sharing import double_sharings_win, reduce_with_double_sharings
 from mpc.protocol.exchange import Words
@@ -83,14 +85,21 @@ class Products(ComputationCore):
             full[:, columns, rows] = triangle.share
         return self._shared((n_columns, n_columns), triangle.degree, triangle.bound, full)
 
-    async def polynomial(self, x: SharedArray, coefficients: Sequence[int]) -> SharedArray:
+    async def polynomial(self, x: SharedArray, coefficients: Any) -> SharedArray:
         """Evaluate a public polynomial at every element: sum_k coefficients[k] * x^k, degree t.
+
+        Args:
+            x: any array.
+            coefficients: integers, the constant first; or a `galois.Poly` over a prime of the field.
 
         Powers double per round; the last round multiplies x^h by the combination of lower powers that the upper half of
         the coefficients prescribes, so it costs one product per element, whatever they are.
 
         Cost: for degree d, ceil(log2(d)) times the rounds of `reduce` and less than d products per element.
         """
+        if hasattr(coefficients, "coefficients"):
+            check_galois(coefficients.field, self.field.primes)
+            coefficients = [int(c) for c in coefficients.coefficients(order="asc")]
         highest = max((k for k, c in enumerate(coefficients) if c), default=0)
         powers = {1: await self.reduce(x)}
         half = 1

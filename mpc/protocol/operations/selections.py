@@ -134,6 +134,24 @@ class Selections(Comparisons):
         found = await self.matmul(chosen.T, table.reshape(table.shape[0], -1))
         return replace(found, bound=table.bound).reshape(*index.shape, *table.shape[1:])
 
+    async def group_sums(self, values: SharedArray, keys: SharedArray, n_groups: int) -> SharedArray:
+        """Return the sum of the values, or of the rows of a matrix, in each group, shape (n_groups, *values.shape[1:]).
+
+        Args:
+            values: shape (n,) or (n, columns).
+            keys: number of each value's group, from 0 to n_groups - 1, shape (n,); nobody learns who is where.
+            n_groups: public.
+
+        Errors are those of `low_bits`.
+
+        Cost: what `one_hot` costs for all keys at once, and 1 round, one product to be reduced per sum.
+        """
+        if values.ndim not in (1, 2) or keys.shape != values.shape[:1]:
+            raise ShapeError(f"values of shape {values.shape} cannot be added up by keys of shape {keys.shape}")
+        groups = await self.one_hot(keys, n_groups)
+        values = await self.reduce(values)
+        return await self.matmul(groups, values)
+
     async def shuffle(self, x: SharedArray) -> SharedArray:
         """Return the parts along the first axis in a uniformly random order that no t parties know.
 

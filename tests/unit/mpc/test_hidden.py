@@ -99,7 +99,7 @@ def test_all_else_is_an_error_that_says_what_to_write(text, error):
 def others():
     """What else stands for hidden values, or holds opened ones."""
     noise = NoisySum(FIELD, (3,), 2, FIELD.zeros((3,)))
-    found = OpenedArray(np.array([7]), (), ())
+    found = OpenedArray(np.array([7]), (), (), ResidueField(1))
     return [noise, GramSum(None, FIELD, 2, holds_shares=False), found, Opening(FIELD.zeros((1,)), ())]
 
 
