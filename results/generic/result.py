@@ -12,7 +12,7 @@ import numpy as np
 from analyses.job.job import Job
 from results.drawing.chart import AnyPanel, Picture, PictureError
 from results.generic.html import page_of
-from results.generic.own_rows import Bounds, Floats, clipped_rows
+from results.generic.own_rows import Bounds, Floats, Sources, clipped_rows
 from results.generic.text import about_lines, lines_of_fields, privacy_lines
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Result:
         job: what was asked for.
         fields: the result as the coordinator sent it.
         column_bounds: the public bounds of the columns of the joint table.
+        column_sources: the column of the owner's table of each that is encoded as one of several.
         plan: the JSON of the job's plan; empty without one.
 
     Args:
@@ -68,6 +69,11 @@ class Result:
         self.fields = fields
         self.plan: Mapping[str, Any] = plan or {}
         self.column_bounds: Bounds = bounds_of(job, self.plan)
+        self.column_sources: Sources = {
+            name: f"{name.partition('.')[0]}.{column['group']}"
+            for name, column in columns_of(job, self.plan).items()
+            if column.get("group") is not None
+        }
 
     @staticmethod
     def lines_of(fields: Mapping[str, Any]) -> list[str]:
@@ -251,7 +257,7 @@ class Result:
         Raises:
             RowsError: they cannot be used.
         """
-        return clipped_rows(rows, names, self.column_bounds)
+        return clipped_rows(rows, names, self.column_bounds, self.column_sources)
 
     def _field(self, name: str) -> Any:
         """Return a field; AttributeError, as of any attribute, where this result does not have it or it is null."""
@@ -278,9 +284,14 @@ def bounds_of(job: Job, plan: Mapping[str, Any]) -> dict[str, tuple[float, float
         job: job of the plan.
         plan: its JSON; without schemas no bounds are known.
     """
+    return {name: (float(column["lower"]), float(column["upper"])) for name, column in columns_of(job, plan).items()}
+
+
+def columns_of(job: Job, plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the JSON of the joint table's columns by their names `party.column`; arguments as of `bounds_of`."""
     schemas = {schema["party"]: schema for schema in plan.get("schemas", [])}
     return {
-        f"{brought.party}.{column['name']}": (float(column["lower"]), float(column["upper"]))
+        f"{brought.party}.{column['name']}": column
         for brought in job.inputs
         for column in schemas.get(brought.party, {}).get("columns", [])
     }

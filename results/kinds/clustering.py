@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from results.drawing.chart import AnyPanel, Cells, NothingToDrawError, rows_of, shown
+from results.generic.model import ModelResult
 from results.generic.own_rows import Floats
-from results.generic.result import Columns, Result
+from results.generic.result import Columns
 from results.generic.text import MAX_LINES, closing_lines
 
 MAX_CLUSTERS = 12
 MAX_COLUMNS = 25
 
 
-class ClusteringResult(Result):
+class ClusteringResult(ModelResult):
     """Centres of clusters with about how many rows each has."""
 
     analyses = ("clustering",)
@@ -94,6 +95,20 @@ class ClusteringResult(Result):
         lower, upper = np.array([self.column_bounds[name] for name in names]).T
         distances = np.linalg.norm((values[:, None, :] - self.cluster_centers_[None]) / (upper - lower), axis=2)
         return np.asarray(distances.argmin(axis=1), dtype=np.int64)
+
+    @property
+    def _model_columns(self) -> list[str]:
+        return list(self.fields["columns"])
+
+    def _model(self, lower: Floats, widths: Floats) -> Any:
+        from sklearn.cluster import KMeans
+
+        if not len(self.cluster_centers_):
+            raise AttributeError("the result of clustering has no cluster")
+        model = KMeans(n_clusters=len(self.cluster_centers_))
+        model.cluster_centers_ = np.ascontiguousarray((self.cluster_centers_ - lower) / widths)
+        model._n_threads = 1  # of the C code; fit would ask the machine
+        return model
 
     def table(self) -> Columns:
         """Return a row per cluster: its number, about how many rows it has, the noise of counting them, its centre."""

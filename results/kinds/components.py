@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from results.drawing.chart import Rows, Spectrum, rows_of
+from results.generic.model import ModelResult
 from results.generic.own_rows import Floats
-from results.generic.result import Columns, Result
+from results.generic.result import Columns
 
 MAX_ENTRIES = 6
 """At most this many columns of a component are printed, those of largest weight; JSON has all of them."""
@@ -19,7 +20,7 @@ MAX_EIGENVALUES = 20
 MAX_LOADINGS = 15
 
 
-class ComponentsResult(Result):
+class ComponentsResult(ModelResult):
     """Directions of the joint table, whose columns are scaled by their public bounds."""
 
     @property
@@ -75,6 +76,23 @@ class ComponentsResult(Result):
         names = list(self.fields["columns"])
         origin, scale = self._origin_and_scale(names)
         return np.asarray((self.own_rows(rows, names) - origin) / scale @ self.components_.T, dtype=np.float64)
+
+    @property
+    def _model_columns(self) -> list[str]:
+        return list(self.fields["columns"])
+
+    def _model(self, lower: Floats, widths: Floats) -> Any:
+        from sklearn.decomposition import PCA
+
+        origin, scale = self._origin_and_scale(self._model_columns)
+        model = PCA(n_components=self.n_components_)
+        model.components_ = self.components_ * (widths / scale)  # unit vectors where columns are scaled by their bounds
+        model.mean_ = (origin - lower) / widths
+        model.n_components_ = self.n_components_
+        for name in ("explained_variance_", "explained_variance_ratio_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
 
     def table(self) -> Columns:
         """Return a row per column: its weight in each component, and its mean where there is one."""

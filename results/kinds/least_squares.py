@@ -64,6 +64,13 @@ class LeastSquaresResult(LineResult):
         """The value of the label where all columns are 0."""
         return float(self._field("intercept"))
 
+    def _model(self, lower: Floats, widths: Floats) -> Any:
+        from sklearn.linear_model import LinearRegression
+
+        model = LinearRegression()
+        model.coef_, model.intercept_ = self._line_of_scaled(lower, widths)
+        return model
+
     def predict(self, rows: Any) -> Floats:
         """Return the label of own rows, shape (rows,).
 

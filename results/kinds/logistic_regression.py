@@ -62,6 +62,14 @@ class LogisticRegressionResult(LineResult):
         """The labels."""
         return np.array([0, 1])
 
+    def _model(self, lower: Floats, widths: Floats) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression()
+        weights, intercept = self._line_of_scaled(lower, widths)
+        model.coef_, model.intercept_, model.classes_ = weights[None], np.array([intercept]), self.classes_
+        return model
+
     def decision_function(self, rows: Any) -> Floats:
         """Return the log odds of label 1 of own rows, shape (rows,); arguments and errors as `predict`."""
         return self._along(rows)

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from analyses.job.forecast import NORMAL_95
 from results.drawing.chart import NothingToDrawError, Rows, around, rows_of, shown, with_interval
 from results.generic.beyond_noise import beyond_noise
+from results.generic.model import ModelResult
 from results.generic.own_rows import Floats
-from results.generic.result import Columns, Result
+from results.generic.result import Columns
 from results.generic.text import MAX_LINES, columns_alike, some_of, table_lines
 
 MAY_BE_NOISE = "no errors are stated for these numbers: each of them may be noise"
 """Sentence below effects without stated errors."""
 
 
-class LineResult(Result):
+class LineResult(ModelResult):
     """A weight for each of some columns, and an intercept, in the units of the columns."""
 
     _columns: ClassVar[str]
@@ -33,6 +34,15 @@ class LineResult(Result):
     def feature_names_in_(self) -> NDArray[np.str_]:
         """Names of the columns that the coefficients belong to, `party.column`."""
         return np.array(self.fields[self._columns])
+
+    @property
+    def _model_columns(self) -> list[str]:
+        return list(self.fields[self._columns])
+
+    def _line_of_scaled(self, lower: Floats, widths: Floats) -> tuple[Floats, float]:
+        """Return weights and intercept for columns (value - lower) / width."""
+        weights = np.array(self._field(self._weights), dtype=np.float64)
+        return weights * widths, float(self._field("intercept")) + float(weights @ lower)
 
     def table(self) -> Columns:
         """Return a row per column: its coefficient, and whatever else the result says of each column.

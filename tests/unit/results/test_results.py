@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import polars
 import pytest
-from analyst_results import view_of
-from registry_jobs import VARIANTS, values_of
+from analyst_results import NAMES, found, own_rows, view_of
+from registry_jobs import VARIANTS
 
 from analyses.registry import ANALYSES
 from analyst.client import result_of
@@ -17,24 +17,8 @@ from results.generic.own_rows import RowsError
 from results.generic.result import Result
 from results.registry import KINDS, RESULTS
 
-NAMES = ("bank.x0", "bank.x1", "hospital.x0", "hospital.x1", "telco.x0", "telco.x1")
 LABELLED = ("bank.x0", "bank.x1", "hospital.x0", "hospital.x1", "telco.x0")
 """The columns of the jobs of `VARIANTS`."""
-
-
-def found(name, **changes):
-    """Return the result of a job, some of its fields replaced."""
-    view = view_of(name)
-    return result_of(replace(view, result_json=json.dumps(json.loads(view.result_json) | changes)))
-
-
-def own_rows(n=5):
-    """Return rows of the joint table, as a data frame with one column more than is needed."""
-    columns = {}
-    for owner in ("bank", "hospital", "telco"):
-        for at, name in enumerate(("x0", "x1")):
-            columns[f"{owner}.{name}"] = values_of(owner)[:n, at]
-    return polars.DataFrame({"name": ["somebody"] * n, **columns})
 
 
 def test_there_is_a_class_of_results_for_every_analysis():
