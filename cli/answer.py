@@ -19,14 +19,17 @@ def answer(
     question: Annotated[str, typer.Argument(help="One of those that `moiety job show JOB` lists, such as means.")],
     client: Client = DEFAULT_CLIENT,
     columns: Names = None,
-    label: Annotated[str | None, typer.Option(help="regress: column that is to be explained.")] = None,
+    label: Annotated[str | None, typer.Option(help="regress, ridge, logistic: column that is to be explained.")] = None,
     ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
-    k: Annotated[int | None, typer.Option(help="components: how many.")] = None,
+    k: Annotated[int | None, typer.Option(help="components, factors, canonical-correlation: how many.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--others", help="canonical-correlation: columns of the other side.")
+    ] = None,
     scale: Annotated[bool, typer.Option("--scale", help="components: divide columns by their deviations.")] = False,
     down: Annotated[str | None, typer.Option(help="crosstab: categories from above to below.")] = None,
     across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
-    value: Annotated[str | None, typer.Option(help="group-means: number whose means are asked for.")] = None,
-    by: Annotated[str | None, typer.Option(help="group-means: categories.")] = None,
+    value: Annotated[str | None, typer.Option(help="group-means, anova: number whose means are asked for.")] = None,
+    by: Annotated[str | None, typer.Option(help="group-means, discriminant: categories.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Ask released second moments: means, correlation, regress, components, crosstab, group-means and others."""
@@ -35,7 +38,7 @@ def answer(
     from results.kinds.second_moments import SecondMomentsResult
 
     given = {
-        "columns": [one.strip() for name in columns for one in name.split(",")] if columns else None,
+        "columns": _names(columns), "others": _names(others),
         "label": label, "ridge": ridge, "k": k, "scale": scale or None, "down": down, "across": across,
         "value": value, "by": by,
     }  # fmt: skip
@@ -49,6 +52,10 @@ def answer(
         except (AnswerError, SavedResultError) as error:
             fail(str(error), ExitCode.USAGE, code=error.code)
         print_json(answered.to_dict()) if output is Format.JSON else print_text(repr(answered))
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    return [one.strip() for name in given for one in name.split(",")] if given else None
 
 
 def _found(release: str, client: Path) -> Result:

@@ -73,7 +73,7 @@ SUB_ROOMS = {
         "pca": {"job", "rows", "second_moments"},
         "low_rank": {"job", "rows", "second_moments", "pca"},
         "least_squares": {"job", "rows", "second_moments"},
-        "kept_moments": {"job", "rows", "second_moments", "least_squares"},
+        "kept_moments": {"job", "rows", "second_moments", "least_squares", "logistic_regression"},
         "logistic_regression": {"job", "rows", "second_moments"},
         "joint_sums": {"job", "rows"},
         "circuit": {"job", "rows"},

@@ -18,6 +18,9 @@ N_DRAWS = 200
 SEEN = 3.0
 """Standard errors of its noise that a variance must exceed before anything is divided by it."""
 
+CLEAR = 2.0
+"""Noise levels above which every combination of columns must vary before their moments are inverted."""
+
 OF_CHANCE = (
     "errors by chance are those of drawing other rows from the same population; they are exact for means, and else "
     "for columns that vary as a normal distribution does"
@@ -83,6 +86,26 @@ def chosen(moments: ReleasedMoments, names: Sequence[str]) -> ReleasedMoments:
     except KeyError as error:
         known = ", ".join(moments.names)
         raise AnswerError(f"the release has no column {error.args[0]!r}; it has {known}") from None
+
+
+def features_of(moments: ReleasedMoments, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns that each name stands for in a model with an intercept: a category for all values but one.
+
+    Raises:
+        AnswerError: a column is not in the release.
+    """
+    found = {}
+    for name in names:
+        values = [one for one in moments.names if one.startswith(f"{name}=") and name not in moments.names]
+        found[name] = values[1:] if values else [name]
+    chosen(moments, [one for columns in found.values() for one in columns])
+    return found
+
+
+def others_than(moments: ReleasedMoments, label: str) -> list[str]:
+    """Return the names of all columns that a label is not, and no value of the same category; categories once each."""
+    sources = [name if name.partition("=")[0] in moments.names else name.partition("=")[0] for name in moments.names]
+    return [name for name in dict.fromkeys(sources) if name not in (label, label.partition("=")[0])]
 
 
 def has_rows(moments: ReleasedMoments) -> bool:

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyses.kept_moments.answer import Answer, AnswerError
+from analyses.kept_moments.canonical import canonical_correlation
 from analyses.kept_moments.components import components
-from analyses.kept_moments.regression import regress
+from analyses.kept_moments.discriminant import discriminant
+from analyses.kept_moments.factors import factors
+from analyses.kept_moments.logistic import logistic
+from analyses.kept_moments.regression import regress, ridge
 from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
 from analyses.kept_moments.tables import crosstab, group_means
+from analyses.kept_moments.variance import anova
 from analyses.second_moments.released import ReleasedMoments
 
 
@@ -38,7 +43,24 @@ QUESTIONS: Mapping[str, Question] = {
     "regress": Question(
         regress, ("label", "columns", "ridge"), ("label",), "linear regression of any column on others"
     ),
+    "ridge": Question(
+        ridge, ("label", "columns"), ("label",), "the same with the ridge that is expected to miss least"
+    ),
+    "logistic": Question(
+        logistic, ("label", "columns"), ("label",), "logistic regression of any yes or no, by moments"
+    ),
+    "anova": Question(anova, ("value", "columns"), ("value", "columns"), "analysis of variance by several terms"),
+    "discriminant": Question(
+        discriminant, ("by", "columns"), ("by", "columns"), "linear discriminants of the groups of a category"
+    ),
     "components": Question(components, ("columns", "k", "scale"), (), "principal components"),
+    "factors": Question(factors, ("columns", "k"), (), "common factors by maximum likelihood, rotated by varimax"),
+    "canonical-correlation": Question(
+        canonical_correlation,
+        ("columns", "others", "k"),
+        ("columns", "others"),
+        "combinations of some columns and of others that go together",
+    ),
     "crosstab": Question(crosstab, ("down", "across"), ("down", "across"), "rows by two categories, with chi^2"),
     "group-means": Question(group_means, ("value", "by"), ("value", "by"), "mean of a number in each category"),
 }

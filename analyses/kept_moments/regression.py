@@ -1,15 +1,28 @@
 """Linear regressions of any released column on any others, with errors by noise and by chance."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
-from analyses.kept_moments.answer import Answer, AnswerError, Floats, check_rows, chosen, intervals, numbers
+from analyses.kept_moments.answer import (
+    Answer,
+    AnswerError,
+    Floats,
+    check_rows,
+    chosen,
+    features_of,
+    intervals,
+    numbers,
+    others_than,
+)
+from analyses.kept_moments.redrawn import N_DRAWS, Likeness
 from analyses.least_squares.fit import fit
 from analyses.least_squares.line import line_of_units
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.ridge import RidgeSolution, solve
+from analyses.second_moments.spectrum import SimulatedNoise
 
 
 def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, ridge: float | None = None) -> Answer:
@@ -22,7 +35,7 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
     Args:
         moments: released.
         label: what is to be explained.
-        columns: names of features; all others where none is named.
+        columns: names of features, a category for all its values but the first; all others where none is named.
         ridge: penalty on the squared coefficients, in units of scaled rows; None for the least that keeps noise from
             being inverted.
 
@@ -30,7 +43,8 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
         AnswerError: a column is not in the release or no feature is left, there is only noise, or the features are
             singular.
     """
-    features = list(columns or (name for name in moments.names if name != label))
+    named = features_of(moments, columns or others_than(moments, label))
+    features = [name for names in named.values() for name in names]
     if label in features or not features:
         raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
     if ridge is not None and not ridge >= 0:
@@ -70,6 +84,60 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
         },
         _notes(solution, fitted is not None),
     )
+
+
+def ridge(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -> Answer:
+    """Return `regress` with the ridge whose line is expected to miss least, and by how much less than without a ridge.
+
+    For draws of the noise and of residuals about moments like those that were released, the line of each ridge of a
+    grid misses the line without noise by d, and predictions by d' S d per row. The least mean of that is taken, so that
+    noise that needs much of a ridge, and chance that needs a little, are both counted; where none helps it is 0.
+
+    Args:
+        moments: released.
+        label: what is to be explained.
+        columns: names of features; see `regress`.
+
+    Raises:
+        AnswerError: see `regress`.
+    """
+    named = features_of(moments, columns or others_than(moments, label))
+    features = [name for names in named.values() for name in names]
+    if label in features:
+        raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
+    part = chosen(moments, [*features, label])
+    check_rows(part)
+    grid, missed = _missed(part)
+    best = int(np.argmin(missed))
+    answer = regress(moments, label, features, ridge=float(grid[best]))
+    width = float(part.widths[-1])
+    about = {"expected_miss": float(np.sqrt(missed[best])) * width}
+    if np.isfinite(missed[0]):
+        about["expected_miss_without"] = float(np.sqrt(missed[0])) * width
+    return replace(answer, question="ridge", about={**answer.about, **about})
+
+
+def _missed(part: ReleasedMoments) -> tuple[Floats, Floats]:
+    """Return ridges, the first 0, and how far the line of each is expected to miss, squared, per row, scaled."""
+    like, k = Likeness(part), len(part.names) - 1
+    a, across = like.scatter[:k, :k], like.scatter[:k, -1]
+    true = np.linalg.pinv(a, hermitian=True) @ across
+    left = max(float(like.scatter[-1, -1] - across @ true), 0.0) / _degrees(part)
+    values, vectors = np.linalg.eigh(a)
+    root = vectors * np.sqrt(left * np.maximum(values, 0.0))
+    unit = max(part.noise_level, float(values[-1]) * 1e-9)
+    grid = np.append(0.0, unit * np.logspace(-4, 3, 57))
+    missed, draws = np.zeros(len(grid)), SimulatedNoise().normal(N_DRAWS, k)
+    for draw, noise in zip(draws, part.noise(N_DRAWS), strict=True):
+        scatter = like.scatter.copy()
+        scatter[:k, -1] = scatter[-1, :k] = across + root @ draw
+        again = like.noisy(scatter, noise)
+        found, directions = np.linalg.eigh(again[:k, :k])
+        lifted = found[:, None] + grid
+        lines = directions @ ((directions.T @ again[:k, -1])[:, None] / np.where(lifted > 0, lifted, np.nan))
+        off = lines - true[:, None]
+        missed += np.einsum("ig,ij,jg->g", off, a, off) / part.n_rows / N_DRAWS
+    return grid, np.where(np.isnan(missed), np.inf, missed)
 
 
 def _by_chance(part: ReleasedMoments, solution: RidgeSolution, r_squared: float) -> Floats:

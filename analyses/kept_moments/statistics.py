@@ -20,10 +20,8 @@ from analyses.kept_moments.answer import (
     noise_of_products,
     numbers,
 )
+from analyses.kept_moments.redrawn import check_regular
 from analyses.second_moments.released import ReleasedMoments
-
-CLEAR = 2.0
-"""Noise levels above which every combination of columns must vary before their moments are inverted."""
 
 _HIDDEN = "does not vary beyond the noise, so nothing is said of how it varies"
 
@@ -123,7 +121,7 @@ def correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer
         AnswerError: a column is not in the release, fewer than two are asked for, or there is only noise.
     """
     part, notes = _at_least_two(moments, columns)
-    found, is_mended = _nearest(_correlations(part, part.matrix))
+    found, is_mended = nearest(_correlations(part, part.matrix))
     noise = _spread(part, lambda matrix: np.clip(_correlations(part, matrix), -1, 1))
     hidden = ~_varies(part)
     found[hidden, :] = found[:, hidden] = np.nan
@@ -140,7 +138,7 @@ def partial_correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -
         AnswerError: see `correlation`; or some combination of the columns does not vary beyond the noise.
     """
     part, notes = _at_least_two(moments, columns)
-    _check_regular(part)
+    check_regular(part.centred.matrix, part.noise_level)
 
     def of(matrix: Floats) -> Floats:
         inverse = np.linalg.pinv(part.centre(matrix).matrix, hermitian=True)
@@ -163,7 +161,7 @@ def inflation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer:
         AnswerError: see `partial_correlation`.
     """
     part, notes = _at_least_two(moments, columns)
-    _check_regular(part)
+    check_regular(part.centred.matrix, part.noise_level)
 
     def of(matrix: Floats) -> Floats:
         return np.asarray(np.diagonal(np.linalg.pinv(_correlations(part, matrix), hermitian=True)), dtype=np.float64)
@@ -187,13 +185,6 @@ def _at_least_two(moments: ReleasedMoments, columns: Sequence[str]) -> tuple[Rel
     return part, [] if seen.all() else [f"{_those(part, ~seen)} {_HIDDEN}"]
 
 
-def _check_regular(part: ReleasedMoments) -> None:
-    smallest = float(np.linalg.eigvalsh(part.centred.matrix)[0])
-    if smallest <= CLEAR * part.noise_level:
-        what = "some combination of these columns does not vary beyond the noise"
-        raise AnswerError(f"{what}: name fewer columns, of a category all values but one, or ask for a larger epsilon")
-
-
 def _varies(part: ReleasedMoments) -> np.ndarray:
     """Return which columns vary beyond the noise of their own variance, shape (columns,)."""
     mean = part.centred.mean
@@ -215,7 +206,7 @@ def _correlations(part: ReleasedMoments, matrix: Floats) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def _nearest(found: Floats) -> tuple[Floats, bool]:
+def nearest(found: Floats) -> tuple[Floats, bool]:
     """Return a positive semidefinite matrix with unit diagonal near this one, and whether it is another.
 
     Alternating projections [HigCor02], without Dykstra's correction where they converge at once.

@@ -8,7 +8,7 @@ any number of steps. Where that gradient is zero, w is four times the line of le
 small. So the line gives the direction alone; length and intercept follow from the same moments: `calibrated`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
@@ -73,6 +73,29 @@ class LabelledMoments:
 
 
 @dataclass(frozen=True)
+class CentredLabel:
+    """Second moments of features and a label of 0 and 1 about their means.
+
+    Attributes:
+        features: sum of (x - mean)(x - mean)^T, shape (n, n).
+        label: sum of (x - mean) y, shape (n,).
+        means: means of the features, shape (n,).
+        n_rows: about the number of rows.
+        mean_label: strictly between 0 and 1.
+        noise: variance of the noise on entries of `features` off the diagonal.
+        noise_of_label: variance of the noise on entries of `label`.
+    """
+
+    features: Floats = field(repr=False)
+    label: Floats = field(repr=False)
+    means: Floats = field(repr=False)
+    n_rows: float
+    mean_label: float
+    noise: float
+    noise_of_label: float
+
+
+@dataclass(frozen=True)
 class LogisticFit:
     """Weights for rows of norm at most 1.
 
@@ -120,18 +143,32 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
     mean_label = float(np.clip((1 + mean_sign) / 2, 1 / (2 * n_rows), 1 - 1 / (2 * n_rows)))
     a = moments.matrix[:n, :n] - n_rows * np.outer(means, means)
     r = (moments.matrix[:n, n] / c - n_rows * mean_sign * means) / 2
+    noise = moments.deviation**2
+    across = noise * (1 + mean_sign**2) / (4 * c**2)
+    return fit_centred(CentredLabel(a, r, means, n_rows, mean_label, noise, across), moments.noise_level, ridge)
+
+
+def fit_centred(moments: CentredLabel, noise_level: float, ridge: float | None = None) -> LogisticFit:
+    """Return the logistic model of moments about the mean: steps 2 to 4 of `fit`.
+
+    Args:
+        moments: moments of the table.
+        noise_level: about the spectral norm of the noise on the features' moments.
+        ridge: the penalty; None to choose it.
+    """
+    a, r, means, n_rows, mean_label = moments.features, moments.label, moments.means, moments.n_rows, moments.mean_label
+    n, noise = len(r), moments.noise
     values, vectors = np.linalg.eigh(a)
-    used = ridge_of(float(values[0]), moments.noise_level) if ridge is None else ridge
+    used = ridge_of(float(values[0]), noise_level) if ridge is None else ridge
     inverse = _inverse(np.maximum(values, 0.0), used)
     b = vectors @ (inverse * (vectors.T @ r))
 
     trace, squared = float(inverse.sum()), float(b @ b)
     bent = float((vectors.T @ b) ** 2 @ inverse)
-    noise = moments.deviation**2
     variance = (float(b @ a @ b) + 2 * noise * (trace * squared + bent)) / n_rows
     label_variance = mean_label * (1 - mean_label)
     # What r varies by along each eigenvector where the label does not depend on the features: by noise and by chance.
-    of_nothing = noise * (1 + mean_sign**2) / (4 * c**2) + label_variance * np.maximum(values, 0.0)
+    of_nothing = moments.noise_of_label + label_variance * np.maximum(values, 0.0)
     covariance = (float(b @ r) - float(inverse @ of_nothing)) / n_rows
     if covariance <= 0 or variance <= 0:
         odds = float(np.log(mean_label / (1 - mean_label)))
@@ -141,7 +178,7 @@ def fit(moments: LabelledMoments, ridge: float | None = None) -> LogisticFit:
     note = ""
     if n_rows * covariance < _CLEAR * np.sqrt(2) * float(np.linalg.norm(inverse * of_nothing)):
         note = _HARDLY
-    elif values[0] <= moments.noise_level and moments.deviation:
+    elif values[0] <= noise_level and noise:
         note = "some combination of features does not vary beyond the noise; a ridge keeps its weight small"
     return LogisticFit(
         weights,
