@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analyses.job.job import Job, JobError
-from analyses.job.listing import ListedTable, Listing
+from analyses.job.listing import ListedBudget, ListedTable, Listing
 from analyses.job.matching import recipe_in_words
 from analyses.job.schema import BlockSchema
 from results.generic.html import page_of
@@ -81,7 +81,10 @@ class Catalogue:
         """Return it as JSON data."""
         return {
             "parties": {
-                party: [table.model_dump(mode="json") for table in tables.values()]
+                party: [
+                    table.model_dump(mode="json") | ({} if table.budget is None else {"more_jobs": _more(table.budget)})
+                    for table in tables.values()
+                ]
                 for party, tables in self.parties.items()
             },
             "problems": dict(self.problems),
@@ -160,9 +163,19 @@ def _analyses(table: ListedTable) -> list[str]:
     return [*lines, "  exact answers are allowed"] if table.may_be_exact else lines
 
 
+def _more(budget: ListedBudget) -> dict[str, int]:
+    from dp.cost.more_jobs import more_usual_jobs
+
+    return more_usual_jobs(budget.epsilon, budget.delta, budget.remaining_part)
+
+
 def _budget(table: ListedTable) -> list[str]:
+    from dp.cost.more_jobs import room_in_words
+
     budget = table.budget
     if budget is None:
         return []
     left, whole = budget.remaining_epsilon, budget.epsilon
-    return [f"  budget: about {left:.4g} of epsilon {whole:g} remains, per {budget.unit}, period {budget.period!r}"]
+    lines = [f"  budget: about {left:.4g} of epsilon {whole:g} remains, per {budget.unit}, period {budget.period!r}"]
+    room = room_in_words(budget.epsilon, budget.delta, budget.remaining_part)
+    return [*lines, f"  room for about {room}, until the period ends"] if room else lines

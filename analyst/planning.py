@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyses.job.distance import Distance, distance_of
 from analyses.job.forecast import Forecast
-from analyses.job.job import SECURITY_IN_WORDS, Job, Security
+from analyses.job.job import SECURITY_IN_WORDS, Job, JobError, Security
 from analyses.job.survival import Survival
 from analyst.catalogue import Catalogue
 from results.generic.html import page_of
@@ -13,6 +13,8 @@ from results.generic.text import whose_rows
 
 if TYPE_CHECKING:
     import polars
+
+    from dp.cost.job_cost import JobCost
 
 FORECAST_COLUMNS = (
     "name",
@@ -31,6 +33,37 @@ FORECAST_COLUMNS = (
 on."""
 
 
+OF_ONE_RELEASE = ("least-squares", "logistic-regression", "pca")
+"""Analyses that are questions to second moments that were released once."""
+
+
+@dataclass(frozen=True)
+class MoreJobs:
+    """How many more jobs like one a table's budget admits, where its owner lets that be seen.
+
+    Attributes:
+        party, table: which.
+        period: period of the budget.
+        jobs: about how many.
+        of_one_release: about how many jobs of `second-moments` over the same columns it admits instead, each of which
+            answers any number of such questions; None where the job is no such question.
+    """
+
+    party: str
+    table: str
+    period: str
+    jobs: int
+    of_one_release: int | None = None
+
+    @property
+    def line(self) -> str:
+        """The same in words."""
+        said = f"{self.party}.{self.table}: about {self.jobs} such jobs more until period {self.period!r} ends"
+        if self.of_one_release is None:
+            return said
+        return f"{said}, or {self.of_one_release} of second-moments"
+
+
 @dataclass(frozen=True)
 class JobPlan:
     """What can be said of a job before it is submitted.
@@ -43,6 +76,8 @@ class JobPlan:
         forecast: the errors that are expected of the result, and whether the job is infeasible.
         security: members against which the job would hold.
         distance: flights, bytes and seconds of the network, for members that are far apart; None where it is not said.
+        more: how many such jobs more the tables' budgets admit, where their owners let that be seen.
+        instead: what one release that answers this and other questions would cost; empty where none does.
     """
 
     survival: Survival
@@ -52,6 +87,8 @@ class JobPlan:
     forecast: Forecast
     distance: Distance | None = None
     security: Security = "semi-honest"
+    more: tuple[MoreJobs, ...] = ()
+    instead: str = ""
 
     def __repr__(self) -> str:
         forecast = [f"  {line}" for line in self.forecast.lines()]
@@ -81,6 +118,8 @@ class JobPlan:
             "security": self.security,
             "forecast": self.forecast.as_dict(),
             "distance": None if self.distance is None else self.distance.as_dict(),
+            "more_jobs": [asdict(one) for one in self.more],
+            "instead": self.instead or None,
         }
 
     def _network(self) -> list[str]:
@@ -92,7 +131,8 @@ class JobPlan:
 
         cost = ["an exact answer: it has no privacy guarantee"] if self.privacy is None else describe(self.privacy)
         rows = f"about {self.rows}\nsecurity: {SECURITY_IN_WORDS[self.security]}"
-        return [f"columns: {', '.join(self.columns) or 'none'}", rows, "", *cost]
+        more = [*(one.line for one in self.more), *filter(None, [self.instead])]
+        return [f"columns: {', '.join(self.columns) or 'none'}", rows, "", *cost, *more]
 
 
 def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
@@ -103,4 +143,47 @@ def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
     plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
     privacy = None if plan.is_exact else plan.privacy_report()
     parts = analysis.survival(job), plan.column_names, whose_rows(job, joins=analysis.joins), privacy
-    return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security)
+    if plan.is_exact:
+        return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security)
+    release = _one_release(job, catalogue)
+    more, instead = _more(job, catalogue, plan.cost(), release), _instead(job, plan.cost(), release)
+    return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, more, instead)
+
+
+def _one_release(job: Job, catalogue: Catalogue) -> "JobCost | None":
+    """Return the cost of second moments that answer a job's question and others; None where there are none."""
+    from analyses.registry import analysis_of
+
+    if job.analysis not in OF_ONE_RELEASE:
+        return None
+    kept = {name: value for name, value in job.parameters.items() if name == "max_rows"}
+    asked = {"analysis": "second-moments", "parameters": kept, "anyway": True}
+    other = job.model_copy(update=asked)
+    try:
+        return analysis_of(other).plan(other, catalogue.schemas_of(other)).cost()
+    except JobError:  # its columns or its privacy are not for such a release
+        return None
+
+
+def _more(job: Job, catalogue: Catalogue, cost: "JobCost", release: "JobCost | None") -> tuple[MoreJobs, ...]:
+    from dp.cost.more_jobs import more_jobs
+
+    found = []
+    for brought in job.inputs:
+        budget = catalogue.parties[brought.party][brought.table].budget
+        if budget is None or budget.unit != cost.unit:
+            continue
+        limits = budget.epsilon, budget.delta, budget.remaining_part
+        others = None if release is None else more_jobs(release, *limits)
+        found.append(MoreJobs(brought.party, brought.table, budget.period, more_jobs(cost, *limits), others))
+    return tuple(found)
+
+
+def _instead(job: Job, cost: "JobCost", release: "JobCost | None") -> str:
+    if release is None:
+        return ""
+    mine, its = (one.epsilon(job.privacy.delta).epsilon for one in (cost, release))
+    return (
+        f"instead: one job of second-moments over these columns costs epsilon {its:.4g}, this one {mine:.4g}; it "
+        "answers regressions of any of them, components, correlations and tables, and nothing is paid again"
+    )

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dp.cost.more_jobs import room_in_words
+
 
 def against_whom(standing: Mapping[str, Any], members: str = "parties") -> str:
     """Return, in words, the adversary of a budget: the coordinator and as many others as every job withstands.
@@ -40,6 +42,9 @@ def lines_of(standing: Mapping[str, Any], *, jobs: str = "jobs", members: str = 
     part = math.floor(1e4 * standing["remaining_part"]) / 1e2
     remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
     lines.append(f"  remaining  {part:g} % of the budget, about epsilon {remaining:g}")
+    room = room_in_words(standing["epsilon"], standing["delta"], standing["remaining_part"])
+    if jobs == "jobs" and room:
+        lines.append(f"  room for   about {room}, where their noise is added once")
     if standing["committed_jobs"] and standing["odometer_epsilon"] is not None:
         ever = math.ceil(standing["odometer_epsilon"] * 1e4) / 1e4
         lines.append(

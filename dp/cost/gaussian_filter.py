@@ -149,7 +149,7 @@ class GaussianFilter:
             n_jobs: how many.
         """
         slack, unlikely = _SLACK_PART * self.epsilon, _FRACTION * self.delta * math.exp(-min(self.epsilon, 700.0))
-        bounds = (_distance(self.epsilon, self.delta) ** 2, slack, slack, unlikely / _UNLIKELY)
+        bounds = (largest_distance(self.epsilon, self.delta) ** 2, slack, slack, unlikely / _UNLIKELY)
         spent = (cost.squares, cost.above, cost.below, float(n_jobs))
         grown = (1 + 2.0**-40 + n_jobs * 2.0**-52) / (1 - 2.0**-48)
         return max(
@@ -159,7 +159,7 @@ class GaussianFilter:
 
 
 @lru_cache(maxsize=256)
-def _distance(epsilon: float, delta: float) -> float:
+def largest_distance(epsilon: float, delta: float) -> float:
     """Return D of a budget, rounded down, within 2^-40 of itself; 0 where nothing is covered."""
     slack = _SLACK_PART * epsilon
 

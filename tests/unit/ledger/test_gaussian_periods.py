@@ -11,6 +11,7 @@ from analyses.registry import ANALYSES
 from dp.cost.accounting import Adjacency
 from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
 from dp.cost.gaussian_filter import GAUSSIAN_PART
+from dp.cost.more_jobs import more_gaussian_jobs, more_jobs
 from ledger.books import Books, ChargeError
 from ledger.entry import BudgetSet, Committed, Released, Reserved, genesis, write_entry
 
@@ -69,6 +70,25 @@ def n_admitted(books: Books, cost) -> int:
 def test_a_budget_admits_more_jobs_with_gaussian_noise_than_by_renyi_orders(epsilon, each, by_gaussian, by_orders):
     assert n_admitted(books_of(epsilon), pca(each)) == by_gaussian
     assert n_admitted(books_of(epsilon, part=None), pca(each)) == by_orders  # as periods of earlier versions go on
+
+
+@pytest.mark.parametrize(("epsilon", "each"), [(1.0, 0.1), (4.0, 0.5), (8.0, 1.0), (1.0, 1.0), (1.0, 2.0)])
+def test_as_many_more_jobs_are_foretold_as_the_ledger_admits(epsilon, each):
+    cost, delta = pca(each), budget(epsilon).delta
+    admitted = n_admitted(books_of(epsilon), cost)
+    assert more_jobs(cost, epsilon, delta, 1.0) == admitted
+    assert more_gaussian_jobs(each, epsilon, delta, 1.0) == pytest.approx(admitted, rel=0.03, abs=1)
+    books = books_of(epsilon)
+    for number in range(admitted // 2):
+        for what in (wanted(f"before-{number}", cost), Committed(f"before-{number}")):
+            books.take(write_entry(1, 0.0, what, genesis("north")))
+    left = books.balance("visits").as_dict()["remaining_part"]
+    assert more_jobs(cost, epsilon, delta, left) == admitted - admitted // 2
+
+
+def test_jobs_with_laplace_noise_are_foretold_by_renyi_orders():
+    cost = cost_of(DiscreteLaplaceDpEvent(1, Fraction(10), Adjacency.REPLACE_ONE))
+    assert more_jobs(cost, 2.0, budget(2.0).delta, 1.0) == n_admitted(books_of(2.0), cost) > 5
 
 
 def test_a_period_that_is_used_up_shows_its_budget_and_no_more_and_the_odometer_above():

@@ -58,7 +58,8 @@ def test_what_running_jobs_hold_is_a_line_of_its_own(tmp_path):
     ledger = ledger_in(tmp_path)
     ledger.set_budget("visits", budget(4.0), "first")
     reserve(ledger, "job-0", cost=cost_of(event(0.01)))
-    _, _, spent, held, _ = lines_of(ledger.balance("visits").as_dict())
+    _, _, spent, held, _, room = lines_of(ledger.balance("visits").as_dict())
+    assert room.startswith("  room for   about ")
     ledger.close()
     assert spent.startswith("  spent      0 % of the budget, by 0 jobs: epsilon 0 at delta ")
     assert " % of the budget, 1 job not yet opened: epsilon 0." in held
