@@ -15,7 +15,9 @@ Names = Annotated[list[str] | None, typer.Option("--columns", help="Columns, `pa
 
 
 def answer(
-    release: Annotated[str, typer.Argument(metavar="JOB|FILE", help="Job of `second-moments`, or a file of it.")],
+    release: Annotated[
+        str, typer.Argument(metavar="JOB|FILE", help="Job of `second-moments` or counts, or a file of it.")
+    ],
     question: Annotated[str, typer.Argument(help="One of those that `moiety job show JOB` lists, such as means.")],
     client: Client = DEFAULT_CLIENT,
     columns: Names = None,
@@ -29,24 +31,27 @@ def answer(
     down: Annotated[str | None, typer.Option(help="crosstab: categories from above to below.")] = None,
     across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
     value: Annotated[str | None, typer.Option(help="group-means, anova: number whose means are asked for.")] = None,
-    by: Annotated[str | None, typer.Option(help="group-means, discriminant: categories.")] = None,
+    time: Annotated[str | None, typer.Option(help="survival: column of 2 * interval + event.")] = None,
+    width: Annotated[float | None, typer.Option(help="survival: length of an interval; by default 1.")] = None,
+    by: Annotated[str | None, typer.Option(help="group-means, discriminant, survival: categories.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask released second moments: means, correlation, regress, components, crosstab, group-means and others."""
+    """Ask released second moments: means, correlation, regress and others; or counts: survival."""
     from analyses.kept_moments.answer import AnswerError
     from results.generic.result import SavedResultError
+    from results.kinds.pattern_count import PatternCountResult
     from results.kinds.second_moments import SecondMomentsResult
 
     given = {
         "columns": _names(columns), "others": _names(others),
         "label": label, "ridge": ridge, "k": k, "scale": scale or None, "down": down, "across": across,
-        "value": value, "by": by,
+        "value": value, "by": by, "time": time, "width": width,
     }  # fmt: skip
     with exit_codes():
         try:
             found = _found(release, client)
-            if not isinstance(found, SecondMomentsResult):
-                needed = f"only a job of second-moments is asked again, and this one is of {found.job.analysis}"
+            if not isinstance(found, SecondMomentsResult | PatternCountResult):
+                needed = f"only second-moments and counts are asked again, and this job is of {found.job.analysis}"
                 fail(needed, ExitCode.USAGE)
             answered = found.answer(question, **given)
         except (AnswerError, SavedResultError) as error:

@@ -71,7 +71,7 @@ OF_ITS_OWN = {
         "unit_vectors",
         "vertical",
     },
-    "pattern_count": {"products", "reports"},
+    "pattern_count": {"life_table", "products", "reports"},
     "power_moments": {"column_sums", "reports", "sensitivity", "sketch"},
     "sums": {
         "asked",

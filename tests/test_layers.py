@@ -77,7 +77,7 @@ SUB_ROOMS = {
         "logistic_regression": {"job", "rows", "second_moments"},
         "joint_sums": {"job", "rows"},
         "circuit": {"job", "rows"},
-        "pattern_count": {"job", "rows"},
+        "pattern_count": {"job", "rows", "second_moments", "kept_moments"},
         "clustering": {"job", "rows", "second_moments", "pattern_count"},
         "power_moments": {"job", "rows"},
         "sums": {"job", "rows"},

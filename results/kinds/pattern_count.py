@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from results.generic.beyond_noise import beyond_noise
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
 from results.generic.text import MAX_LINES, closing_lines, columns_alike, half_intervals, table_lines
+
+if TYPE_CHECKING:
+    from results.generic.answer import ReleaseAnswer
 
 MAX_LABEL = 36
 """Longest label that names the columns; longer ones have the categories alone, and a note names the columns."""
@@ -76,6 +79,29 @@ class PatternCountResult(Result):
             note=note,
         )
         return (panel,)
+
+    def answer(self, question: str, **given: Any) -> "ReleaseAnswer":
+        """Return what the counts answer without a job and without further cost; the one question is `survival`.
+
+        Args:
+            question: its name.
+            given: `time`, the column of 2 * interval + event; `by`, that of groups; `width` of an interval.
+
+        Raises:
+            AnswerError: there is no such question, or these counts cannot answer it; the text says why.
+        """
+        from analyses.kept_moments.answer import AnswerError
+        from analyses.pattern_count.life_table import Courses, survival
+        from results.generic.answer import ReleaseAnswer
+
+        asked = {name: value for name, value in given.items() if value is not None}
+        time, by, width = asked.pop("time", None), asked.pop("by", None), asked.pop("width", 1.0)
+        if question != "survival" or asked:
+            raise AnswerError("counts answer the question survival, which takes time, by and width")
+        if not time:
+            raise AnswerError("the question survival needs time")
+        found = survival(Courses.of(self.fields, time, by), width=float(width))
+        return ReleaseAnswer(found, question, self.privacy_lines)
 
     @property
     def counts_(self) -> Floats:

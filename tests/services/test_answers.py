@@ -85,7 +85,7 @@ def test_in_python_a_release_is_saved_loaded_and_asked(file, tmp_path):
 
 def test_what_is_no_release_or_no_question_is_refused_in_words(deployment, view, other, tmp_path):
     code, text = command(deployment, "answer", other.job_id, "means")
-    assert (code, "only a job of second-moments is asked again, and this one is of pca" in text) == (2, True)
+    assert (code, "only second-moments and counts are asked again, and this job is of pca" in text) == (2, True)
     code, text = command(deployment, "answer", view.job_id, "mode")
     assert (code, "there is no question 'mode'" in text, "[answer-impossible]" in text) == (2, True, True)
     code, text = command(deployment, "answer", view.job_id, "means", "--columns", "bank.x7")

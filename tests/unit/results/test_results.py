@@ -8,9 +8,11 @@ import polars
 import pytest
 from analyst_results import NAMES, found, own_rows, view_of
 from registry_jobs import VARIANTS
+from typer.testing import CliRunner
 
 from analyses.registry import ANALYSES
 from analyst.client import result_of
+from cli.main import app
 from results.drawing.chart import PictureError
 from results.generic.beyond_noise import beyond_noise
 from results.generic.own_rows import RowsError
@@ -228,6 +230,23 @@ def test_counts_of_patterns_stand_beside_their_categories():
     assert row[:3] == (1, 2, 3)
     assert row[3] == result.counts_[1, 2, 3]
     assert row[4] == result.standard_errors_[1, 2, 3]
+
+
+def test_counts_of_a_job_answer_how_long_rows_last_also_from_a_file_in_the_terminal(tmp_path):
+    result = found("cross-table")  # its codes, 0 to 3, are two intervals without and with the event
+    answer = result.answer("survival", time="bank.code", width=0.5)
+    counts = result.counts_.sum((1, 2))
+    first = 1 - counts[1] / counts.sum()
+    assert answer.survival == pytest.approx([first, first * (1 - counts[3] / counts[2:].sum())])
+    assert answer.until == [0.5, 1.0]
+    result.save(tmp_path / "counts.json")
+    asked = ["answer", str(tmp_path / "counts.json"), "survival", "--time", "bank.code", "--width", "0.5"]
+    shown = CliRunner().invoke(app, [*asked, "--format", "json"])
+    assert json.loads(shown.output) == answer.to_dict()
+    refused = CliRunner().invoke(app, [*asked[:2], "means"])
+    assert (refused.exit_code, "counts answer the question survival" in refused.output) == (2, True)
+    refused = CliRunner().invoke(app, asked[:3])
+    assert "the question survival needs time" in refused.output
 
 
 def test_a_moment_is_one_row():
