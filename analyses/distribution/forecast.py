@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimates.estimate import queried
 from analyses.distribution.estimates.intervals import intervals_of_counts
+from analyses.distribution.estimates.wave_estimate import most_seconds
 from analyses.distribution.estimates.wave_moments import moments
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.inquiry import DistributionParams, Inquiry, Mechanism
@@ -30,6 +31,9 @@ _OF_COUNTS = (
     "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound, and about a quantile a "
     "tenth as dense as if they were spread evenly."
 )
+
+_LONG = "The coordinator's estimate takes at most about"
+WORTH_SAYING_S = 5.0
 
 _MOST = "All parties have the most rows that they declare."
 
@@ -87,7 +91,9 @@ def forecast_of_responses(
             "Errors of `mean`, quantiles, queries and probabilities depend on the smoothing, which follows from the "
             "responses, and on the values; `closed_mean` is not smoothed."
         )
-        return Forecast((mean,), (*assumptions, _OF_MEAN), (why,))
+        seconds = most_seconds(mechanism, chooses_passes=params.smoothing == "auto")
+        long = () if seconds < WORTH_SAYING_S else (f"{_LONG} {seconds:.0f} s of processor time.",)
+        return Forecast((mean,), (*assumptions, _OF_MEAN, *long), (why,))
     if isinstance(mechanism, DirectResponse | HashedResponse):
         error = sqrt(float(mechanism.variance) / n_responses)
         share = Quantity(

@@ -9,15 +9,14 @@ distribution by less than 1e-7. It does not depend on a stopping rule or on the 
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates import kernels
 from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
+from dp.local_mechanism.wave import Wave
 from entropy import KeyStream
 
 TOLERANCE = 1e-7
@@ -28,6 +27,13 @@ MAX_MAPS = 20_000
 
 PASSES = (1, 3, 10, 30)
 """Numbers of smoothing passes per map, from which `choose_passes` chooses one."""
+
+MAX_MAPS_OF_A_PART = 2_000
+"""Most maps of an estimate that only helps to choose a number of passes: with 16,384 buckets the sixteen of them would
+take ten times as long as the one that is released, and what they predict settles long before their fixed points."""
+
+_SECONDS_PER_OUTPUT = 1e-8
+"""What one map takes for each output, on two cores of an AMD EPYC."""
 
 _FOLDS = 4
 _EM_GAIN = 1e-3
@@ -59,28 +65,13 @@ class WaveEstimate:
         return np.append(self.probabilities * (1 - self.empty_share), self.empty_share)
 
 
-def smoothed(x: Floats, n_passes: int) -> Floats:
-    """Return x after passes of the weights (1, 2, 1) / 4, at the two ends (2, 1) / 3, scaled to its former sum."""
-    found, total = x, x.sum()
-    for _ in range(n_passes):
-        inner = (found[:-2] + 2 * found[1:-1] + found[2:]) / 4
-        ends = (2 * found[0] + found[1]) / 3, (found[-2] + 2 * found[-1]) / 3
-        found = np.concatenate([[ends[0]], inner, [ends[1]]])
-    whole: Floats = found * (total / found.sum())
-    return whole
-
-
-def map_once(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> Floats:
-    """Return one map of x. `analyses.distribution.estimates.kernels` does the same for the plain square wave."""
-    found = x * operator.transposed(counts / operator.densities(x))
-    found /= found.sum()
-    n = operator.n_buckets
-    found[:n] = smoothed(found[:n], n_passes)
-    return found
-
-
 def estimate_ems(
-    operator: WaveOperator, counts: Floats, *, n_passes: int = 1, start: Floats | None = None
+    operator: WaveOperator,
+    counts: Floats,
+    *,
+    n_passes: int = 1,
+    start: Floats | None = None,
+    max_maps: int | None = None,
 ) -> WaveEstimate:
     """Return the fixed point of smoothed expectation maximisation.
 
@@ -89,6 +80,7 @@ def estimate_ems(
         counts: counts of the outputs, shape (m,), not all 0.
         n_passes: passes of smoothing per map, at least 1.
         start: shape (operator.n_entries,), positive; uniform by default.
+        max_maps: after which it ends; by default MAX_MAPS.
 
     Raises:
         ValueError: no response was counted, or the counts do not fit the outputs.
@@ -97,14 +89,9 @@ def estimate_ems(
     if n_passes < 1:
         raise ValueError("the fixed point is defined for at least one pass of smoothing")
     x = np.full(operator.n_entries, 1 / operator.n_entries) if start is None else np.maximum(start, 1e-300)
-    if operator.is_plain_square:
-        x = np.ascontiguousarray(x, dtype=np.float64).copy()
-        wave, n = operator.wave, operator.n_buckets
-        work = np.zeros((5, n + 4 * wave.half_width + 1))
-        base, excess = operator.base, float(operator.excess[0])
-        n_maps = kernels.fixed_point(x, counts, work, n, wave.half_width, base, excess, n_passes, TOLERANCE, MAX_MAPS)
-    else:
-        x, n_maps = _fixed_point(operator, x, counts, n_passes)
+    x = np.ascontiguousarray(x, dtype=np.float64).copy()
+    limits = TOLERANCE, MAX_MAPS if max_maps is None else max_maps
+    n_maps = kernels.fixed_point(x, counts, _work(operator, 5), *_transition(operator), n_passes, *limits)
     return _estimate(operator, x, abs(n_maps), n_maps > 0, n_passes)
 
 
@@ -122,9 +109,11 @@ def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
     least_gain = _EM_GAIN * float(operator.wave.odds.favoured / operator.wave.odds.other)
     x = np.full(operator.n_entries, 1 / operator.n_entries)
     before = log_likelihood(operator, x, counts)
-    next_of = _compiled_map(operator) if operator.is_plain_square else partial(map_once, operator)
+    work, transition = _work(operator, 2), _transition(operator)
     for n_maps in range(1, MAX_MAPS + 1):
-        x = next_of(x, counts, 0)
+        out = np.empty_like(x)
+        kernels.map_once(out, x, counts, work, *transition, 0)
+        x = out
         after = log_likelihood(operator, x, counts)
         if after - before < least_gain:
             return _estimate(operator, x, n_maps, True, 0)
@@ -132,17 +121,15 @@ def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
     return _estimate(operator, x, MAX_MAPS, False, 0)
 
 
-def _compiled_map(operator: WaveOperator) -> Callable[[Floats, Floats, int], Floats]:
-    """Return `map_once` of the plain square wave by its kernel."""
-    wave, n = operator.wave, operator.n_buckets
-    work, excess = np.zeros((2, n + 4 * wave.half_width + 1)), float(operator.excess[0])
+def _work(operator: WaveOperator, n_arrays: int) -> Floats:
+    wave = operator.wave
+    return np.zeros((n_arrays, wave.n_inputs + 4 * wave.half_width + 2))
 
-    def next_of(x: Floats, counts: Floats, n_passes: int) -> Floats:
-        out = np.empty_like(x)
-        kernels.map_once(out, x, counts, work, n, wave.half_width, operator.base, excess, n_passes)
-        return out
 
-    return next_of
+def _transition(operator: WaveOperator) -> tuple[int, int, int, int, float, float]:
+    """Return what the kernels know of a transition."""
+    wave = operator.wave
+    return operator.n_buckets, operator.per_bucket, wave.half_width, operator.slope, operator.base, operator.excess
 
 
 def log_likelihood(operator: WaveOperator, x: Floats, counts: Floats) -> float:
@@ -184,11 +171,22 @@ def choose_passes(operator: WaveOperator, counts: Floats) -> int:
     parts = _thinned(counts)
     scores = []
     for n_passes in PASSES:
-        fits = [estimate_ems(operator, counts - part, n_passes=n_passes) for part in parts]
+        fits = [estimate_ems(operator, counts - part, n_passes=n_passes, max_maps=MAX_MAPS_OF_A_PART) for part in parts]
         scores.append(
             math.fsum(log_likelihood(operator, fit.entries, part) for fit, part in zip(fits, parts, strict=True))
         )
     return PASSES[int(np.argmax(scores))]
+
+
+def most_seconds(wave: Wave, *, chooses_passes: bool) -> float:
+    """Return the processor time that an estimate takes at most, in seconds: all maps, of which most runs need a tenth.
+
+    Args:
+        wave: that is answered by.
+        chooses_passes: whether `choose_passes` comes before it.
+    """
+    n_maps = MAX_MAPS + chooses_passes * len(PASSES) * _FOLDS * MAX_MAPS_OF_A_PART
+    return n_maps * wave.n_outputs * _SECONDS_PER_OUTPUT
 
 
 def uniform_stream(label: str) -> KeyStream:
@@ -227,23 +225,3 @@ def _estimate(operator: WaveOperator, x: Floats, n_maps: int, has_converged: boo
     buckets = x[: operator.n_buckets]
     empty_share = float(x[-1]) if operator.wave.has_empty else 0.0
     return WaveEstimate(buckets / buckets.sum(), empty_share, n_maps, has_converged, n_passes)
-
-
-def _fixed_point(operator: WaveOperator, x: Floats, counts: Floats, n_passes: int) -> tuple[Floats, int]:
-    """Do as `analyses.distribution.estimates.kernels.fixed_point`, for any transition."""
-    n_maps = 0
-    while n_maps < MAX_MAPS:
-        first = map_once(operator, x, counts, n_passes)
-        n_maps += 1
-        if np.abs(np.cumsum(first - x)).max() < TOLERANCE:
-            return first, n_maps
-        second = map_once(operator, first, counts, n_passes)
-        r, v = first - x, second - 2 * first + x
-        step = max(1.0, math.sqrt(float(r @ r) / float(v @ v))) if np.any(v) else 1.0
-        point = x + 2 * step * r + step * step * v
-        while step > 1 + 1e-9 and point.min() <= 0:
-            step = (step + 1) / 2
-            point = x + 2 * step * r + step * step * v
-        x = map_once(operator, point if point.min() > 0 else second, counts, n_passes)
-        n_maps += 2
-    return x, -n_maps

@@ -171,8 +171,8 @@ import numpy as np
 from analyses.distribution.estimates import kernels
 out, x = np.empty(5), np.array([0.1, 0.2, 0.3, 0.3, 0.1])
 counts = np.array([3.0, 9.0, 1.0, 8.0, 7.0, 2.0, 5.0])
-kernels.map_once(out, x, counts, np.zeros((2, 10)), 5, 1, 0.1, 0.2, 1)
-n_maps = kernels.fixed_point(x, counts, np.zeros((5, 10)), 5, 1, 0.1, 0.2, 1, 1e-7, 1000)
+kernels.map_once(out, x, counts, np.zeros((2, 11)), 5, 1, 1, 1, 0.1, 0.2, 1)
+n_maps = kernels.fixed_point(x, counts, np.zeros((5, 11)), 5, 1, 1, 1, 0.1, 0.2, 1, 1e-7, 1000)
 print(type(kernels.map_once).__name__, n_maps, *out, *x)
 """
     prepared, compiled = (

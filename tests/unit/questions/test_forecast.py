@@ -96,6 +96,18 @@ def test_an_exact_sum_has_no_errors():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+def test_a_forecast_says_how_long_an_estimate_takes_where_it_takes_long():
+    def said(**changes):
+        forecast = plan_of(survey_question(**changes), 1000).forecast
+        return [sentence for sentence in forecast.assumptions if "processor" in sentence]
+
+    assert said(buckets=256) == []
+    (long,) = said(buckets=16384)
+    (longer,) = said(buckets=16384, method="triangle", smoothing=1)
+    assert "17 s" in long
+    assert "7 s" in longer
+
+
 @pytest.mark.parametrize(("method", "read"), [("wave", "closed_mean"), ("direct", "probabilities")])
 def test_surveys_spread_as_was_forecast(method, read):
     """Values are spread evenly, as a forecast takes it; with 16 bins none is rare, so shares vary a little more."""
