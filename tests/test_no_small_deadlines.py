@@ -31,8 +31,10 @@ SILENT = "the only link that waits is to a member that stays silent; what others
 ALLOWED = {
     ("services/test_call_limits.py", "timeout=0.5"): "a call that is repeated until it is accepted, then never answers",
     ("services/test_coordinator_crashes.py", "LEAST_DEADLINE_S = 10.0"): "a party that cannot call is waited for",
+    ("services/test_deviating_party.py", "deadline_s=20.0"): "jobs that must fail, one of them by silence",
     ("services/test_demo_sum.py", '"seconds": 4.0'): "a made-up measurement",
     ("services/test_postgres_tables.py", '"timeout_s": 1'): "a statement that sleeps for minutes",
+    ("services/test_relayed_federation.py", "time.time() - 3600"): "a time of day that a page shows",
     ("services/test_session.py", "deadline_s=0.5"): SILENT,
     ("services/test_session.py", "deadline_s=0.7"): SILENT,
     ("services/test_session.py", "deadline_s=0.2"): SILENT,

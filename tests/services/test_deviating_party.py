@@ -39,7 +39,7 @@ def deployment(tmp_path_factory):
         yield running
 
 
-def counts_job():
+def counts_job(**fields):
     return Job.model_validate(
         {
             "analysis": "pattern-count",
@@ -47,7 +47,7 @@ def counts_job():
             "privacy": {"epsilon": 50.0, "delta": 1e-6},
             "parameters": {"max_rows": 1000},
             "security": "malicious",
-            "deadline_s": 20.0,
+            **fields,
         }
     )
 
@@ -56,7 +56,7 @@ def counts_job():
 def test_each_deviation_ends_its_job_with_nothing_opened_and_the_next_job_is_right(deployment):
     analyst = Analyst(deployment)
     for deviation, point in DEVIATIONS:
-        view = analyst.run(counts_job())
+        view = analyst.run(counts_job(deadline_s=20.0))
         assert view.state == "FAILED", (deviation, point)
         assert not view.result_json
         assert view.culprit in ("", "bank"), (deviation, point, view.reason)
