@@ -23,7 +23,7 @@ from transport.calls.leader import LeaderChannel, find_leader, is_in_doubt, open
 from transport.repeated_calls import RepeatedCalls
 
 TERM = "moiety.term.{}".format
-VAIN_S = 0.2
+VAIN_S = 2.0
 """So long one waits in vain for what never comes."""
 
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, until
 from mailbox_federation import JOB, running_federation
 from wire.v1.mailbox_pb2 import ArrayHeader, Bundle, FirstArray, Frame
 
@@ -250,7 +250,8 @@ async def test_a_second_stream_of_a_stage_is_refused_while_the_first_is_open(fed
     first = delivery(channel)()
     await first.write(OPEN)
     await first.write(FRAMES[0])
-    await asyncio.sleep(0.05)
+    stage = federation.members[1].inbox._stage(2, "s")
+    await until(lambda: stage.is_open)
     status, text = await deliver(channel, [OPEN, *FRAMES])
     assert status is grpc.StatusCode.ALREADY_EXISTS
     assert text == "party-2 already has an open stream of stage s [already-exists]"

@@ -43,7 +43,7 @@ from transport.relay.entry import Entry
 from transport.relay.hub import RelayHub
 from transport.relay.splice import READ_BYTES, SPLICE_BYTES, WAITING_BYTES, Half, Splice
 
-VAIN_S = 0.5
+VAIN_S = 2.0
 WORKER = "ab" * 16
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import registry_jobs
+from deadlines import GENEROUS_S
 from federation import Analyst, all_text, result_of
 from forked_services import ForkedDeployment
 from registry_jobs import (
@@ -41,7 +42,6 @@ LARGER_EPSILON = 48.0
 
 ACCUSATION = f"coordinator {COORDINATOR_NAME} showed different plans to "
 DOUBT = "does not tell the truth or runs another version"
-SETTLED_S = 60.0
 BUDGET = (1e5, 1e-5)
 
 
@@ -145,7 +145,7 @@ def budgets(deployment):
 
 def wait_until_released(deployment, before):
     """Reservations are given back when the party hears of the end, in the background."""
-    deadline = time.monotonic() + SETTLED_S
+    deadline = time.monotonic() + GENEROUS_S
     while (now := budgets(deployment)) != before and time.monotonic() < deadline:
         time.sleep(0.1)
     assert now == before, (before, now)

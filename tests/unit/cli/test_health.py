@@ -80,7 +80,7 @@ def serving(folder: Path, name: str) -> Iterator[int]:
 
 
 def health(path: str):
-    return CliRunner().invoke(app, ["health", "--config", path, "--timeout", "2"])
+    return CliRunner().invoke(app, ["health", "--config", path, "--timeout", "60"])
 
 
 @pytest.mark.parametrize(("name", "kind"), [("north", PARTY), ("hub", COORDINATOR)])

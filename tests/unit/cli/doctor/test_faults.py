@@ -37,7 +37,7 @@ MEMBERS = {
     "analyst": "analyst/client.toml",
 }
 LIST = "revocation list"
-NOBODY_S = 0.3
+NOBODY_S = 1.0
 """Where nobody ever answers, one need not wait for long; other members may then be called silent, too."""
 
 
