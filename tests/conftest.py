@@ -48,6 +48,14 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     return {"virtual time": VirtualTimeLoop}
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without slow tests where only these are asked for."""
+    if not config.option.markexpr.startswith("slow and") or collection_path.suffix != ".py":
+        return None
+    has_slow_cases = any(test.startswith(f"{_name_of(collection_path)}::") for test in SLOW_CASES)
+    return None if has_slow_cases or "mark.slow" in collection_path.read_text(encoding="utf-8") else True
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the cases of `slow_cases.toml`."""
     test, parameters = _case_of(item)
