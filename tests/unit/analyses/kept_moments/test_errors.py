@@ -19,12 +19,18 @@ NUMBERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def releases():
+    """Many of the same rows."""
+    tables, rng = tables_of(5000, seed=1), np.random.default_rng(5)
+    plan = plan_of(tables, epsilon=40.0)
+    return [released(tables, plan, rng) for _ in range(40)]
+
+
 @pytest.mark.parametrize("name", NUMBERS)
-def test_errors_by_noise_are_the_deviation_over_releases_of_the_same_rows(name):
-    tables = tables_of(5000, seed=1)
-    plan, rng = plan_of(tables, epsilon=40.0), np.random.default_rng(5)
+def test_errors_by_noise_are_the_deviation_over_releases_of_the_same_rows(name, releases):
     given, field = NUMBERS[name]
-    answers = [ask(released(tables, plan, rng), name, **given).table for _ in range(40)]
+    answers = [ask(release, name, **given).table for release in releases]
     spread = np.std([answer[field] for answer in answers], axis=0, ddof=1)
     stated = np.median([answer["noise_error"] for answer in answers], axis=0)
     assert np.exp(np.mean(np.log(spread / stated))) == pytest.approx(1.0, abs=0.25)
