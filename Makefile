@@ -129,5 +129,5 @@ $(COMPILED): $(VENV)/dev.stamp mpc/machine_code.py $(KERNELS)
 	@find tests -name 'test_*.py' -o -name conftest.py | xargs -n 100 -P 2 $(BIN)/python tests/support/rewritten_asserts.py
 	@command -v ld >/dev/null && $(BIN)/python deploy/image/compile-kernels build/kernels --least >/dev/null & \
 	    echo $(subst /,.,$(basename $(KERNELS))) | xargs -n 1 -P 2 $(BIN)/python -c 'import importlib, sys; importlib.import_module(sys.argv[1])'; \
-	    wait
+	    status=$$?; wait; exit $$status
 	@touch $@

@@ -1,8 +1,7 @@
-"""Commands that people run often load no numerics but NumPy; nor do services at rest load what only jobs need."""
+"""Commands that people run often load no numerics but NumPy."""
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from child_processes import child_environ
@@ -34,14 +33,6 @@ def deployment(tmp_path_factory):
     limits = {"bank": {"policy.limits": {"analyses": ["pca", "moments"]}}}  # names are checked by the configuration
     with ForkedDeployment(folder / "run", tables, policy=limits) as running:
         yield running
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
-def test_services_that_have_run_no_job_have_loaded_no_library_of_tables(deployment):
-    for process in deployment.processes.values():
-        loaded = Path(f"/proc/{process.pid}/maps").read_text()
-        assert "_multiarray_umath" in loaded  # of NumPy: the file is readable, and names libraries
-        assert not {name for name in ("/_polars_runtime", "/scipy/special/", "/scipy/sparse/") if name in loaded}
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

@@ -1,4 +1,4 @@
-"""What a running service leaves to the system: no core files, a probe that costs next to nothing."""
+"""What a running service leaves to the system: no core files, no library too early; a probe costs next to nothing."""
 
 import resource
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from child_processes import child_environ
-from federation import random_values, tables_of
+from registry_tables import tables_of_jobs
 
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 
@@ -22,9 +22,18 @@ LIGHT = 3
 def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("process")
     (folder / "run").mkdir()
-    values = {name: random_values((20, 2), seed) for seed, name in enumerate(PARTIES)}
-    with LocalDeployment(folder / "run", tables_of(values, folder)) as running:
+    limits = {"bank": {"policy.limits": {"analyses": ["pca", "moments"]}}}  # names are checked by the configuration
+    tables = tables_of_jobs(folder, ["pca", "matrix-factorization"])
+    with LocalDeployment(folder / "run", tables, policy=limits) as running:
         yield running
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+def test_services_that_have_run_no_job_have_loaded_no_library_of_tables(deployment):
+    for process in deployment.processes.values():
+        loaded = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "_multiarray_umath" in loaded  # of NumPy: the file is readable, and names libraries
+        assert not {name for name in ("/_polars_runtime", "/scipy/special/", "/scipy/sparse/") if name in loaded}
 
 
 def probe(deployment, name, *options) -> tuple[subprocess.CompletedProcess, float]:

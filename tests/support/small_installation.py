@@ -13,4 +13,5 @@ def environment_of(folder: Path) -> dict[str, str]:
     """Return the environment of such a process; modules that stand for the absent ones are written into a folder."""
     for name in SERVICE_LIBRARIES:
         (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('no {name}', name={name!r})\n")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, *WHOLE_PATH)))}
+    path = os.pathsep.join(map(str, (folder, *WHOLE_PATH)))
+    return {**os.environ, "PYTHONPATH": path, "LD_LIBRARY_PATH": ""}  # nor has it libraries of kernels
