@@ -59,7 +59,12 @@ class Relay:
                 caller.close()
                 continue
             with self._lock:
-                self._pairs.append((caller, service))
+                leads_there = self._to == to
+                if leads_there:
+                    self._pairs.append((caller, service))
+            if not leads_there:  # it was moved meanwhile
+                cut((caller, service))
+                continue
             for one, other in ((caller, service), (service, caller)):
                 threading.Thread(target=copy, args=(one, other, self._hushed), daemon=True).start()
 
