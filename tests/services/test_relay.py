@@ -25,6 +25,7 @@ from service.reach.relays import (
     ByRelays,
     Endpoint,
     NotAtRelayError,
+    RelayError,
     RelayNotTrustedError,
     RelayPoint,
     RelayRefusesError,
@@ -451,6 +452,24 @@ async def test_strangers_who_say_nothing_hold_a_connection_for_a_while_only(tmp_
         silent = [socket.create_connection((host, int(port))) for _ in range(2)]
         await federation.party("bank", relay)
         for sock in silent:
+            sock.close()
+
+
+async def test_a_member_that_holds_connections_open_takes_bounded_places(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub_module, "MOST_HANDSHAKES", 2)
+    async with Relayed(tmp_path) as federation:
+        _, relay = await federation.relay()
+        bank = federation.issue_to(Role.PARTY, "bank")
+
+        async def hold(line, timeout_s=GENEROUS_S):
+            return await asyncio.to_thread(ask_relay, relay, line, bank, timeout_s)
+
+        held = [await hold("TRY"), await hold("TRY")]
+        with pytest.raises(RelayError):
+            await hold("TRY", VAIN_S)
+        held.pop().close()
+        held += [await hold("STAY") for _ in range(3)]  # of which the last one counts
+        for sock in held:
             sock.close()
 
 

@@ -5,8 +5,8 @@ on is sealed by keys that it has not. A member stays connected under the identit
 one party, which share an identity, each at an endpoint of its own name.
 
 Limits (decision 084): those of `transport.relay.ways`; of each identity `STAYS_EACH` connections that stay, in all
-`MOST_STAYS`; `MOST_HANDSHAKES` connections that have not said yet what they want, each for `HANDSHAKE_S`. Further
-connections wait in the system's queue.
+`MOST_STAYS`; `MOST_HANDSHAKES` connections that have not said yet what they want, or ask for a sign of life, each for
+`HANDSHAKE_S`. Further connections wait in the system's queue.
 """
 
 import asyncio
@@ -183,14 +183,15 @@ class RelayHub:
 
     async def _serve(self, sock: socket.socket) -> None:
         """Serve one connection: prove who calls, and do what its line asks for."""
-        held = [self._places]  # until it has said what it wants
+        held = [self._places]  # until it has said what it wants, or has had its sign of life
         is_handed_on = False
         channel = OuterTls(sock, self._context)
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 der = await channel.shake_hands()
                 line = await channel.read_line()
-            held.pop().release()
+            if line != "TRY":  # what else is counted by itself
+                held.pop().release()
             try:
                 shown, caller = self._admission.admit(der)
                 is_handed_on = await self._answer(channel, caller, shown, line)
