@@ -86,7 +86,13 @@ class Layout:
     def listen(self, name: str) -> str:
         """Return the address at which a service listens."""
         address = self.addresses[name]
-        return address if self.is_on_one_machine or name in self.dial_out else f"0.0.0.0:{address.rpartition(':')[2]}"
+        return address if self.is_on_one_machine or name in self.dial_out else everywhere(address)
+
+
+def everywhere(address: str) -> str:
+    """Return where a service listens that others dial at an address: on all of its host's addresses of that kind."""
+    host, _, port = address.rpartition(":")
+    return f"{'[::]' if host.startswith('[') else '0.0.0.0'}:{port}"  # noqa: S104 -- members prove who they are
 
 
 def party_files(layout: Layout, name: str) -> Files:
@@ -131,9 +137,9 @@ def coordinator_files(layout: Layout) -> Files:
     }
     values["relay"] = ""
     if layout.relay is not None:
-        everywhere = layout.relay if layout.is_on_one_machine else f"0.0.0.0:{layout.relay.rpartition(':')[2]}"
+        listen = layout.relay if layout.is_on_one_machine else everywhere(layout.relay)
         values["relay"] = (
-            f'\n# Parties that accept no connection from outside are reached here.\n[relay]\nlisten = "{everywhere}"\n'
+            f'\n# Parties that accept no connection from outside are reached here.\n[relay]\nlisten = "{listen}"\n'
         )
     services = _services(layout, COORDINATOR, "coordinator", "The coordinator", data=("STORE", "/data/jobs.sqlite"))
     return {"coordinator.toml": _filled("coordinator.toml", values), **services}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from cli.main import app
 
 PARTIES = ("bank", "clinic", "shop")
-HUB = "10.0.0.4"
-ADDRESSES = {"coordinator": HUB, "bank": "10.0.0.1", "clinic": "10.0.0.2", "shop": "10.0.0.3"}
+NAMES = (*PARTIES, "coordinator")
+NETWORKS = {"IPv4": "10.0.0.{}", "IPv6": "fd00::{}"}
 FIREWALL = """
 add table inet firewall
 add chain inet firewall input { type filter hook input priority 0 ; policy drop ; }
@@ -23,10 +23,12 @@ add rule inet firewall input meta l4proto icmpv6 accept
 """
 
 
-@pytest.fixture
-def federation(tmp_path):
+@pytest.fixture(params=["IPv4", pytest.param("IPv6", marks=pytest.mark.slow)])
+def federation(tmp_path, request):
     acme = tmp_path / "acme"
-    given = ["--parties", ",".join(PARTIES), "--dial-out", ",".join(PARTIES), "--hosts", f"coordinator={HUB}"]
+    addresses = {name: NETWORKS[request.param].format(number) for number, name in enumerate(NAMES, start=1)}
+    hub = shown(addresses["coordinator"])
+    given = ["--parties", ",".join(PARTIES), "--dial-out", ",".join(PARTIES), "--hosts", f"coordinator={hub}"]
     made = CliRunner().invoke(app, ["new", "acme", *given, "--out", str(acme)])
     assert made.exit_code == 0, made.output
     for role, name in (*(("party", name) for name in PARTIES), ("coordinator",) * 2, ("analyst",) * 2):
@@ -34,13 +36,17 @@ def federation(tmp_path):
         assert CliRunner().invoke(app, [*issued, "--member", f"{role}/{name}"]).exit_code == 0
     if not are_allowed():
         pytest.skip("this kernel gives no network namespaces to its users")
-    with Hosts(ADDRESSES) as hosts:
+    with Hosts(addresses) as hosts:
         for name in PARTIES:
             subprocess.run([*hosts.on(name), "nft", "-f", "-"], input=FIREWALL, text=True, check=True)
-        for name in ADDRESSES:
+        for name in NAMES:
             role = "coordinator" if name == "coordinator" else "party"
             hosts.start(name, acme / name, [role, "serve", "--config", f"{role}.toml"], tmp_path / f"{name}.log")
         yield hosts, acme
+
+
+def shown(host):
+    return f"[{host}]" if ":" in host else host
 
 
 def reached(hosts, acme):
@@ -60,10 +66,10 @@ def test_no_party_accepts_a_connection_and_the_first_question_is_answered(federa
     while len(found := reached(hosts, acme)) < 12:
         assert time.monotonic() < end_s, found
     for (asker, asked), text in found.items():
-        by = "by relay coordinator at " if asked in PARTIES else f"at {HUB}:7100"
+        by = "by relay coordinator at " if asked in PARTIES else f"at {shown(hosts.addresses['coordinator'][0])}:7100"
         assert by in text, (asker, asked, text)
     port = "7101"
-    refused = f"import socket; socket.create_connection(('{ADDRESSES['bank']}', {port}), 2)"
+    refused = f"import socket; socket.create_connection(('{hosts.addresses['bank'][0]}', {port}), 2)"
     done = subprocess.run([*hosts.on("coordinator"), "python3", "-c", refused], capture_output=True, check=False)
     assert done.returncode, "the packet filter lets connections in"
     answer = hosts.run("coordinator", acme / "analyst", ["job", "submit", "pca.toml", "--client", "client.toml"])

@@ -104,6 +104,7 @@ def test_on_several_machines_no_key_is_made_but_the_authoritys(tmp_path):
     assert bank.coordinator.address == ("10.0.0.4:7100",)
     clinic = load_party_config(tmp_path / "acme" / "clinic" / "party.toml", environ={})
     assert clinic.listen == "0.0.0.0:7777"
+    assert load_party_config(tmp_path / "acme" / "shop" / "party.toml", environ={}).listen == "[::]:7103"
 
 
 @pytest.mark.parametrize("name", [*PARTIES, "coordinator"])
