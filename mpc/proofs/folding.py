@@ -281,17 +281,26 @@ class Folded:
         return total.reshape(len(field.primes), repetitions, n_rows, n_rows)
 
     def _first_folded(self, left: _Pieces, right: _Pieces, weights: Weights, factors: Factors) -> tuple[Floats, Floats]:
-        field, group = self._field, self._schedule.group
-        folded = [self._new(factors.left.shape[1], self._schedule.columns) for _ in range(2)]
+        """Both vectors of a square are folded by one product of matrices."""
+        field, group, repetitions = self._field, self._schedule.group, factors.left.shape[1]
+        folded = [self._new(repetitions, self._schedule.columns) for _ in range(2)]
+        both = np.concatenate([factors.left, factors.right], axis=1)
+        found = np.empty((len(field.primes), 2 * repetitions, 0))
         for groups, columns in self._schedule.pieces():
             place = slice(columns.start * group, columns.stop * group)
+            if found.shape[2] != place.stop - place.start:
+                found = np.empty((*found.shape[:2], place.stop - place.start))
             rows = left.unpacked(groups, columns)
-            combined = reduce_in_place(field, factors.left @ rows)
-            combined *= self._group_factors(weights, columns)
-            folded[0][:, :, place] = reduce_in_place(field, combined)
-            others = rows if right is left else right.unpacked(groups, columns)
-            folded[1][:, :, place] = reduce_in_place(field, factors.right @ others)
-        return folded[0], folded[1]
+            if right is left:
+                np.matmul(both, rows, out=found)
+            else:
+                np.matmul(factors.left, rows, out=found[:, :repetitions])
+                np.matmul(factors.right, right.unpacked(groups, columns), out=found[:, repetitions:])
+            reduce_in_place(field, found)
+            folded[1][:, :, place] = found[:, repetitions:]
+            found[:, :repetitions] *= self._group_factors(weights, columns)
+            folded[0][:, :, place] = found[:, :repetitions]
+        return reduce_in_place(field, folded[0]), folded[1]
 
     def _group_factors(self, weights: Weights, columns: slice) -> Floats:
         factors = balanced(self._field, weights.groups[:, :, columns])

@@ -71,5 +71,5 @@ def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:
     """Draw entries -1, 0, 0, 1: the difference of two bits."""
     n_bits = 2 * shape[0] * shape[1]
     words = coin.words(-(-n_bits // 64))
-    bits = np.unpackbits(words.view(np.uint8), count=n_bits).reshape(2, *shape)
-    return np.asarray(bits[0] - bits[1].astype(np.float64))
+    bits = np.unpackbits(words.view(np.uint8), count=n_bits).view(np.int8).reshape(2, *shape)
+    return (bits[0] - bits[1]).astype(np.float64)

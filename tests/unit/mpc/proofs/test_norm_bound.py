@@ -32,6 +32,25 @@ def test_an_entry_beyond_three_times_the_bound_passes_one_projection_with_three_
     assert 0.75**N_PROJECTIONS < 2**-41
 
 
+@pytest.mark.parametrize(("entry", "other", "worst"), [(30, 0, True), (21, 20, False), (10, 4, False)])
+def test_an_entry_beyond_the_bound_passes_as_often_as_the_count_says(entry, other, worst):
+    """20,000 projections by the library of a row of two entries, in a field of 61 with the bound 3."""
+    field, largest, n_coins = ResidueField.over([61]), 3, 200
+    bound = NormBound(1, 1, 1, is_one_hot=True)
+    words, passed = field.encode(np.array([[entry, other]])), 0
+    for number in range(n_coins):
+        coin = stream(f"tiny {number}")
+        found = field.decode(projected(field, coin, [words], [column_factors(coin, bound)]))
+        passed += int((np.abs(found) <= largest).sum())
+    distance, n = np.minimum(np.arange(61), 61 - np.arange(61)), n_coins * N_PROJECTIONS
+    counted = np.mean(
+        [distance[a * (b * entry + c * other) % 61] <= largest for a, b, c in itertools.product(TERNARY, repeat=3)]
+    )
+    assert (counted == 0.75) == worst
+    assert counted <= 0.75
+    assert abs(passed / n - counted) < 5 * math.sqrt(counted * (1 - counted) / n)
+
+
 def test_with_a_smaller_factor_it_would_pass_more_often():
     order, largest = 61, 3
     distance = np.minimum(np.arange(order), order - np.arange(order))
