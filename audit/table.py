@@ -100,7 +100,7 @@ def _program(view: View) -> AdditiveTarget:
     # A bit and a number from -2 to 3, which has the weight 1 and the bit 3; a row of 1 and 3 becomes one of 0 and -2.
     ranges = ((0, 1), (-2, 3))
     weights = weights_of(ranges)
-    mechanism = SharedSkellam(2, program_sensitivities(ranges, weights), _N, _T, 50)
+    mechanism = SharedSkellam(2, program_sensitivities(ranges, weights, (None, None)), _N, _T, 50)
     moved = (weights[0], 3) if view == "coordinator" else (weights[0], 5)
     return AdditiveTarget(PartiesRelease(mechanism, view, moved))
 

@@ -1,5 +1,6 @@
 """What all participants of a circuit agree on: the program, the range of each step, noise, field."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from analyses.circuit.exclusion import Condition, exclusive_values
 from analyses.circuit.program import Program, Range, program_of, ranges_of
 from analyses.circuit.steps import check_room, walk_through
 from analyses.job.declared_rows import JointRowsParams, parameters_of
@@ -19,13 +21,14 @@ from analyses.rows.integer_column import nearest_places
 from analyses.rows.own_rows import OwnRows
 from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import View
+from dp.cost.views import Protected, View
 from dp.mechanism.shared_laplace import SharedLaplace, least_variance_noise, noise_fields, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.protocol.operations.bits import STATISTICAL_BITS
 from mpc.traffic.walk import Traffic
 
 ROWS_PER_BLOCK = 1 << 13
@@ -76,6 +79,11 @@ class CircuitPlan(Plan):
         """Public factor of each opening before noise is added: it makes one record move all of them about alike."""
         return weights_of(self.opened_ranges)
 
+    @cached_property
+    def exclusive(self) -> tuple[Condition | None, ...]:
+        """For each opening, which value of one step it asks for: a row changes those of one value only."""
+        return exclusive_values(self.program, self.ranges)
+
     @property
     def widths(self) -> dict[int, int]:
         """Owner to the number of integers that it brings per row; the first one says besides whether the row counts."""
@@ -87,7 +95,7 @@ class CircuitPlan(Plan):
         """The one release: noise on all openings."""
         return shared_noise(
             len(self.weights),
-            sensitivities(self.opened_ranges, self.weights),
+            sensitivities(self.opened_ranges, self.weights, self.exclusive),
             self.n_parties,
             self.job.t,
             party_mu=self.party_mu,
@@ -108,17 +116,21 @@ class CircuitPlan(Plan):
     def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views, and for each opening its range, weight and error."""
         what = f"the {len(self.weights)} sums of program {self.program.digest}"
-        report = self.noise.report(what, self.job.privacy.delta)
-        opened = zip(self.program.opened, self.opened_ranges, self.weights, self.standard_errors, strict=True)
+        besides = masked_delta(self.program, self.protected)
+        report = self.noise.report(what, self.job.privacy.delta - besides) | {"delta": self.job.privacy.delta}
+        opened = zip(
+            self.program.opened, self.opened_ranges, self.weights, self.standard_errors, self.exclusive, strict=True
+        )
         return report | {
             "program": {
                 "digest": self.program.digest,
                 "openings": [
                     {"name": s.name, "line": s.line, "row_range": list(r), "weight": w, "standard_error": e}
-                    for s, r, w, e in opened
+                    | ({} if only is None else {"only_where": f"{only[0]} = {only[1]}"})
+                    for s, r, w, e, only in opened
                 ],
                 "masked_openings_per_row": self.program.n_masked,
-                "advantage_besides": f"at most {2 * self.program.n_masked} * 2^-40 per record, by masked openings",
+                "delta_of_masked_openings": besides,
             }
         }
 
@@ -173,7 +185,9 @@ class ColumnRows(OwnRows):
         return integers, mapped, 0
 
 
-def sensitivities(ranges: Sequence[Range], weights: Sequence[int]) -> Mapping[View, VectorSensitivity]:
+def sensitivities(
+    ranges: Sequence[Range], weights: Sequence[int], exclusive: Sequence[Condition | None]
+) -> Mapping[View, VectorSensitivity]:
     """Return how far one record moves the weighted sums.
 
     Row i adds w_k f_k(i) to opening k, where f_k(i) depends on row i alone and lies in [low_k, high_k]
@@ -185,14 +199,45 @@ def sensitivities(ranges: Sequence[Range], weights: Sequence[int]) -> Mapping[Vi
     Where rows are matched a record replaced at one owner may lose its match, or find one, so the larger of both counts
     for the coalition. A row of a person beyond those that count adds 0: what is summed is multiplied by a shared 0. The
     1-norm is the sum of these, the squared 2-norm the sum of their squares.
+
+    Some openings get something of a row only where a step has a value (`analyses.circuit.exclusion`), one step for all
+    of them. A row that is more or less moves those of its own value, so the value with the largest sum counts, and the
+    others do not. A row that is replaced by one of the same value moves those by the second line above; by one of
+    another value, those of both by the first: it leaves one and enters the other. The largest sum of these counts.
     """
     more = [w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, ranges, strict=True)]
     replaced = [max(m, w * (high - low)) for m, w, (low, high) in zip(more, weights, ranges, strict=True)]
 
-    def of(moves: Sequence[int]) -> VectorSensitivity:
-        return VectorSensitivity(sum(move**2 for move in moves), sum(moves))
+    def of(moves: Sequence[int], leaving: Sequence[int]) -> VectorSensitivity:
+        return VectorSensitivity(*(_largest(moves, leaving, exclusive, power) for power in (2, 1)))
 
-    return {"coordinator": of(more), "coalition": of(replaced)}
+    return {"coordinator": of(more, [0] * len(more)), "coalition": of(replaced, more)}
+
+
+def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[Condition | None], power: int) -> int:
+    """Return the largest sum of powers of what moves: within one value, or of what leaves one and enters another."""
+    within, across = Counter[Condition](), Counter[Condition]()
+    always = 0
+    for move, left, value in zip(moves, leaving, exclusive, strict=True):
+        if value is None:
+            always += move**power
+        else:
+            within[value] += move**power
+            across[value] += left**power
+    two = sum(sorted(across.values())[-2:])
+    return always + max([*within.values(), two])
+
+
+def masked_delta(program: Program, protected: Protected) -> float:
+    """Return how much of delta the masked openings of comparisons take.
+
+    Let H be what t parties see where the openings of one record's rows are those of another record, and all else is
+    as it is. Each opening tells two values apart with an advantage of at most 2^-40 (`mpc.protocol.operations.bits`),
+    so what they see is within n 2^-40 of H, and H differs from what they see of the neighbour in the released sums
+    alone, which cost (epsilon, delta'): delta = delta' + n 2^-40. Twice that is taken: a record that finds or loses a
+    match changes which rows there are at two places.
+    """
+    return 2 * program.n_masked * protected.most_rows * 2.0**-STATISTICAL_BITS
 
 
 def weights_of(ranges: Sequence[Range]) -> tuple[int, ...]:
@@ -242,17 +287,22 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
         if of == (0, 0):
             raise JobError(f"parameters.program: line {step.number}, {step.line!r}: it is always 0")
     weights = weights_of(opened)
-    target = job.privacy
+    target, protected = job.privacy, protected_of(job, tuple(schemas))
+    besides = masked_delta(program, protected)
+    if besides >= target.delta:
+        raise JobError(
+            f"privacy.delta: {target.delta:g} is not more than the {besides:.2g} that comparisons take of it"
+        )
     try:
         noise = least_variance_noise(
             length=len(weights),
-            sensitivities=sensitivities(opened, weights),
+            sensitivities=sensitivities(opened, weights, exclusive_values(program, ranges)),
             n_parties=len(job.compute_parties),
             colluding=job.t,
             view=target.view,
             epsilon=target.epsilon,
-            delta=target.delta,
-            protected=protected_of(job, tuple(schemas)),
+            delta=target.delta - besides,
+            protected=protected,
         )
         largest = max(w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, opened, strict=True))
         total = params.max_rows * largest + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)

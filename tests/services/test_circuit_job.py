@@ -7,6 +7,7 @@ from forked_services import ForkedDeployment
 
 from analyses.circuit.program import program_of
 from analyses.job.job import Job
+from analyst.recording import record
 from demo.local_deployment import LocalTable
 
 PARTIES = ("bank", "hospital", "telco")
@@ -19,6 +20,15 @@ LINES = [
     "open many = sum(many)",
     "open weighed = sum(weighed)",
 ]
+BY_KEY = record(
+    """
+async def program(c, tables):
+    for group in range(11):
+        inside = await c.equal(tables["hospital"]["points"], group)
+        c.open(f"group_{group}", (inside * tables["bank"]["points"]).sum())
+    c.open("telco", tables["telco"]["points"].sum())
+"""
+)
 FORBIDDEN = [*LINES[:-1], "open most = sum(most)"]
 
 
@@ -50,7 +60,7 @@ def deployment(tmp_path_factory):
         path.write_text("points\n" + "\n".join(str(int(value)) for value in VALUES[party][:, 0]) + "\n")
         tables[party] = [LocalTable("people", path, {"points": (0.0, 10.0)}, (2, 1000))]
     (folder / "run").mkdir()
-    admitted = {"telco": {"policy.limits": {"programs": [program_of(LINES).digest]}}}
+    admitted = {"telco": {"policy.limits": {"programs": [program_of(LINES).digest, program_of(BY_KEY).digest]}}}
     with ForkedDeployment(folder / "run", tables, budget=(1e4, 1e-6), policy=admitted) as running:
         yield running
 
@@ -66,6 +76,15 @@ def test_a_program_runs_over_services_and_gives_the_pooled_answer(deployment):
         assert abs(value - right) <= 8 * error + 1e-9
     assert result["program"] == program_of(LINES).digest
     assert deployment.report("bank", view.job_id)["budget"] is not None
+
+
+def test_a_python_file_adds_up_one_owners_column_by_the_secret_key_of_another(deployment):
+    result = result_of(Analyst(deployment).run(job_of(BY_KEY)))
+    bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
+    exact = [*(bank[hospital == group].sum() for group in range(11)), telco.sum()]
+    for value, right, error in zip(result["values"], exact, result["standard_errors"], strict=True):
+        assert abs(value - right) <= 8 * error + 1e-9
+    assert max(result["standard_errors"]) < 1
 
 
 def test_an_owner_whose_policy_names_other_programs_refuses(deployment):

@@ -104,7 +104,18 @@ def test_the_report_states_each_opening_with_its_range_and_error():
     assert report["openings"][0]["row_range"] == [-12, 18]
     assert report["openings"][0]["line"] == "open sum2 = sum(sum2)"
     assert report["masked_openings_per_row"] == 7
-    assert report["advantage_besides"].startswith("at most 14 * 2^-40")
+    assert report["delta_of_masked_openings"] == 14 * 2.0**-40
+
+
+def test_masked_openings_take_their_part_of_delta():
+    """The noise is that of a smaller delta, and a delta that they take whole is refused."""
+    plan = plan_of(EVERYTHING, privacy={"epsilon": 1.0, "delta": 2e-11, "view": "coalition"})
+    smaller = plan.noise.epsilon("coalition", 2e-11 - 14 * 2.0**-40).epsilon
+    assert plan.noise.epsilon("coalition", 2e-11).epsilon < smaller <= 1
+    report = plan.privacy_report()
+    assert (report["delta"], report["views"]["coalition"]["epsilon"]) == (2e-11, smaller)
+    with pytest.raises(JobError, match=r"privacy.delta: 1e-11 is not more than the 1.3e-11"):
+        plan_of(EVERYTHING, privacy={"epsilon": 1.0, "delta": 1e-11})
 
 
 @pytest.mark.parametrize(

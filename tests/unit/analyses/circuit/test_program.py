@@ -130,7 +130,7 @@ def test_one_record_moves_the_sums_by_no_more_than_is_stated():
         return np.array([age * poor, poor, age - debt]) * weights
 
     rows = list(itertools.product(range(-2, 4), range(6)))
-    stated = sensitivities(opened, weights)
+    stated = sensitivities(opened, weights, (None,) * len(opened))
     moves = {
         "coordinator": [of(*row) for row in rows],
         "coalition": [of(*one) - of(*other) for one, other in itertools.product(rows, rows)],
