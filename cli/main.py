@@ -29,6 +29,7 @@ SUBCOMMANDS = {
         "cli.checks.verify", "verify", "Check a saved result: signatures, plan, privacy. Contacts nobody."
     ),
     "answer": _Subcommand("cli.answer", "answer", "Ask released second moments again, without further cost."),
+    "sql": _Subcommand("cli.sql", "sql", "Show the job that a SELECT over tables of several owners becomes."),
     "ask": _Subcommand("cli.ask", "ask", "Ask devices: a distribution, a sum, a mean, a histogram, a factorization."),
     "questions": _Subcommand("cli.questions", "questions", "List what you have open at devices, or call it off."),
     "party": _Subcommand("cli.serve", "party_app", "Run a party's service beside its data; approve jobs."),
@@ -89,9 +90,11 @@ class _LazyGroup(TyperGroup):
             with _coded_usage():
                 return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in SERVICE_LIBRARIES:
+            library = (error.name or "").partition(".")[0]
+            if library not in SERVICE_LIBRARIES | {"sqlglot"}:
                 raise
-            needed = f"this command needs {error.name}: pip install 'moiety[service]'"
+            extra = "service" if library in SERVICE_LIBRARIES else "sql"
+            needed = f"this command needs {error.name}: pip install 'moiety[{extra}]'"
             fail(needed, ExitCode.USAGE, code="extra-not-installed")
 
     def list_commands(self, ctx: Any) -> list[str]:

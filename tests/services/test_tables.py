@@ -10,9 +10,12 @@ from deadlines import GENEROUS_S
 from forked_services import ForkedDeployment
 from registry_jobs import BOUNDS, N_RATED, OWNERS, ROWS
 from registry_tables import tables_of_jobs
+from typer.testing import CliRunner
 
+from analyses.job.job import Job
 from analyses.job.listing import Listing
 from analyses.registry import ANALYSES
+from cli.main import app
 from demo.local_deployment import COORDINATOR_NAME
 from moiety import Client
 from service.identity import Identity, Role
@@ -67,6 +70,21 @@ def test_what_the_policy_refuses_is_not_listed(catalogue):
     assert [one.name for one in table.block.columns] == ["x0", "code"]
     assert table.admitted == {"pca": "at once", "least-squares": "owner"}
     assert catalogue.parties["hospital"] == {}
+
+
+def test_a_select_becomes_a_job_file_of_the_listed_tables(deployment):
+    client = str(deployment.client_config)
+    text = "SELECT avg(b.x0), count(*) FROM bank.people b JOIN telco.people USING (id)"
+    shown = CliRunner().invoke(app, ["sql", text, "--epsilon", "2", "--client", client])
+    assert shown.exit_code == 0, shown.output
+    job = Job.from_toml(shown.stdout)
+    assert (job.analysis, job.privacy.epsilon, job.compute_parties) == (
+        "joint-mean",
+        2.0,
+        ("bank", "telco", "hospital"),
+    )
+    refused = CliRunner().invoke(app, ["sql", f"{text} WHERE b.x0 > 1", "--epsilon", "2", "--client", client])
+    assert (refused.exit_code, "WHERE is not offered" in refused.output) == (2, True)
 
 
 def test_what_remains_of_a_budget_is_seen_only_where_the_owner_permits_it(catalogue):
