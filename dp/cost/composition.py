@@ -1,9 +1,9 @@
 """The joint cost of the releases of one job: the smallest one of several valid bounds.
 
 Renyi curves add up and are converted once; all events have one. Privacy loss distributions are composed, where they
-are known (`PrivacyEvent.losses`), and give less, as nothing is lost in a conversion. Vectors with much Skellam
-noise are charged as Gaussian releases with a slack (`dp.cost.losses.rounded_gaussian`). All are upper bounds of the
-same delta for a job whose plan is fixed before it starts, so the smallest one holds.
+are known (`PrivacyEvent.losses`), and give less, as nothing is lost in a conversion. Vectors with much Skellam or
+discrete Gaussian noise are charged as Gaussian releases with a slack (`dp.cost.losses.rounded_gaussian`). All are upper
+bounds of the same delta for a job whose plan is fixed before it starts, so the smallest one holds.
 
 A job with releases of both kinds: those that have no more than a Renyi curve R are covered by the distribution of which
 that curve's own bound is the hockey-stick divergence. At each epsilon >= 0
@@ -133,19 +133,19 @@ def _by_losses(events: Events, bound: EpsilonBound) -> EpsilonBound:
 
 
 def rounded_gaussian_of(events: Composed) -> RoundedGaussian | None:
-    """Return releases as rounded Gaussian ones; None where one has other noise than Skellam, or is about a sample.
+    """Return releases as rounded Gaussian ones; None where nothing is known of one as such, or it is about a sample.
 
     Raises:
         AdjacencyError: see `composed_epsilon`.
     """
     kept = _counted(events)
-    has_skellam = all(event.gaussian_terms is not None for event, _ in kept)
-    return _rounded(kept) if has_skellam else None
+    are_known = all(event.gaussian_terms is not None for event, _ in kept)
+    return _rounded(kept) if are_known else None
 
 
 @lru_cache(maxsize=512)
 def _rounded(events: Events) -> RoundedGaussian | None:
-    """Return the releases as rounded Gaussian ones, if all are vectors or numbers with Skellam noise.
+    """Return the releases as rounded Gaussian ones, if all have noise that is known to be nearly such.
 
     Those about samples are taken for the same about everybody: hockey-stick divergences are jointly convex.
     """

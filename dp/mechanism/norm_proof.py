@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
+from dp.cost.events.discrete_gaussian import DiscreteGaussianVectorDpEvent
 from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_gaussian
@@ -49,7 +49,8 @@ class MaskedProjections:
         adjacency = ADJACENCY[view]
         differences = 4 if adjacency is Adjacency.REPLACE_ONE else 1
         squares = Fraction(differences * self.squared_operator_bound * self.squared_norm, self.variance)
-        return (for_rows(DiscreteGaussianDpEvent(squares, adjacency), self.protected.most_rows),)
+        of_one_row = DiscreteGaussianVectorDpEvent(squares, adjacency, self.n_projections, Fraction(self.variance))
+        return (for_rows(of_one_row, self.protected.most_rows),)
 
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw the masks, shape (K,): discrete Gaussian of the stated variance, independent. Secret of the owner."""

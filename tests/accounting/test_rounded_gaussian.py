@@ -14,6 +14,7 @@ from scipy.special import ive, ndtr
 from bench.baselines.gaussian import analytic_gaussian_sigma
 from dp.cost.accounting import Adjacency, epsilon_of_rdp
 from dp.cost.composition import composed_epsilon
+from dp.cost.events.discrete_gaussian import DiscreteGaussianShiftsDpEvent, DiscreteGaussianVectorDpEvent
 from dp.cost.events.event import renyi_curve
 from dp.cost.events.sampling import PoissonSampledDpEvent
 from dp.cost.events.skellam import SkellamShiftsDpEvent, SkellamVectorDpEvent
@@ -49,6 +50,39 @@ def test_the_ratio_of_the_masses_lies_within_its_bounds_and_reaches_them(z):
             reached = max(reached, ratio / upper(x))
     # For small z the logarithm of the Skellam masses has more terms, of the other sign.
     assert reached > {LEAST_VARIANCE: 0.4, 400: 0.5, 10_000: 0.9}[z]
+
+
+@pytest.mark.parametrize("z", [LEAST_VARIANCE, 10_000])
+def test_the_masses_of_a_discrete_gaussian_lie_within_the_same_bounds(z):
+    deviation, root = math.sqrt(z), mpmath.sqrt(2 * z)
+    with mpmath.workdps(120):
+        total = mpmath.nsum(lambda k: mpmath.exp(-(k**2) / (2 * mpmath.mpf(z))), [-math.inf, math.inf])
+        for k in {*range(6), *(round(x * deviation) for x in np.linspace(0, 14, 57))}:
+            ends = [mpmath.erfc((k + half) / root) for half in (-mpmath.mpf(1) / 2, mpmath.mpf(1) / 2)]
+            mass = mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * z)) / total
+            ratio, x = float(mpmath.log(mass / ((ends[0] - ends[1]) / 2)) * z), k / deviation
+            assert -(x**2) / 24 - 1e-9 <= ratio <= 1 / 24
+            assert -lower(x) <= ratio <= upper(x)
+
+
+def test_what_is_exact_of_discrete_gaussian_noise_is_within_the_bound_of_vectors():
+    """One number that moves by 30 under variance 40,000: the exact delta, below the bound and by hardly anything."""
+    z, shift, delta = 40_000, 30, 1e-6
+    vector = DiscreteGaussianVectorDpEvent(Fraction(shift**2, z), ADD, 1, Fraction(z))
+    exact = DiscreteGaussianShiftsDpEvent(shift, 1, Fraction(z), ADD)
+    truly, bound = composed_epsilon(exact, delta).epsilon, composed_epsilon(vector, delta).epsilon
+    assert truly <= bound < 1.01 * truly
+    assert bound < epsilon_of_rdp(renyi_curve(vector), 1, delta).epsilon
+
+
+def test_vectors_of_both_noises_cost_what_one_gaussian_of_both_distances_costs():
+    skellam = vector(0.2, 4096, 100)
+    masks = DiscreteGaussianVectorDpEvent(Fraction(1, 2500), ADD, 100, Fraction(10**12))
+    together = composed_epsilon([skellam, masks], 1e-6)
+    assert together.order is None
+    assert together.epsilon < 1.002 * RoundedGaussian(math.sqrt(0.04 + 1 / 2500), Exchanged(((1e12, 1),))).epsilon(
+        1e-6, 9
+    )
 
 
 def test_the_second_moment_of_the_ratio_is_at_most_what_is_stated():

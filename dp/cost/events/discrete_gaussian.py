@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency, Floats, float_orders, round_up
-from dp.cost.events.event import PrivacyEvent, check_shifts
+from dp.cost.events.event import GaussianTerms, PrivacyEvent, check_shifts
 from dp.cost.losses.additive import discrete_gaussian_losses
 from dp.cost.losses.pairs import PairLosses, alike
 
@@ -39,6 +39,38 @@ class DiscreteGaussianDpEvent(PrivacyEvent):
     def of_rows(self, most_rows: int) -> "DiscreteGaussianDpEvent":
         """See `dp.cost.group`."""
         return attr.evolve(self, squares=most_rows**2 * self.squares)
+
+
+@attr.frozen
+class DiscreteGaussianVectorDpEvent(DiscreteGaussianDpEvent):
+    """A `DiscreteGaussianDpEvent` of which it is known how many numbers neighbours move.
+
+    Beside releases with Skellam noise it is charged as a rounded Gaussian, too (`dp.cost.losses.rounded_gaussian`).
+
+    Attributes:
+        n_moved: bound of how many numbers differ, over all releases, at least 1.
+        least_variance: least variance of the noise on any number that may differ; positive.
+    """
+
+    word = "discrete gaussian vector"
+
+    n_moved: int
+    least_variance: Fraction
+
+    def __attrs_post_init__(self) -> None:
+        if self.n_moved < 1 or self.least_variance <= 0:
+            raise ValueError(
+                f"invalid event: {self.n_moved} numbers move, with noise of variance {self.least_variance}"
+            )
+
+    def of_rows(self, most_rows: int) -> "DiscreteGaussianVectorDpEvent":
+        """See `dp.cost.group`."""
+        return attr.evolve(self, squares=most_rows**2 * self.squares, n_moved=most_rows * self.n_moved)
+
+    @property
+    def gaussian_terms(self) -> GaussianTerms:
+        """See `PrivacyEvent`: Sk(mu) has the variance 2 mu."""
+        return 2 * self.squares, self.least_variance / 2, self.n_moved
 
 
 @attr.frozen

@@ -15,7 +15,7 @@ from dp.cost.accounting import ORDERS, Adjacency, Floats
 from dp.cost.losses.pairs import PairLosses
 
 GaussianTerms = tuple[Fraction, Fraction, int]
-"""Bounds of a release with Skellam noise: bound of sum d_i^2 / mu_i, least mu_i, how many numbers move."""
+"""Bounds of a release with noise of variances 2 mu_i: bound of sum d_i^2 / mu_i, least mu_i, how many numbers move."""
 
 
 class PrivacyEvent:
@@ -68,7 +68,7 @@ class PrivacyEvent:
 
     @property
     def gaussian_terms(self) -> GaussianTerms | None:
-        """What `dp.cost.losses.rounded_gaussian` needs of a release with Skellam noise; None for all others."""
+        """What `dp.cost.losses.rounded_gaussian` needs of a release; None where it proves nothing of the noise."""
         return None
 
     @property

@@ -12,7 +12,11 @@ from typing import Any
 import attr
 
 from dp.cost.accounting import Adjacency, AdjacencyError, Floats
-from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent, DiscreteGaussianShiftsDpEvent
+from dp.cost.events.discrete_gaussian import (
+    DiscreteGaussianDpEvent,
+    DiscreteGaussianShiftsDpEvent,
+    DiscreteGaussianVectorDpEvent,
+)
 from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
 from dp.cost.events.event import PrivacyEvent, renyi_curve
 from dp.cost.events.randomized_response import RandomizedResponseDpEvent
@@ -26,6 +30,7 @@ EVENTS: tuple[type[Any], ...] = (
     SkellamVectorDpEvent,
     SkellamShiftsDpEvent,
     DiscreteGaussianDpEvent,
+    DiscreteGaussianVectorDpEvent,
     DiscreteGaussianShiftsDpEvent,
     DiscreteLaplaceDpEvent,
     LaplaceSharesDpEvent,

@@ -1,4 +1,4 @@
-"""Skellam noise of large variance on a vector, charged as a rounded Gaussian with a proven slack.
+"""Skellam and discrete Gaussian noise of large variance on vectors, charged as rounded Gaussians with a proven slack.
 
 **The rounded Gaussian.** x + round(N) = round(x + N) for integers x. So a release of integers plus rounded Gaussian
 noise is post-processing of one with Gaussian noise, and costs at most that: with differences d_i of neighbours and
@@ -55,6 +55,11 @@ So by Chernoff's inequality, over n coordinates, with b = U(K / sqrt(z)) / z,
 
 has probability at most t of being exceeded. For h_Q exchange P and Q: b = W(K / sqrt(z)) / z, and the mean of L^2 under
 P is at most e^(U(K / sqrt(z)) / z) times that under Q. Sums of coordinates of different z add up in the exponent.
+
+**Discrete Gaussian noise.** The same bounds hold where P is the discrete Gaussian of parameter z, on some coordinates
+or on all: P(k) = e^(-k^2 / (2 z)) / S, by Poisson summation sqrt(2 pi z) <= S <= sqrt(2 pi z) (1 + 3 e^(-2 pi^2 z)).
+With the bounds of the mass of Q above, z L <= 1/24 <= U(x), and -z L <= x^2 / 24 + 3 z e^(-2 pi^2 z) <= W(x). It is
+subgaussian, P(|k| >= K) <= 2 e^(-K^2 / (2 z)) [CKS20], which is at most 2 e^-t at the K above.
 
 The slack falls with the variance, as sqrt(n) / z for many coordinates and 1 / z for few; it is nothing beside epsilon
 where a lattice is fine. Where it is not, the Renyi curve is the smaller bound.
@@ -123,7 +128,7 @@ def _phi(x: float) -> float:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Skellam noise on the numbers of releases that neighbours move, to be taken for rounded Gaussian noise.
+    """Noise on the numbers of releases that neighbours move, to be taken for rounded Gaussian noise.
 
     Attributes:
         variances: with the number of coordinates that have it, or more, and move.
@@ -176,7 +181,7 @@ def _sum_bound(parts: list[tuple[int, float, float]], log: float) -> float:
 
 @dataclass(frozen=True)
 class RoundedGaussian:
-    """Releases of integers with Skellam noise, charged as Gaussian ones with the slack.
+    """Releases of integers with Skellam or discrete Gaussian noise, charged as Gaussian ones with the slack.
 
     Attributes:
         distance: D, of all releases together.
@@ -191,8 +196,8 @@ class RoundedGaussian:
         """Return the releases together; None where nothing moves.
 
         Args:
-            releases: for each release: sum d_i^2 / mu_i, the smallest mu_i where a number moves, and how many move at
-                most.
+            releases: for each release: sum d_i^2 / mu_i with the noise's variances 2 mu_i, the smallest mu_i where a
+                number moves, and how many move at most.
         """
         squares, numbers = Fraction(0), dict[Fraction, int]()
         for of_squares, mu, n_moved in releases:

@@ -7,7 +7,11 @@ import pytest
 from dp_accounting import DpEvent, GaussianDpEvent
 
 from dp.cost.accounting import Adjacency
-from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent, DiscreteGaussianShiftsDpEvent
+from dp.cost.events.discrete_gaussian import (
+    DiscreteGaussianDpEvent,
+    DiscreteGaussianShiftsDpEvent,
+    DiscreteGaussianVectorDpEvent,
+)
 from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent, LaplaceSharesDpEvent
 from dp.cost.events.event import renyi_curve
 from dp.cost.events.randomized_response import RandomizedResponseDpEvent
@@ -34,6 +38,7 @@ LAPLACE = DiscreteLaplaceDpEvent(2, Fraction(7, 2), Adjacency.ADD_OR_REMOVE_ONE)
             Fraction(1, 100),
         ),
         DiscreteGaussianDpEvent(Fraction(3), Adjacency.REPLACE_ONE),
+        DiscreteGaussianVectorDpEvent(Fraction(3), Adjacency.REPLACE_ONE, 100, Fraction(10**6)),
         LAPLACE,
         RandomizedResponseDpEvent(4, Fraction(1, 2)),
         CardinalitySketchDpEvent(4096, 2, 300, 12, 5, Adjacency.ADD_OR_REMOVE_ONE),
